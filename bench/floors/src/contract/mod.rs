@@ -1,0 +1,31 @@
+//! The contract every standalone benchmark program keeps, so that one driver can run them all.
+//!
+//! ```text
+//! PROGRAM serve --listen ADDR               prints `READY <actual address>`, ends with its stdin
+//! PROGRAM load  --connect ADDR --mode MODE  prints one JSON object on one line
+//! ```
+//!
+//! The invariant: *a program either prints a result in which every reply was counted and checked,
+//! or fails with a message on stderr.* The contract knows no protocol and shares no code with the
+//! system that is measured against these programs.
+
+mod address;
+mod clock;
+mod failure;
+mod flags;
+mod histogram;
+mod lifetime;
+mod options;
+mod report;
+
+pub use address::Address;
+pub use clock::{monotonic_ns, pin, process_cpu_ns};
+pub use failure::{Failure, Outcome};
+pub use flags::Flags;
+pub use histogram::Histogram;
+pub use lifetime::{announce, end_with_parent, limit, remove_when_stopped};
+pub use options::{Bound, Load, Mode, Serve};
+pub use report::Report;
+
+/// The longest silence, in seconds, that a load generator takes for slowness and not for a loss.
+pub const SILENCE_SECONDS_MAX: u64 = 10;

@@ -1,0 +1,192 @@
+//! The clocks of a benchmark: monotonic time, CPU time of any process, and the wall date.
+//!
+//! The bench measures the real machine, so this is the one crate where reading a clock directly is the
+//! point; every reading still goes through here. All values are nanoseconds of kernel clocks. The
+//! monotonic clock is the machine's, so instants of different processes can be compared.
+
+use std::io;
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Nanoseconds of the machine's monotonic clock: comparable between processes, not between boots.
+///
+/// # Panics
+/// Never on Linux: the monotonic clock always exists.
+#[must_use]
+pub fn now_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC).expect("the monotonic clock exists")
+}
+
+/// CPU time this process has used so far, all threads, user and system.
+///
+/// # Panics
+/// Never on Linux: a process can always read its own clock.
+#[must_use]
+pub fn own_cpu_ns() -> u64 {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID).expect("the own CPU clock exists")
+}
+
+/// The CPU-time clock of a running process.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuClock {
+    id: libc::clockid_t,
+}
+
+impl CpuClock {
+    /// Opens the clock of a process.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let mut id: libc::clockid_t = 0;
+        #[expect(unsafe_code, reason = "POSIX offers foreign CPU clocks only as a C function")]
+        // SAFETY: `id` is a valid place for the result; the call keeps no pointer.
+        let code = unsafe { libc::clock_getcpuclockid(pid, &raw mut id) };
+        if code == 0 { Ok(Self { id }) } else { Err(io::Error::from_raw_os_error(code)) }
+    }
+
+    /// CPU time used so far, all threads, user and system.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn read_ns(self) -> io::Result<u64> {
+        read(self.id)
+    }
+}
+
+/// The smallest step in which a CPU clock was seen to advance, in nanoseconds: what the kernel claims,
+/// or more where the claim does not hold (some sandboxes count in scheduler ticks). Found once per
+/// process by spinning for at most 50 ms.
+pub fn cpu_step_ns() -> u64 {
+    static STEP: OnceLock<u64> = OnceLock::new();
+    *STEP.get_or_init(|| {
+        let deadline = now_ns() + 50_000_000;
+        let mut last = own_cpu_ns();
+        let mut smallest = 50_000_000;
+        let mut steps = 0;
+        while steps < 100 && now_ns() < deadline {
+            let next = own_cpu_ns();
+            if next > last {
+                smallest = smallest.min(next - last);
+                steps += 1;
+            }
+            last = next;
+        }
+        smallest
+    })
+}
+
+fn read(clock: libc::clockid_t) -> io::Result<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    #[expect(unsafe_code, reason = "the standard library reads no CPU clocks")]
+    // SAFETY: `time` is a valid place for the result; the call keeps no pointer.
+    let code = unsafe { libc::clock_gettime(clock, &raw mut time) };
+    if code != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
+/// A moment of wall time in UTC, to the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Utc {
+    unix_s: u64,
+}
+
+impl Utc {
+    /// Now.
+    #[must_use]
+    pub fn now() -> Self {
+        #[expect(clippy::disallowed_methods, reason = "a report carries the date it was made")]
+        let now = SystemTime::now();
+        Self::from_unix_s(now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+    }
+
+    /// The moment `unix_s` seconds after 1970-01-01 00:00:00.
+    #[must_use]
+    pub fn from_unix_s(unix_s: u64) -> Self {
+        Self { unix_s }
+    }
+
+    /// `2026-06-26 08:01:47`.
+    #[must_use]
+    pub fn display(self) -> String {
+        let (year, month, day) = self.date();
+        let (hour, minute, second) = self.time();
+        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    }
+
+    /// `20260626T080147Z`, for names of files; sorts by time.
+    #[must_use]
+    pub fn compact(self) -> String {
+        let (year, month, day) = self.date();
+        let (hour, minute, second) = self.time();
+        format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+    }
+
+    fn time(self) -> (u64, u64, u64) {
+        let second = self.unix_s % 86_400;
+        (second / 3_600, second / 60 % 60, second % 60)
+    }
+
+    /// The civil date, by counting days in eras of 400 years that begin on 1 March
+    /// (Howard Hinnant, "chrono-compatible low-level date algorithms").
+    fn date(self) -> (u64, u64, u64) {
+        let days = self.unix_s / 86_400 + 719_468;
+        let (era, day_of_era) = (days / 146_097, days % 146_097);
+        let year_of_era =
+            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+        let year = era * 400 + year_of_era + u64::from(month <= 2);
+        (year, month, day)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (unix_s, expected) in [
+            (0, "1970-01-01 00:00:00"),
+            (951_782_400, "2000-02-29 00:00:00"),
+            (1_782_460_907, "2026-06-26 08:01:47"),
+            (4_107_542_399, "2100-02-28 23:59:59"),
+            (4_107_542_400, "2100-03-01 00:00:00"),
+        ] {
+            assert_eq!(Utc::from_unix_s(unix_s).display(), expected);
+        }
+        assert_eq!(Utc::from_unix_s(1_782_460_907).compact(), "20260626T080147Z");
+    }
+
+    #[test]
+    fn the_cpu_clock_of_a_foreign_process_is_readable_and_ends_with_it() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .expect("a shell");
+        let clock = CpuClock::of(child.id()).unwrap();
+        let before = clock.read_ns().unwrap();
+        // The child does nothing but burn CPU, so its clock must pass any mark.
+        while clock.read_ns().unwrap() < before + 1_000_000 {
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(clock.read_ns().is_err());
+        assert!(CpuClock::of(child.id()).is_err());
+    }
+
+    #[test]
+    fn the_own_clocks_advance() {
+        let (wall, cpu) = (now_ns(), own_cpu_ns());
+        while own_cpu_ns() == cpu {}
+        assert!(now_ns() > wall);
+        assert!(cpu_step_ns() > 0);
+    }
+}

@@ -1,0 +1,34 @@
+//! The statistics every figure in a report goes through: one sample described, two samples compared.
+//!
+//! Pure arithmetic on slices of `f64`. It knows nothing of runs, units or which direction is better
+//! than the caller says. Its invariant is that nothing is claimed that the sample cannot carry: below
+//! two values there is no variance, no interval and no verdict, and those are `None` rather than zero.
+
+mod compare;
+mod describe;
+
+pub use compare::{Better, Comparison, Verdict, compare};
+pub use describe::{Description, Interval, describe};
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Two-sided confidence used throughout: 95 %.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// From this many degrees of freedom on Student's t is the normal distribution to six digits, and
+/// inverting the incomplete beta function only adds rounding noise.
+const DEGREES_NORMAL: f64 = 1e6;
+
+/// The two-sided 95 % quantile of Student's t: the number of standard errors an interval reaches
+/// to either side. `None` unless `degrees` is positive.
+#[must_use]
+pub fn student_t(degrees: f64) -> Option<f64> {
+    if degrees.is_nan() || degrees <= 0.0 {
+        return None;
+    }
+    let distribution = StudentsT::new(0.0, 1.0, degrees.min(DEGREES_NORMAL)).ok()?;
+    Some(distribution.inverse_cdf(1.0 - (1.0 - CONFIDENCE) / 2.0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! The vocabulary every layer shares: names, error codes, units and limits.
+//!
+//! A word that two layers must agree on is defined here once and validated here once. The crate
+//! deliberately knows nothing of async code, serialization or I/O, so that anything may depend
+//! on it.
+
+mod error_code;
+pub mod limits;
+mod name;
+mod nearest;
+mod size;
+
+pub use error_code::{ErrorCode, Executed, Retry};
+pub use name::{Name, NameError, PART_LENGTH_MAX};
+pub use nearest::nearest;
+pub use size::{ByteSize, ByteSizeError};

@@ -1,0 +1,232 @@
+//! `org/namespace/agent[/instance]`: the one kind of name there is.
+//!
+//! A name is validated when it is made and never again. A bare `agent` means
+//! `default/default/agent`, so that a laptop needs no hierarchy.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Bytes in one part of a name, at most.
+pub const PART_LENGTH_MAX: usize = 128;
+
+/// An agent's name: three parts, and a fourth when one instance is meant.
+///
+/// Cheap to clone. Ordered and hashed as its text.
+#[derive(Clone)]
+pub struct Name {
+    text: Arc<str>,
+    /// Length of `org/namespace/agent`, without the instance.
+    base_length: u16,
+}
+
+/// Why a text is not a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// One part, or three, or four with an instance.
+    #[error("name `{text}` has {parts} parts: write agent, org/namespace/agent or org/namespace/agent/instance")]
+    Parts {
+        /// What was given.
+        text: String,
+        /// How many parts it has.
+        parts: usize,
+    },
+    /// Nothing between two slashes, or an empty text.
+    #[error("name `{text}` has an empty part")]
+    Empty {
+        /// What was given.
+        text: String,
+    },
+    /// Longer than [`PART_LENGTH_MAX`].
+    #[error("a part of the name is {length} bytes long, at most {PART_LENGTH_MAX} are allowed")]
+    Long {
+        /// The part's length in bytes.
+        length: usize,
+    },
+    /// Outside `[A-Za-z0-9._:-]`.
+    #[error("name `{text}` contains {found:?}: letters, digits and . _ : - are allowed")]
+    Character {
+        /// What was given.
+        text: String,
+        /// The first character that is not allowed.
+        found: char,
+    },
+}
+
+impl Name {
+    /// Parses and validates `text`.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        let parts = text.split('/').count();
+        for part in text.split('/') {
+            check_part(text, part)?;
+        }
+        match parts {
+            1 => Ok(Self::from_valid(format!("default/default/{text}"), None)),
+            3 => Ok(Self::from_valid(text.to_owned(), None)),
+            4 => {
+                let (base, instance) = text.rsplit_once('/').unwrap_or((text, ""));
+                Ok(Self::from_valid(base.to_owned(), Some(instance)))
+            }
+            parts => Err(NameError::Parts { text: shorten(text), parts }),
+        }
+    }
+
+    /// The same agent, that instance of it.
+    pub fn with_instance(&self, instance: &str) -> Result<Self, NameError> {
+        check_part(instance, instance)?;
+        Ok(Self::from_valid(self.base().to_owned(), Some(instance)))
+    }
+
+    /// `org/namespace/agent[/instance]`.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// `org/namespace/agent`.
+    pub fn base(&self) -> &str {
+        &self.text[..usize::from(self.base_length)]
+    }
+
+    /// The instance, when one is meant.
+    pub fn instance(&self) -> Option<&str> {
+        self.text.get(usize::from(self.base_length) + 1..)
+    }
+
+    /// The first part.
+    pub fn org(&self) -> &str {
+        self.part(0)
+    }
+
+    /// The second part.
+    pub fn namespace(&self) -> &str {
+        self.part(1)
+    }
+
+    /// The third part.
+    pub fn agent(&self) -> &str {
+        self.part(2)
+    }
+
+    fn part(&self, index: usize) -> &str {
+        self.text.split('/').nth(index).unwrap_or_default()
+    }
+
+    fn from_valid(mut base: String, instance: Option<&str>) -> Self {
+        let base_length = base.len() as u16;
+        if let Some(instance) = instance {
+            base.push('/');
+            base.push_str(instance);
+        }
+        Self { text: base.into(), base_length }
+    }
+}
+
+fn check_part(text: &str, part: &str) -> Result<(), NameError> {
+    if part.is_empty() {
+        return Err(NameError::Empty { text: shorten(text) });
+    }
+    if part.len() > PART_LENGTH_MAX {
+        return Err(NameError::Long { length: part.len() });
+    }
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
+    match part.chars().find(|c| !valid(*c)) {
+        Some(found) => Err(NameError::Character { text: shorten(text), found }),
+        None => Ok(()),
+    }
+}
+
+/// What an error repeats of a text that came from a stranger.
+fn shorten(text: &str) -> String {
+    text.chars().take(PART_LENGTH_MAX).collect()
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Name({})", self.text)
+    }
+}
+
+impl FromStr for Name {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        Self::parse(text)
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Name {}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.text.cmp(&other.text)
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_name_gives_its_parts() {
+        let name = Name::parse("acme/search/crawler/i-7").unwrap();
+        assert_eq!((name.org(), name.namespace(), name.agent()), ("acme", "search", "crawler"));
+        assert_eq!((name.base(), name.instance()), ("acme/search/crawler", Some("i-7")));
+        assert_eq!(Name::parse("echo").unwrap().as_str(), "default/default/echo");
+        assert_eq!(Name::parse("a/b/c").unwrap().instance(), None);
+    }
+
+    #[test]
+    fn what_is_not_a_name_is_refused_with_its_reason() {
+        let long = "x".repeat(PART_LENGTH_MAX + 1);
+        assert!(matches!(Name::parse(""), Err(NameError::Empty { .. })));
+        assert!(matches!(Name::parse("a//c"), Err(NameError::Empty { .. })));
+        assert!(matches!(Name::parse("a/b"), Err(NameError::Parts { parts: 2, .. })));
+        assert!(matches!(Name::parse("a/b/c/d/e"), Err(NameError::Parts { parts: 5, .. })));
+        assert!(matches!(Name::parse(&long), Err(NameError::Long { length: 129 })));
+        assert!(matches!(Name::parse("a/b c/d"), Err(NameError::Character { found: ' ', .. })));
+        assert!(matches!(Name::parse("ä"), Err(NameError::Character { found: 'ä', .. })));
+    }
+
+    proptest! {
+        #[test]
+        fn a_valid_name_reads_back_what_it_prints(text in "[A-Za-z0-9._:-]{1,20}(/[A-Za-z0-9._:-]{1,20}){2,3}") {
+            let name = Name::parse(&text).unwrap();
+            prop_assert_eq!(name.as_str(), text.as_str());
+            prop_assert_eq!(Name::parse(&name.to_string()), Ok(name));
+        }
+
+        #[test]
+        fn any_text_at_all_is_a_name_or_an_error(text in "\\PC{0,300}") {
+            if let Ok(name) = Name::parse(&text) {
+                prop_assert!(name.as_str().ends_with(&text));
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The bounded queue of bytes in front of a [`Sink`].
+//!
+//! Two buffers: one that is being filled and one that is being written. Whoever flushes takes the
+//! filled one and writes it outside the lock; who comes meanwhile only appends, and the writer
+//! takes that along before it leaves. No byte waits for another task unless the peer does not
+//! read; then the connection's own task goes on when the sink is writable.
+
+use std::cell::RefCell;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::Mutex;
+
+use crate::Sink;
+
+/// Buffers up to this size go back to the thread's pool; larger ones are freed.
+const POOLED_SIZE_MAX: usize = 256 << 10;
+const POOL_LENGTH_MAX: usize = 16;
+
+thread_local! {
+    static POOL: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn take_buffer() -> Vec<u8> {
+    POOL.with_borrow_mut(Vec::pop).unwrap_or_default()
+}
+
+fn give_buffer(mut buffer: Vec<u8>) {
+    if buffer.capacity() == 0 || buffer.capacity() > POOLED_SIZE_MAX {
+        return;
+    }
+    buffer.clear();
+    POOL.with_borrow_mut(|pool| {
+        if pool.len() < POOL_LENGTH_MAX {
+            pool.push(buffer);
+        }
+    });
+}
+
+/// What became of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pushed {
+    /// Queued, and nobody has promised to flush: the caller must, at the end of its turn.
+    First,
+    /// Queued; somebody will flush.
+    Queued,
+    /// The connection has ended; nothing was queued.
+    Closed,
+}
+
+#[derive(Default)]
+struct State {
+    filling: Vec<u8>,
+    /// Being written, from `written` on. Empty while `writing`: the writer holds it.
+    current: Vec<u8>,
+    written: usize,
+    /// Size of the buffer that the writer holds.
+    held: usize,
+    /// Somebody promised to flush what is in `filling`.
+    promised: bool,
+    writing: bool,
+    /// The sink would block; the connection's task waits for it.
+    blocked: bool,
+    closed: bool,
+    waker: Option<Waker>,
+}
+
+/// See the module's documentation.
+pub struct Outbox {
+    state: Mutex<State>,
+    sink: Arc<dyn Sink>,
+}
+
+impl std::fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Outbox({} bytes)", self.queued_size())
+    }
+}
+
+impl Outbox {
+    /// In front of `sink`.
+    pub fn new(sink: Arc<dyn Sink>) -> Self {
+        Self { state: Mutex::default(), sink }
+    }
+
+    /// Lets `write` append bytes. It is not called on a closed outbox.
+    pub fn push(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pushed {
+        self.push_if(|_| true, write).unwrap_or(Pushed::Closed)
+    }
+
+    /// Like [`Outbox::push`], when `admit` accepts the count of bytes that are queued; `None` when
+    /// it does not.
+    pub fn push_if(
+        &self,
+        admit: impl FnOnce(usize) -> bool,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<Pushed> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Some(Pushed::Closed);
+        }
+        if !admit(state.queued_size()) {
+            return None;
+        }
+        if state.filling.capacity() == 0 {
+            state.filling = take_buffer();
+        }
+        write(&mut state.filling);
+        Some(match std::mem::replace(&mut state.promised, true) {
+            true => Pushed::Queued,
+            false => Pushed::First,
+        })
+    }
+
+    /// Bytes that the peer has not taken yet.
+    pub fn queued_size(&self) -> usize {
+        self.state.lock().queued_size()
+    }
+
+    /// Whether the outbox takes nothing more.
+    pub fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    /// Writes until nothing is left or the sink would block.
+    pub fn flush(&self) {
+        let mut state = self.state.lock();
+        if state.writing || state.blocked || state.closed {
+            // Whoever writes takes along what is queued; a blocked sink wakes the task.
+            return;
+        }
+        while state.load() {
+            let mut buffer = std::mem::take(&mut state.current);
+            let mut written = state.written;
+            state.writing = true;
+            state.held = buffer.len();
+            drop(state);
+            let outcome = self.write(&buffer, &mut written);
+            state = self.state.lock();
+            state.writing = false;
+            state.held = 0;
+            if state.closed {
+                return;
+            }
+            match outcome {
+                Ok(()) => {
+                    buffer.clear();
+                    give_buffer(buffer);
+                    state.written = 0;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if written == buffer.len() {
+                        buffer.clear();
+                        written = 0;
+                    }
+                    state.current = buffer;
+                    state.written = written;
+                    state.blocked = true;
+                    state.wake();
+                    return;
+                }
+                Err(_) => {
+                    state.close();
+                    drop(state);
+                    self.sink.close();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn write(&self, buffer: &[u8], written: &mut usize) -> io::Result<()> {
+        while *written < buffer.len() {
+            match self.sink.try_write(&buffer[*written..]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => *written += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.sink.try_flush()
+    }
+
+    /// For the connection's task: goes on with what a blocked sink left, and registers to be
+    /// woken when one blocks or the outbox is closed. Ready when the outbox is closed.
+    pub fn poll_drain(&self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let mut state = self.state.lock();
+            if state.closed {
+                return Poll::Ready(());
+            }
+            if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                state.waker = Some(cx.waker().clone());
+            }
+            if !state.blocked {
+                return Poll::Pending;
+            }
+            drop(state);
+            match self.sink.poll_writable(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(_)) => {
+                    self.close();
+                    return Poll::Ready(());
+                }
+                Poll::Ready(Ok(())) => {
+                    self.state.lock().blocked = false;
+                    match self.sink.try_flush() {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                            self.state.lock().blocked = true;
+                        }
+                        _ => self.flush(),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Wakes the connection's task, so that it flushes.
+    pub fn wake(&self) {
+        let waker = self.state.lock().waker.clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Takes nothing more, forgets what is queued and ends the connection.
+    pub fn close(&self) {
+        self.state.lock().close();
+        self.sink.close();
+    }
+}
+
+impl State {
+    fn queued_size(&self) -> usize {
+        self.filling.len() + self.held.max(self.current.len()) - self.written
+    }
+
+    /// Makes `current` the next bytes to write; false when there are none.
+    fn load(&mut self) -> bool {
+        if self.current.is_empty() {
+            self.promised = false;
+            let emptied = std::mem::replace(&mut self.current, std::mem::take(&mut self.filling));
+            give_buffer(emptied);
+            self.written = 0;
+        }
+        if self.current.is_empty() {
+            give_buffer(std::mem::take(&mut self.current));
+        }
+        !self.current.is_empty()
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.filling = Vec::new();
+        self.current = Vec::new();
+        self.written = 0;
+        self.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! TCP, always without Nagle's delay.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::{Sink, Source, Stream};
+
+/// Connects to the first address of `host` that answers.
+pub async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    TcpStream::connect((host, port)).await
+}
+
+/// Listens on `HOST:PORT`, with a backlog that survives ten thousand agents arriving at once.
+pub async fn listen_tcp(address: &str) -> io::Result<TcpListener> {
+    let address = tokio::net::lookup_host(address)
+        .await?
+        .next()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the host has no address"))?;
+    let domain = socket2::Domain::for_address(address);
+    let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4096)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Splits a connected socket.
+pub fn split_tcp(socket: TcpStream) -> io::Result<Stream> {
+    socket.set_nodelay(true)?;
+    let peer = socket.peer_addr()?.to_string();
+    let (read, write) = socket.into_split();
+    Ok(Stream { source: Box::new(TcpSource(read)), sink: Arc::new(TcpSink(write)), peer })
+}
+
+struct TcpSource(OwnedReadHalf);
+
+impl Source for TcpSource {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        poll_read(Pin::new(&mut self.0), cx, buffer)
+    }
+}
+
+/// [`AsyncRead::poll_read`] with a plain slice and a count.
+pub(crate) fn poll_read<R: AsyncRead>(
+    reader: Pin<&mut R>,
+    cx: &mut Context<'_>,
+    buffer: &mut [u8],
+) -> Poll<io::Result<usize>> {
+    let mut buffer = ReadBuf::new(buffer);
+    reader.poll_read(cx, &mut buffer).map_ok(|()| buffer.filled().len())
+}
+
+struct TcpSink(OwnedWriteHalf);
+
+impl Sink for TcpSink {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.as_ref().poll_write_ready(cx)
+    }
+
+    fn close(&self) {
+        // A socket that is not connected any more is closed already.
+        let _ = socket2::SockRef::from(self.0.as_ref()).shutdown(std::net::Shutdown::Both);
+    }
+}

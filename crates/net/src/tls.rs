@@ -1,0 +1,260 @@
+//! TLS by `rustls`, on the same readiness interface as a plain socket.
+//!
+//! Both halves share one `rustls` connection behind a lock. Plain text that a write hands in is
+//! encrypted at once; records that the socket does not take stay inside `rustls` (its buffer is
+//! bounded) and block the sink until they are gone.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use parking_lot::Mutex;
+use rustls::{ClientConfig, Connection, RootCertStore, ServerConfig};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::{Sink, Source, Stream};
+
+/// Plain and encrypted bytes that `rustls` may hold back for a peer that does not read.
+const BUFFER_SIZE_MAX: usize = 256 << 10;
+
+/// Why a TLS configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file that cannot be read or is not PEM.
+    #[error("cannot read {path}: {cause}")]
+    File {
+        /// Which file.
+        path: String,
+        /// Why.
+        cause: String,
+    },
+    /// Certificate and key do not fit, or similar.
+    #[error("the TLS configuration is not usable: {0}")]
+    Config(#[from] rustls::Error),
+}
+
+/// The server side from PEM files: a certificate chain and its private key.
+pub fn load_server_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain = read_certificates(certificate)?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|cause| file_error(key, cause))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)?;
+    Ok(Arc::new(config))
+}
+
+/// The client side: trusts the certificates of the PEM file, or none at all when there is none
+/// (then every handshake fails; there is no way to skip verification).
+pub fn client_config(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    if let Some(path) = authorities {
+        for certificate in read_certificates(path)? {
+            roots.add(certificate)?;
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|cause| file_error(path, cause))?;
+    if found.is_empty() { Err(file_error(path, "no certificate in it")) } else { Ok(found) }
+}
+
+fn file_error(path: &Path, cause: impl std::fmt::Display) -> TlsError {
+    TlsError::File { path: path.display().to_string(), cause: cause.to_string() }
+}
+
+/// Splits an accepted socket; the handshake runs with the first reads.
+pub fn split_tls_accepted(socket: TcpStream, config: Arc<ServerConfig>) -> io::Result<Stream> {
+    let connection = rustls::ServerConnection::new(config).map_err(io::Error::other)?;
+    split(socket, Connection::Server(connection))
+}
+
+/// Splits a connected socket after the handshake, so that a certificate that is not trusted is
+/// the error of connecting.
+pub async fn split_tls_connected(
+    socket: TcpStream,
+    host: &str,
+    config: Arc<ClientConfig>,
+) -> io::Result<Stream> {
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let connection = rustls::ClientConnection::new(config, name).map_err(io::Error::other)?;
+    let mut stream = split(socket, Connection::Client(connection))?;
+    std::future::poll_fn(|cx| poll_handshake(&mut stream, cx)).await?;
+    Ok(stream)
+}
+
+/// An empty read drives the handshake: nothing can be lost in it.
+fn poll_handshake(stream: &mut Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    match stream.source.poll_read(cx, &mut []) {
+        Poll::Ready(outcome) => Poll::Ready(outcome.map(|_| ())),
+        Poll::Pending => {
+            if let Err(error) = stream.sink.try_flush()
+                && error.kind() == io::ErrorKind::WouldBlock
+            {
+                let _: Poll<io::Result<()>> = stream.sink.poll_writable(cx);
+            }
+            Poll::Pending
+        }
+    }
+}
+
+fn split(socket: TcpStream, mut connection: Connection) -> io::Result<Stream> {
+    socket.set_nodelay(true)?;
+    connection.set_buffer_limit(Some(BUFFER_SIZE_MAX));
+    let peer = socket.peer_addr()?.to_string();
+    let (read, write) = socket.into_split();
+    let shared = Arc::new(Shared { session: Mutex::new(connection), write, reader: Mutex::default() });
+    Ok(Stream {
+        source: Box::new(TlsSource { shared: shared.clone(), read }),
+        sink: Arc::new(TlsSink(shared)),
+        peer,
+    })
+}
+
+struct Shared {
+    session: Mutex<Connection>,
+    write: OwnedWriteHalf,
+    /// Woken when a write completes a handshake that the reader waits for.
+    reader: Mutex<Option<Waker>>,
+}
+
+impl Shared {
+    /// Hands encrypted records to the socket; `WouldBlock` when some remain.
+    fn flush(&self, session: &mut Connection) -> io::Result<()> {
+        while session.wants_write() {
+            session.write_tls(&mut SocketWriter(&self.write))?;
+        }
+        Ok(())
+    }
+}
+
+struct SocketWriter<'a>(&'a OwnedWriteHalf);
+
+impl Write for SocketWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct TlsSource {
+    shared: Arc<Shared>,
+    read: OwnedReadHalf,
+}
+
+impl Source for TlsSource {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let shared = self.shared.clone();
+        loop {
+            let mut session = shared.session.lock();
+            if buffer.is_empty() && !session.is_handshaking() {
+                return Poll::Ready(Ok(0));
+            }
+            if !buffer.is_empty() {
+                match session.reader().read(buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                        return Poll::Ready(Ok(0));
+                    }
+                    outcome => return Poll::Ready(outcome),
+                }
+            }
+            *shared.reader.lock() = Some(cx.waker().clone());
+            let mut reader = SocketReader { read: &mut self.read, cx };
+            match session.read_tls(&mut reader) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(0) if buffer.is_empty() => {
+                    return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+                }
+                Ok(_) => {}
+            }
+            let processed = session.process_new_packets();
+            // Handshake answers and alerts go out even when the records were bad.
+            if let Err(error) = shared.flush(&mut session)
+                && error.kind() != io::ErrorKind::WouldBlock
+            {
+                return Poll::Ready(Err(error));
+            }
+            if let Err(error) = processed {
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, error)));
+            }
+        }
+    }
+}
+
+/// Gives `rustls` a blocking-style reader over a poll-style socket.
+struct SocketReader<'a, 'c> {
+    read: &'a mut OwnedReadHalf,
+    cx: &'a mut Context<'c>,
+}
+
+impl Read for SocketReader<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(buffer);
+        match Pin::new(&mut *self.read).poll_read(self.cx, &mut buffer) {
+            Poll::Ready(outcome) => outcome.map(|()| buffer.filled().len()),
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+struct TlsSink(Arc<Shared>);
+
+impl Sink for TlsSink {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let mut session = self.0.session.lock();
+        self.0.flush(&mut session)?;
+        let count = session.writer().write(bytes)?;
+        match self.0.flush(&mut session) {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ if count == 0 && !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            _ => Ok(count),
+        }
+    }
+
+    fn try_flush(&self) -> io::Result<()> {
+        self.0.flush(&mut self.0.session.lock())
+    }
+
+    fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.0.write.as_ref().poll_write_ready(cx))?;
+        Poll::Ready(Ok(()))
+    }
+
+    fn close(&self) {
+        {
+            let mut session = self.0.session.lock();
+            session.send_close_notify();
+            // The peer may be gone already: then there is nobody to be told.
+            let _ = self.0.flush(&mut session);
+        }
+        let _ = socket2::SockRef::from(self.0.write.as_ref()).shutdown(std::net::Shutdown::Both);
+        if let Some(reader) = self.0.reader.lock().take() {
+            reader.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+use tokio::net::TcpListener;
+
+use super::*;
+
+struct Files {
+    certificate: std::path::PathBuf,
+    key: std::path::PathBuf,
+}
+
+fn files(name: &str) -> Files {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let directory = std::env::temp_dir();
+    let unique = format!("telpher-tls-{}-{name}", std::process::id());
+    let certificate = directory.join(format!("{unique}.pem"));
+    let key = directory.join(format!("{unique}.key"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    Files { certificate, key }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.certificate);
+        let _ = std::fs::remove_file(&self.key);
+    }
+}
+
+async fn read_exact(source: &mut dyn Source, count: usize) -> Vec<u8> {
+    let mut found = Vec::new();
+    while found.len() < count {
+        let mut buffer = vec![0; 64 << 10];
+        let read = std::future::poll_fn(|cx| source.poll_read(cx, &mut buffer)).await.unwrap();
+        assert_ne!(read, 0, "ended after {} of {count} bytes", found.len());
+        found.extend_from_slice(&buffer[..read]);
+    }
+    found
+}
+
+async fn write_all(sink: &dyn Sink, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        match sink.try_write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) => {
+                assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+                std::future::poll_fn(|cx| sink.poll_writable(cx)).await.unwrap();
+            }
+        }
+    }
+    while let Err(error) = sink.try_flush() {
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        std::future::poll_fn(|cx| sink.poll_writable(cx)).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn megabytes_pass_in_both_directions() {
+    let files = files("pass");
+    let server = load_server_config(&files.certificate, &files.key).unwrap();
+    let client = client_config(Some(&files.certificate)).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let accepting = tokio::spawn(async move {
+        let mut stream = split_tls_accepted(listener.accept().await.unwrap().0, server).unwrap();
+        let received = read_exact(&mut *stream.source, 3 << 20).await;
+        write_all(&*stream.sink, &received).await;
+        stream
+    });
+    let socket = crate::connect_tcp("127.0.0.1", port).await.unwrap();
+    let Stream { mut source, sink, .. } =
+        split_tls_connected(socket, "localhost", client).await.unwrap();
+    let sent: Vec<u8> = (0..3 << 20).map(|i: u32| i as u8).collect();
+    let copy = sent.clone();
+    let writer = sink.clone();
+    let writing = tokio::spawn(async move { write_all(&*writer, &copy).await });
+    assert!(read_exact(&mut *source, 3 << 20).await == sent);
+    writing.await.unwrap();
+    accepting.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_trusted_fails_the_connect() {
+    let files = files("distrust");
+    let server = load_server_config(&files.certificate, &files.key).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let accepting = tokio::spawn(async move {
+        let mut stream = split_tls_accepted(listener.accept().await.unwrap().0, server).unwrap();
+        let mut buffer = [0; 16];
+        std::future::poll_fn(|cx| stream.source.poll_read(cx, &mut buffer)).await
+    });
+    let socket = crate::connect_tcp("127.0.0.1", port).await.unwrap();
+    let trusting_nobody = client_config(None).unwrap();
+    let error = split_tls_connected(socket, "localhost", trusting_nobody).await.unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    assert!(accepting.await.unwrap().is_err());
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = load_server_config(Path::new("/nowhere.pem"), Path::new("/nowhere.key"));
+    assert!(error.unwrap_err().to_string().contains("/nowhere.pem"));
+}

@@ -1,0 +1,174 @@
+//! Cuts a byte stream into frames, whatever the pieces it arrives in.
+
+use model::limits::FRAME_SKIP_FACTOR;
+
+use crate::header::{HEADER_SIZE, Header};
+
+/// The receiving end of one connection: keeps the incomplete frame at the end of what was read.
+///
+/// A frame that lies whole in a chunk is borrowed from it. Memory is held only for a frame that
+/// has begun, at most `frame_size_max` and the header, and grows as its bytes arrive.
+#[derive(Debug)]
+pub struct Inbox {
+    frame_size_max: u32,
+    partial: Vec<u8>,
+    /// Bytes of a refused frame that are still to come.
+    skip: u64,
+}
+
+/// What comes next in the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// A whole frame.
+    Frame(Header, &'a [u8]),
+    /// A frame above the limit. It is skipped when `fatal` is false; after a fatal one nothing
+    /// more can be read from this connection.
+    Oversize {
+        /// The refused frame.
+        header: Header,
+        /// Whether the connection is beyond repair.
+        fatal: bool,
+    },
+}
+
+impl Inbox {
+    /// An inbox that accepts payloads of up to `frame_size_max` bytes.
+    pub fn new(frame_size_max: u32) -> Self {
+        Self { frame_size_max, partial: Vec::new(), skip: 0 }
+    }
+
+    /// Changes the limit: what is negotiated replaces what protects the handshake.
+    pub fn set_frame_size_max(&mut self, frame_size_max: u32) {
+        self.frame_size_max = frame_size_max;
+    }
+
+    /// The frames that are complete with `chunk`. Call [`Frames::next`] until it returns `None`;
+    /// only then has the chunk been taken in.
+    pub fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Frames<'a> {
+        Frames { inbox: self, chunk, clear: false }
+    }
+
+    /// Whether a frame has begun and is not complete.
+    pub fn is_partial(&self) -> bool {
+        !self.partial.is_empty() || self.skip > 0
+    }
+
+    /// Bytes of memory held for the frame that has begun.
+    pub fn held_size(&self) -> usize {
+        self.partial.capacity()
+    }
+
+    fn judge(&self, header: Header) -> Verdict {
+        let limit = u64::from(self.frame_size_max);
+        match u64::from(header.length) {
+            length if length <= limit => Verdict::Accept,
+            length if length <= limit * u64::from(FRAME_SKIP_FACTOR) => Verdict::Skip,
+            _ => Verdict::Fatal,
+        }
+    }
+}
+
+enum Verdict {
+    Accept,
+    Skip,
+    Fatal,
+}
+
+/// The frames of one chunk, one after the other.
+#[derive(Debug)]
+pub struct Frames<'a> {
+    inbox: &'a mut Inbox,
+    chunk: &'a [u8],
+    /// The frame handed out last was assembled in `partial`.
+    clear: bool,
+}
+
+impl Frames<'_> {
+    /// The next frame, or `None` when the chunk is used up.
+    #[expect(clippy::should_implement_trait, reason = "an item borrows from the iterator itself")]
+    pub fn next(&mut self) -> Option<Item<'_>> {
+        if std::mem::take(&mut self.clear) {
+            self.inbox.partial = Vec::new();
+        }
+        self.skip();
+        if self.chunk.is_empty() {
+            return None;
+        }
+        if self.inbox.partial.is_empty() { self.next_in_chunk() } else { self.next_in_partial() }
+    }
+
+    fn skip(&mut self) {
+        let skipped = self.inbox.skip.min(self.chunk.len() as u64);
+        self.inbox.skip -= skipped;
+        self.chunk = &self.chunk[skipped as usize..];
+    }
+
+    fn next_in_chunk(&mut self) -> Option<Item<'_>> {
+        let Some((head, rest)) = self.chunk.split_first_chunk::<HEADER_SIZE>() else {
+            self.keep(self.chunk.len());
+            return None;
+        };
+        let header = Header::decode(head);
+        match self.inbox.judge(header) {
+            Verdict::Accept => {}
+            Verdict::Skip => return Some(self.refuse(header, HEADER_SIZE)),
+            Verdict::Fatal => return Some(self.refuse_fatally(header)),
+        }
+        match rest.split_at_checked(header.length as usize) {
+            Some((payload, rest)) => {
+                self.chunk = rest;
+                Some(Item::Frame(header, payload))
+            }
+            None => {
+                self.keep(self.chunk.len());
+                None
+            }
+        }
+    }
+
+    fn next_in_partial(&mut self) -> Option<Item<'_>> {
+        let missing = HEADER_SIZE.saturating_sub(self.inbox.partial.len());
+        self.keep(missing);
+        let head = *self.inbox.partial.first_chunk::<HEADER_SIZE>()?;
+        let header = Header::decode(&head);
+        match self.inbox.judge(header) {
+            Verdict::Accept => {}
+            Verdict::Skip => {
+                self.inbox.partial = Vec::new();
+                return Some(self.refuse(header, 0));
+            }
+            Verdict::Fatal => return Some(self.refuse_fatally(header)),
+        }
+        let size = HEADER_SIZE + header.length as usize;
+        self.keep(size - self.inbox.partial.len());
+        if self.inbox.partial.len() < size {
+            return None;
+        }
+        self.clear = true;
+        Some(Item::Frame(header, &self.inbox.partial[HEADER_SIZE..]))
+    }
+
+    /// Moves up to `count` bytes of the chunk behind the partial frame.
+    fn keep(&mut self, count: usize) {
+        let (kept, rest) = self.chunk.split_at(count.min(self.chunk.len()));
+        self.inbox.partial.extend_from_slice(kept);
+        self.chunk = rest;
+    }
+
+    /// `header_size` bytes of the refused frame's header are still in the chunk.
+    fn refuse(&mut self, header: Header, header_size: usize) -> Item<'static> {
+        self.chunk = &self.chunk[header_size..];
+        self.inbox.skip = u64::from(header.length);
+        Item::Oversize { header, fatal: false }
+    }
+
+    fn refuse_fatally(&mut self, header: Header) -> Item<'static> {
+        self.inbox.partial = Vec::new();
+        self.chunk = &[];
+        self.inbox.skip = u64::MAX;
+        Item::Oversize { header, fatal: true }
+    }
+}
+
+#[cfg(test)]
+mod tests;

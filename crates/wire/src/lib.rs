@@ -1,0 +1,40 @@
+//! The frames of the native protocol: their layout, their bounds, and nothing of their meaning.
+//!
+//! A frame is a 16-byte little-endian header and a payload:
+//!
+//! ```text
+//!  0        4      5       6       8                16
+//! +--------+------+-------+-------+----------------+- - - - - - - +
+//! | length | kind | flags | route |  correlation   |   payload    |
+//! |  u32   |  u8  |  u8   |  u16  | slot:u32 gen:u32|  length bytes|
+//! +--------+------+-------+-------+----------------+- - - - - - - +
+//! ```
+//!
+//! `docs/protocol.md` describes every kind and pins each with golden bytes. The invariant of this
+//! crate: *no length that came from the wire allocates anything; a decoder only ever borrows from
+//! the bytes that are there.* It knows no sockets and no engine, so every SDK and every door
+//! shares it.
+
+mod bind;
+mod control;
+mod cursor;
+mod failure;
+mod header;
+mod hello;
+mod inbox;
+mod metadata;
+mod payload;
+mod subscribe;
+
+pub use bind::{Bind, Cast};
+pub use control::{Credit, Ended, Goaway, Receipt, decode_copies, decode_flow};
+pub use control::{encode_cancel, encode_copies, encode_flow, encode_ping, encode_pong};
+pub use cursor::Malformed;
+pub use failure::{DETAILS_SIZE_MAX, Failure, MESSAGE_LENGTH_MAX};
+pub use header::{Correlation, Flags, HEADER_SIZE, Header, Kind, encode_frame};
+pub use hello::{FEATURES, Hello, MAGIC, Role, VERSION, VERSION_MIN, Welcome, Window};
+pub use inbox::{Frames, Inbox, Item};
+pub use metadata::{Metadata, SOURCE, TRACEPARENT, TRACESTATE, encode_metadata};
+pub use payload::Payload;
+pub use subscribe::{SUBSCRIBE_WITH_SOURCE, Subscribe, decode_name, encode_subscribed};
+pub use subscribe::encode_unsubscribe;
