@@ -1,1 +1,10 @@
-//! x
+//! The doors: bytes in, words to the node, words back, bytes out. One module per protocol.
+//!
+//! A door decides nothing: it decodes, calls [`node::Handle`], and encodes what the node pushes
+//! into its [`node::Outlet`]s. It does not know engines or disks.
+
+mod gate;
+pub mod http;
+pub mod native;
+
+pub use gate::{Gate, Open, Refused, Role};

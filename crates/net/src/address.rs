@@ -62,7 +62,10 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let empty = |what| AddressError::Empty { text: text.to_owned(), what };
+        let empty = |what| AddressError::Empty {
+            text: text.to_owned(),
+            what,
+        };
         match text.split_once("://") {
             Some(("tcp", rest)) => {
                 let (host, port) = host_port(text, rest)?;
@@ -75,18 +78,28 @@ impl FromStr for Address {
             Some(("unix", "")) => Err(empty("path")),
             Some(("unix", path)) => Ok(Self::Unix { path: path.into() }),
             Some(("inproc", "")) => Err(empty("name")),
-            Some(("inproc", name)) => Ok(Self::Inproc { name: name.to_owned() }),
-            _ => Err(AddressError::Scheme { text: text.to_owned() }),
+            Some(("inproc", name)) => Ok(Self::Inproc {
+                name: name.to_owned(),
+            }),
+            _ => Err(AddressError::Scheme {
+                text: text.to_owned(),
+            }),
         }
     }
 }
 
 fn host_port(text: &str, rest: &str) -> Result<(String, u16), AddressError> {
-    let error = || AddressError::HostPort { text: text.to_owned() };
+    let error = || AddressError::HostPort {
+        text: text.to_owned(),
+    };
     let (host, port) = rest.rsplit_once(':').ok_or_else(error)?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let port = port.parse().map_err(|_| error())?;
-    if host.is_empty() { Err(error()) } else { Ok((host.to_owned(), port)) }
+    if host.is_empty() {
+        Err(error())
+    } else {
+        Ok((host.to_owned(), port))
+    }
 }
 
 impl fmt::Display for Address {
@@ -110,16 +123,31 @@ mod tests {
 
     #[test]
     fn an_address_reads_back_what_it_prints() {
-        for text in ["tcp://127.0.0.1:7400", "tls://[::1]:1", "unix:///run/t.sock", "inproc://x"] {
+        for text in [
+            "tcp://127.0.0.1:7400",
+            "tls://[::1]:1",
+            "unix:///run/t.sock",
+            "inproc://x",
+        ] {
             assert_eq!(text.parse::<Address>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn what_is_not_an_address_is_refused() {
-        for text in ["", "127.0.0.1:1", "http://x:1", "tcp://x", "tcp://:1", "tcp://x:99999"] {
+        for text in [
+            "",
+            "127.0.0.1:1",
+            "http://x:1",
+            "tcp://x",
+            "tcp://:1",
+            "tcp://x:99999",
+        ] {
             assert!(text.parse::<Address>().is_err(), "{text}");
         }
-        assert!(matches!("unix://".parse::<Address>(), Err(AddressError::Empty { .. })));
+        assert!(matches!(
+            "unix://".parse::<Address>(),
+            Err(AddressError::Empty { .. })
+        ));
     }
 }

@@ -32,7 +32,10 @@ pub struct Listener {
 /// Takes a name that no listener of this process has.
 pub fn listen(name: &str) -> io::Result<Listener> {
     let mut listeners = LISTENERS.lock();
-    if listeners.get(name).is_some_and(|queue| queue.strong_count() > 0) {
+    if listeners
+        .get(name)
+        .is_some_and(|queue| queue.strong_count() > 0)
+    {
         return Err(io::ErrorKind::AddrInUse.into());
     }
     let queue = Arc::new(Mutex::new(Queue::default()));
@@ -78,7 +81,10 @@ impl Listener {
 pub fn pair(name: &str) -> (Stream, Stream) {
     let (left, right) = (Pipe::new(), Pipe::new());
     let stream = |read: &Arc<Pipe>, write: &Arc<Pipe>| {
-        let ends = Arc::new(Ends { read: read.clone(), write: write.clone() });
+        let ends = Arc::new(Ends {
+            read: read.clone(),
+            write: write.clone(),
+        });
         Stream {
             source: Box::new(PipeSource(ends.clone())),
             sink: Arc::new(PipeSink(ends)),
@@ -106,7 +112,10 @@ impl Pipe {
     fn close(&self) {
         let mut state = self.0.lock();
         state.closed = true;
-        for waker in [state.reader.take(), state.writer.take()].into_iter().flatten() {
+        for waker in [state.reader.take(), state.writer.take()]
+            .into_iter()
+            .flatten()
+        {
             waker.wake();
         }
     }
@@ -173,6 +182,10 @@ impl Sink for PipeSink {
         Poll::Pending
     }
 
+    fn finish(&self) {
+        self.0.write.close();
+    }
+
     fn close(&self) {
         self.0.read.close();
         self.0.write.close();
@@ -190,7 +203,9 @@ mod tests {
         let mut far = listener.accept().await;
         assert_eq!(near.sink.try_write(b"hello").unwrap(), 5);
         let mut buffer = [0; 16];
-        let count = std::future::poll_fn(|cx| far.source.poll_read(cx, &mut buffer)).await.unwrap();
+        let count = std::future::poll_fn(|cx| far.source.poll_read(cx, &mut buffer))
+            .await
+            .unwrap();
         assert_eq!(&buffer[..count], b"hello");
         drop(near);
         let end = std::future::poll_fn(|cx| far.source.poll_read(cx, &mut buffer)).await;
@@ -201,7 +216,10 @@ mod tests {
     #[test]
     fn a_full_pipe_blocks_and_a_name_has_one_listener() {
         let (near, _far) = pair("full");
-        assert_eq!(near.sink.try_write(&vec![0; PIPE_SIZE_MAX + 9]).unwrap(), PIPE_SIZE_MAX);
+        assert_eq!(
+            near.sink.try_write(&vec![0; PIPE_SIZE_MAX + 9]).unwrap(),
+            PIPE_SIZE_MAX
+        );
         let full = near.sink.try_write(b"x").unwrap_err();
         assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
         let listener = listen("taken").unwrap();

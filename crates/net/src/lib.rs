@@ -22,7 +22,9 @@ use std::task::{Context, Poll};
 pub use address::{Address, AddressError};
 pub use outbox::{Outbox, Pushed};
 pub use tcp::{connect_tcp, listen_tcp, split_tcp};
-pub use tls::{TlsError, client_config, load_server_config, split_tls_accepted, split_tls_connected};
+pub use tls::{
+    TlsError, client_config, load_server_config, split_tls_accepted, split_tls_connected,
+};
 pub use unix::{connect_unix, listen_unix, split_unix};
 
 /// The reading half, owned by one task.
@@ -44,6 +46,9 @@ pub trait Sink: Send + Sync {
 
     /// Ready when a write that would have blocked may be tried again. One task at a time.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
+
+    /// Ends the own direction after what was written: the peer reads that and then the end.
+    fn finish(&self);
 
     /// Ends the connection in both directions: the peer sees the end, the own source too.
     fn close(&self);

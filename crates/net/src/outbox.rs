@@ -81,7 +81,10 @@ impl std::fmt::Debug for Outbox {
 impl Outbox {
     /// In front of `sink`.
     pub fn new(sink: Arc<dyn Sink>) -> Self {
-        Self { state: Mutex::default(), sink }
+        Self {
+            state: Mutex::default(),
+            sink,
+        }
     }
 
     /// Lets `write` append bytes. It is not called on a closed outbox.
@@ -116,6 +119,11 @@ impl Outbox {
     /// Bytes that the peer has not taken yet.
     pub fn queued_size(&self) -> usize {
         self.state.lock().queued_size()
+    }
+
+    /// Whether the sink would block and the connection's task waits for it.
+    pub fn is_blocked(&self) -> bool {
+        self.state.lock().blocked
     }
 
     /// Whether the outbox takes nothing more.
@@ -190,7 +198,11 @@ impl Outbox {
             if state.closed {
                 return Poll::Ready(());
             }
-            if !state.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            if !state
+                .waker
+                .as_ref()
+                .is_some_and(|waker| waker.will_wake(cx.waker()))
+            {
                 state.waker = Some(cx.waker().clone());
             }
             if !state.blocked {
@@ -222,6 +234,12 @@ impl Outbox {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    /// Takes nothing more; the peer reads what was written and then the end.
+    pub fn finish(&self) {
+        self.state.lock().close();
+        self.sink.finish();
     }
 
     /// Takes nothing more, forgets what is queued and ends the connection.

@@ -36,7 +36,11 @@ pub fn split_tcp(socket: TcpStream) -> io::Result<Stream> {
     socket.set_nodelay(true)?;
     let peer = socket.peer_addr()?.to_string();
     let (read, write) = socket.into_split();
-    Ok(Stream { source: Box::new(TcpSource(read)), sink: Arc::new(TcpSink(write)), peer })
+    Ok(Stream {
+        source: Box::new(TcpSource(read)),
+        sink: Arc::new(TcpSink(write)),
+        peer,
+    })
 }
 
 struct TcpSource(OwnedReadHalf);
@@ -54,7 +58,9 @@ pub(crate) fn poll_read<R: AsyncRead>(
     buffer: &mut [u8],
 ) -> Poll<io::Result<usize>> {
     let mut buffer = ReadBuf::new(buffer);
-    reader.poll_read(cx, &mut buffer).map_ok(|()| buffer.filled().len())
+    reader
+        .poll_read(cx, &mut buffer)
+        .map_ok(|()| buffer.filled().len())
 }
 
 struct TcpSink(OwnedWriteHalf);
@@ -66,6 +72,11 @@ impl Sink for TcpSink {
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.as_ref().poll_write_ready(cx)
+    }
+
+    fn finish(&self) {
+        // A socket that is not connected any more has finished already.
+        let _ = socket2::SockRef::from(self.0.as_ref()).shutdown(std::net::Shutdown::Write);
     }
 
     fn close(&self) {

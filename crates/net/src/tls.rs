@@ -72,11 +72,18 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
     let found: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
         .map_err(|cause| file_error(path, cause))?;
-    if found.is_empty() { Err(file_error(path, "no certificate in it")) } else { Ok(found) }
+    if found.is_empty() {
+        Err(file_error(path, "no certificate in it"))
+    } else {
+        Ok(found)
+    }
 }
 
 fn file_error(path: &Path, cause: impl std::fmt::Display) -> TlsError {
-    TlsError::File { path: path.display().to_string(), cause: cause.to_string() }
+    TlsError::File {
+        path: path.display().to_string(),
+        cause: cause.to_string(),
+    }
 }
 
 /// Splits an accepted socket; the handshake runs with the first reads.
@@ -120,9 +127,16 @@ fn split(socket: TcpStream, mut connection: Connection) -> io::Result<Stream> {
     connection.set_buffer_limit(Some(BUFFER_SIZE_MAX));
     let peer = socket.peer_addr()?.to_string();
     let (read, write) = socket.into_split();
-    let shared = Arc::new(Shared { session: Mutex::new(connection), write, reader: Mutex::default() });
+    let shared = Arc::new(Shared {
+        session: Mutex::new(connection),
+        write,
+        reader: Mutex::default(),
+    });
     Ok(Stream {
-        source: Box::new(TlsSource { shared: shared.clone(), read }),
+        source: Box::new(TlsSource {
+            shared: shared.clone(),
+            read,
+        }),
         sink: Arc::new(TlsSink(shared)),
         peer,
     })
@@ -180,7 +194,10 @@ impl Source for TlsSource {
                 }
             }
             *shared.reader.lock() = Some(cx.waker().clone());
-            let mut reader = SocketReader { read: &mut self.read, cx };
+            let mut reader = SocketReader {
+                read: &mut self.read,
+                cx,
+            };
             match session.read_tls(&mut reader) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 Err(error) => return Poll::Ready(Err(error)),
@@ -242,13 +259,16 @@ impl Sink for TlsSink {
         Poll::Ready(Ok(()))
     }
 
+    fn finish(&self) {
+        let mut session = self.0.session.lock();
+        session.send_close_notify();
+        // The peer may be gone already: then there is nobody to be told.
+        let _ = self.0.flush(&mut session);
+        let _ = socket2::SockRef::from(self.0.write.as_ref()).shutdown(std::net::Shutdown::Write);
+    }
+
     fn close(&self) {
-        {
-            let mut session = self.0.session.lock();
-            session.send_close_notify();
-            // The peer may be gone already: then there is nobody to be told.
-            let _ = self.0.flush(&mut session);
-        }
+        self.finish();
         let _ = socket2::SockRef::from(self.0.write.as_ref()).shutdown(std::net::Shutdown::Both);
         if let Some(reader) = self.0.reader.lock().take() {
             reader.wake();

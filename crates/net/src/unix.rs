@@ -43,7 +43,11 @@ pub fn split_unix(socket: UnixStream) -> io::Result<Stream> {
         Err(_) => "unix".to_owned(),
     };
     let (read, write) = socket.into_split();
-    Ok(Stream { source: Box::new(UnixSource(read)), sink: Arc::new(UnixSink(write)), peer })
+    Ok(Stream {
+        source: Box::new(UnixSource(read)),
+        sink: Arc::new(UnixSink(write)),
+        peer,
+    })
 }
 
 struct UnixSource(OwnedReadHalf);
@@ -63,6 +67,11 @@ impl Sink for UnixSink {
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.as_ref().poll_write_ready(cx)
+    }
+
+    fn finish(&self) {
+        // A socket that is not connected any more has finished already.
+        let _ = socket2::SockRef::from(self.0.as_ref()).shutdown(std::net::Shutdown::Write);
     }
 
     fn close(&self) {

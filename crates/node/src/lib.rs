@@ -1,1 +1,28 @@
-//! x
+//! The shell: composes the engines behind one cheap-clone [`Handle`].
+//!
+//! A door opens a [`Connection`] for each of its clients and hands in what one read brought as one
+//! [`Turn`]; the engines decide under their locks, on the thread that read, and what goes out is
+//! pushed into the receivers' [`Outlet`]s, which are flushed once, when the turn ends. Clock,
+//! entropy and disk come in as [`ports`], so that a simulation can own them.
+//!
+//! The node knows names, messages and decisions. It does not know frames, HTTP, JSON or sockets.
+
+pub mod config;
+mod connection;
+mod counters;
+mod handle;
+mod lane;
+mod peer;
+pub mod ports;
+pub mod tokens;
+mod turn;
+mod view;
+
+pub use connection::Connection;
+pub use counters::{Counter, Counters};
+pub use handle::{Handle, Limits, Refusal};
+pub use peer::Facts;
+pub use ports::{Clock, Entropy, Failure, Message, Outgoing, Outlet, Ports, Pushed};
+pub use routing::{ConnectionId, Ticket};
+pub use turn::{Cast, Durability, SYSTEM_ORG, Turn};
+pub use view::{AgentView, ConnectionView, SubscriberView};

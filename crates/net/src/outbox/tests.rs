@@ -34,6 +34,8 @@ impl Sink for Narrow {
         }
     }
 
+    fn finish(&self) {}
+
     fn close(&self) {}
 }
 
@@ -69,7 +71,10 @@ fn a_blocked_sink_wakes_the_task_which_goes_on() {
 
     outbox.push(|out| out.extend_from_slice(b"abcdef"));
     outbox.flush();
-    assert_eq!((outbox.queued_size(), counter.0.load(Ordering::Relaxed)), (3, 1));
+    assert_eq!(
+        (outbox.queued_size(), counter.0.load(Ordering::Relaxed)),
+        (3, 1)
+    );
     outbox.push(|out| out.extend_from_slice(b"ghi"));
     outbox.flush();
     assert_eq!(outbox.queued_size(), 6);

@@ -29,7 +29,9 @@ async fn read_exact(source: &mut dyn Source, count: usize) -> Vec<u8> {
     let mut found = Vec::new();
     while found.len() < count {
         let mut buffer = vec![0; 64 << 10];
-        let read = std::future::poll_fn(|cx| source.poll_read(cx, &mut buffer)).await.unwrap();
+        let read = std::future::poll_fn(|cx| source.poll_read(cx, &mut buffer))
+            .await
+            .unwrap();
         assert_ne!(read, 0, "ended after {} of {count} bytes", found.len());
         found.extend_from_slice(&buffer[..read]);
     }
@@ -42,13 +44,17 @@ async fn write_all(sink: &dyn Sink, mut bytes: &[u8]) {
             Ok(count) => bytes = &bytes[count..],
             Err(error) => {
                 assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-                std::future::poll_fn(|cx| sink.poll_writable(cx)).await.unwrap();
+                std::future::poll_fn(|cx| sink.poll_writable(cx))
+                    .await
+                    .unwrap();
             }
         }
     }
     while let Err(error) = sink.try_flush() {
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        std::future::poll_fn(|cx| sink.poll_writable(cx)).await.unwrap();
+        std::future::poll_fn(|cx| sink.poll_writable(cx))
+            .await
+            .unwrap();
     }
 }
 
@@ -66,8 +72,11 @@ async fn megabytes_pass_in_both_directions() {
         stream
     });
     let socket = crate::connect_tcp("127.0.0.1", port).await.unwrap();
-    let Stream { mut source, sink, .. } =
-        split_tls_connected(socket, "localhost", client).await.unwrap();
+    let Stream {
+        mut source, sink, ..
+    } = split_tls_connected(socket, "localhost", client)
+        .await
+        .unwrap();
     let sent: Vec<u8> = (0..3 << 20).map(|i: u32| i as u8).collect();
     let copy = sent.clone();
     let writer = sink.clone();
@@ -90,7 +99,9 @@ async fn a_certificate_that_is_not_trusted_fails_the_connect() {
     });
     let socket = crate::connect_tcp("127.0.0.1", port).await.unwrap();
     let trusting_nobody = client_config(None).unwrap();
-    let error = split_tls_connected(socket, "localhost", trusting_nobody).await.unwrap_err();
+    let error = split_tls_connected(socket, "localhost", trusting_nobody)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     assert!(accepting.await.unwrap().is_err());
 }

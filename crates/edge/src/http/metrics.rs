@@ -1,0 +1,85 @@
+//! The node's counters as OpenMetrics text.
+
+use model::ErrorCode;
+use node::{Counter, Handle};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+/// Everything the node counts, now.
+pub(super) fn render(node: &Handle) -> String {
+    let mut registry = Registry::with_prefix("telpher");
+    registry.register_collector(Box::new(Snapshot(node.clone())));
+    let mut text = String::new();
+    match encode(&mut text, &registry) {
+        Ok(()) => text,
+        // A String takes everything that is written to it.
+        Err(std::fmt::Error) => unreachable!("formatting into a string failed"),
+    }
+}
+
+struct Snapshot(Handle);
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Snapshot")
+    }
+}
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let counters = self.0.counters();
+        for counter in Counter::ALL {
+            let value = ConstCounter::new(counters.get(*counter));
+            let metric = encoder.encode_descriptor(
+                counter.name(),
+                counter.help(),
+                None,
+                value.metric_type(),
+            )?;
+            value.encode(metric)?;
+        }
+        self.encode_failures(&mut encoder)?;
+        let gauges: [(&str, &str, i64); 3] = [
+            (
+                "connections",
+                "Connections that are open",
+                self.0.connection_count() as i64,
+            ),
+            (
+                "subscriptions",
+                "Subscriptions",
+                self.0.subscription_count() as i64,
+            ),
+            (
+                "pending_calls",
+                "Calls that wait for an answer",
+                self.0.pending_call_count() as i64,
+            ),
+        ];
+        for (name, help, value) in gauges {
+            let value = ConstGauge::new(value);
+            let metric = encoder.encode_descriptor(name, help, None, value.metric_type())?;
+            value.encode(metric)?;
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    fn encode_failures(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let counters = self.0.counters();
+        let kind = ConstCounter::new(0u64).metric_type();
+        let mut family =
+            encoder.encode_descriptor("failures", "Failures answered, by code", None, kind)?;
+        for code in ErrorCode::ALL {
+            let labels = [("code", code.as_str())];
+            let value = ConstCounter::new(counters.failures(code));
+            value.encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}

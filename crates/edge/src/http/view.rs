@@ -1,0 +1,66 @@
+//! What the node shows of itself, as JSON: the same for HTTP and for the node's own agent.
+
+use node::{AgentView, ConnectionView, Handle, SubscriberView};
+use serde_json::{Value, json};
+
+/// `{"agents": [...]}`, in the order of the names.
+pub fn agents_json(node: &Handle) -> Value {
+    let agents: Vec<_> = node.agents().into_iter().map(agent).collect();
+    json!({ "agents": agents })
+}
+
+/// `{"connections": [...]}`, oldest first.
+pub fn connections_json(node: &Handle) -> Value {
+    let connections: Vec<_> = node.connections().into_iter().map(connection).collect();
+    json!({ "connections": connections })
+}
+
+fn agent(view: AgentView) -> Value {
+    let AgentView {
+        name,
+        undeliverable,
+        subscribers,
+    } = view;
+    let instances: Vec<_> = subscribers.into_iter().map(subscriber).collect();
+    json!({ "name": name, "undeliverable": undeliverable, "instances": instances })
+}
+
+fn subscriber(view: SubscriberView) -> Value {
+    let SubscriberView {
+        instance,
+        connection,
+        remote,
+        delivered,
+        dropped,
+    } = view;
+    json!({
+        "instance": instance,
+        "connection": connection,
+        "remote": remote,
+        "delivered": delivered,
+        "dropped": dropped,
+    })
+}
+
+fn connection(view: ConnectionView) -> Value {
+    let ConnectionView {
+        id,
+        name,
+        remote,
+        door,
+        opened_unix_ms,
+        subscriptions,
+        pending_calls,
+        queued_bytes,
+    } = view;
+    json!({
+        "id": id,
+        "name": name,
+        "remote": remote,
+        "door": door,
+        "opened_unix_ms": opened_unix_ms,
+        "subscriptions": subscriptions,
+        "pending_calls": pending_calls,
+        "queued_bytes": queued_bytes,
+    })
+}

@@ -1,0 +1,198 @@
+//! One frame of a client to one call on its turn.
+
+use model::ErrorCode;
+use model::limits::METHOD_LENGTH_MAX;
+use node::{Cast, Durability, Failure, Message, Ticket, Turn};
+use wire::{Bind, Correlation, Credit, Flags, Header, Kind, Malformed, Payload, Subscribe};
+
+use super::outlet::{NativeOutlet, ticket};
+
+/// The client broke the protocol: it is told why, and the connection ends.
+pub(super) struct Fatal {
+    pub(super) code: ErrorCode,
+    pub(super) message: String,
+}
+
+impl From<Malformed> for Fatal {
+    fn from(malformed: Malformed) -> Self {
+        protocol(malformed.to_string())
+    }
+}
+
+fn protocol(message: impl Into<String>) -> Fatal {
+    Fatal {
+        code: ErrorCode::Protocol,
+        message: message.into(),
+    }
+}
+
+/// Hands one frame to the node.
+pub(super) fn dispatch(
+    turn: &mut Turn<'_>,
+    outlet: &NativeOutlet,
+    header: Header,
+    payload: &[u8],
+) -> Result<(), Fatal> {
+    let Header {
+        kind,
+        flags,
+        route,
+        correlation,
+        ..
+    } = header;
+    match kind {
+        Kind::REQUEST => {
+            let stream = flags.contains(Flags::STREAM);
+            let message = decode_message(flags, payload)?;
+            let tag = claim(turn, correlation)?;
+            turn.request(route, tag, stream, message);
+        }
+        Kind::REPLY => {
+            let more = flags.contains(Flags::MORE);
+            turn.reply(ticket(correlation), more, decode_message(flags, payload)?);
+        }
+        Kind::ERROR => {
+            let wire::Failure {
+                code,
+                sent,
+                retry_after_ms,
+                message,
+                details,
+            } = wire::Failure::decode(payload)?;
+            let failure = Failure {
+                code,
+                sent,
+                retry_after_ms,
+                message,
+                details,
+            };
+            turn.reply_failure(ticket(correlation), failure.after_sending());
+        }
+        Kind::SEND => {
+            let report = match flags.contains(Flags::REPORT) {
+                true => Some(claim(turn, correlation)?),
+                false => None,
+            };
+            turn.send(route, report, decode_message(flags, payload)?);
+        }
+        Kind::WRITE => {
+            let durability = match flags.contains(Flags::MEMORY) {
+                true => Durability::Memory,
+                false => Durability::Disk,
+            };
+            let message = decode_message(flags, payload)?;
+            let tag = claim(turn, correlation)?;
+            turn.write(route, tag, durability, message);
+        }
+        Kind::BIND => return bind(turn, route, payload),
+        Kind::SUBSCRIBE => {
+            let Subscribe { options, name } = Subscribe::decode(payload)?;
+            let with_source = options & wire::SUBSCRIBE_WITH_SOURCE != 0;
+            let tag = claim(turn, correlation)?;
+            turn.subscribe(tag, name, with_source);
+        }
+        Kind::UNSUBSCRIBE => {
+            let tag = claim(turn, correlation)?;
+            turn.unsubscribe(tag, wire::decode_name(payload)?);
+        }
+        Kind::CANCEL => turn.cancel(ticket(correlation)),
+        Kind::CREDIT => {
+            let Credit { messages, bytes } = Credit::decode(payload)?;
+            match correlation {
+                Correlation::NONE => turn.credit(messages, bytes),
+                call => turn.stream_credit(ticket(call), messages),
+            }
+        }
+        Kind::PING => {
+            outlet
+                .outbox
+                .push(|out| wire::encode_pong(correlation, out));
+            outlet.outbox.flush();
+        }
+        // A client that goes away says so by closing; pongs only show that it is there.
+        Kind::PONG | Kind::GOAWAY => {}
+        kind if kind.is_skippable() => {}
+        kind => {
+            return Err(protocol(format!(
+                "a node does not take frames of kind {kind:?}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn decode_message(flags: Flags, payload: &[u8]) -> Result<Message<'_>, Fatal> {
+    let Payload {
+        deadline_ms,
+        metadata,
+        body,
+    } = Payload::decode(flags, payload)?;
+    Ok(Message {
+        deadline_ms,
+        metadata,
+        body,
+    })
+}
+
+fn bind(turn: &mut Turn<'_>, route: u16, payload: &[u8]) -> Result<(), Fatal> {
+    let bind = Bind::decode(route, payload)?;
+    if bind.method.len() > METHOD_LENGTH_MAX {
+        return Err(protocol("a method name is too long"));
+    }
+    let cast = match bind.cast {
+        wire::Cast::Any => Cast::Any,
+        wire::Cast::All => Cast::All,
+    };
+    let dense = turn.bind(route, bind.name, cast, bind.method);
+    dense
+        .then_some(())
+        .ok_or_else(|| skipped("route", u32::from(route)))
+}
+
+/// The tag of something the client asks, with its slot noted.
+fn claim(turn: &mut Turn<'_>, correlation: Correlation) -> Result<Ticket, Fatal> {
+    let tag = ticket(correlation);
+    turn.claim(tag)
+        .then_some(tag)
+        .ok_or_else(|| skipped("correlation slot", tag.slot))
+}
+
+fn skipped(what: &str, number: u32) -> Fatal {
+    protocol(format!(
+        "{what} {number} skips numbers that were not used yet"
+    ))
+}
+
+/// Answers a frame above the limit.
+pub(super) fn refuse_oversize(
+    turn: &mut Turn<'_>,
+    header: Header,
+    limit: u32,
+    fatal: bool,
+) -> Result<(), Fatal> {
+    let size = header.length;
+    let message = format!("a payload of {size} bytes is above the limit of {limit}");
+    turn.count(node::Counter::Oversize);
+    if fatal {
+        return Err(Fatal {
+            code: ErrorCode::TooLarge,
+            message,
+        });
+    }
+    let failure = Failure::new(ErrorCode::TooLarge, &message);
+    match header.kind {
+        Kind::REPLY | Kind::ERROR => {
+            turn.reply_failure(ticket(header.correlation), failure.after_sending());
+        }
+        Kind::REQUEST | Kind::WRITE => {
+            let tag = claim(turn, header.correlation)?;
+            turn.refuse(tag, failure);
+        }
+        Kind::SEND if header.flags.contains(Flags::REPORT) => {
+            let tag = claim(turn, header.correlation)?;
+            turn.refuse(tag, failure);
+        }
+        _ => turn.fail_connection(failure),
+    }
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! Encodes what the node pushes for one client.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::Name;
+use net::{Outbox, Sink};
+use node::{Message, Outgoing, Outlet, Pushed, Ticket};
+use parking_lot::Mutex;
+use wire::{Bind, Cast, Correlation, Credit, Ended, Flags, Goaway, Kind, Payload, Receipt};
+
+/// The way out to one native client.
+pub(super) struct NativeOutlet {
+    pub(super) outbox: Outbox,
+    routes: Mutex<Routes>,
+    /// Messages are refused while more than this is queued.
+    queue_size_max: usize,
+}
+
+/// Routes that the node bound towards the client: subscription and method to number.
+///
+/// Keyed by the addresses of the shared texts, which are held here so that they stay what they
+/// are. The numbers go round when they are used up: a later BIND replaces the earlier one.
+#[derive(Default)]
+struct Routes {
+    numbers: HashMap<(usize, usize), u16>,
+    held: Vec<(Name, Arc<str>)>,
+    next: usize,
+}
+
+impl Routes {
+    /// The number, and whether the client must be told of it first.
+    fn number(&mut self, to: &Name, method: &Arc<str>) -> (u16, bool) {
+        if let Some(number) = self.numbers.get(&key(to, method)) {
+            return (*number, false);
+        }
+        let index = self.next;
+        self.next = (index + 1) % model::limits::ROUTE_COUNT_MAX as usize;
+        let number = index as u16 + 1;
+        let route = (to.clone(), method.clone());
+        self.numbers.insert(key(to, method), number);
+        match self.held.get_mut(index) {
+            None => self.held.push(route),
+            Some(slot) => {
+                let (name, method) = std::mem::replace(slot, route);
+                self.numbers.remove(&key(&name, &method));
+            }
+        }
+        (number, true)
+    }
+
+    /// Undoes the newest binding: the client was not told after all.
+    fn forget(&mut self, to: &Name, method: &Arc<str>) {
+        self.numbers.remove(&key(to, method));
+    }
+}
+
+fn key(to: &Name, method: &Arc<str>) -> (usize, usize) {
+    (to.as_str().as_ptr().addr(), method.as_ptr().addr())
+}
+
+impl NativeOutlet {
+    pub(super) fn new(sink: Arc<dyn Sink>, queue_size_max: usize) -> Self {
+        Self {
+            outbox: Outbox::new(sink),
+            routes: Mutex::default(),
+            queue_size_max,
+        }
+    }
+
+    /// Queues a message for a subscription, its route first when it is new.
+    fn push_routed(
+        &self,
+        to: &Name,
+        method: &Arc<str>,
+        write: impl FnOnce(u16, &mut Vec<u8>),
+    ) -> Pushed {
+        let mut routes = self.routes.lock();
+        let (route, is_new) = routes.number(to, method);
+        let admit = |queued: usize| queued <= self.queue_size_max;
+        let pushed = self.outbox.push_if(admit, |out| {
+            if is_new {
+                Bind {
+                    route,
+                    cast: Cast::Any,
+                    method,
+                    name: to.as_str(),
+                }
+                .encode(out);
+            }
+            write(route, out);
+        });
+        match pushed {
+            Some(pushed) => convert(pushed),
+            None => {
+                if is_new {
+                    routes.forget(to, method);
+                }
+                Pushed::Full
+            }
+        }
+    }
+
+    /// Queues an answer. A client that leaves four queues of answers unread is given up.
+    fn push_answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pushed {
+        let admit = |queued: usize| queued <= self.queue_size_max.saturating_mul(4);
+        match self.outbox.push_if(admit, write) {
+            Some(pushed) => convert(pushed),
+            None => {
+                self.outbox.close();
+                Pushed::Closed
+            }
+        }
+    }
+}
+
+fn convert(pushed: net::Pushed) -> Pushed {
+    match pushed {
+        net::Pushed::First => Pushed::First,
+        net::Pushed::Queued => Pushed::Queued,
+        net::Pushed::Closed => Pushed::Closed,
+    }
+}
+
+/// A node's ticket is the correlation that the client sees, and a client's tag its own.
+pub(super) fn correlation(ticket: Ticket) -> Correlation {
+    Correlation {
+        slot: ticket.slot,
+        generation: ticket.generation,
+    }
+}
+
+/// The other way round.
+pub(super) fn ticket(correlation: Correlation) -> Ticket {
+    Ticket {
+        slot: correlation.slot,
+        generation: correlation.generation,
+    }
+}
+
+fn encode_message(
+    kind: Kind,
+    flags: Flags,
+    route: u16,
+    at: Correlation,
+    source: Option<&str>,
+    message: Message<'_>,
+    out: &mut Vec<u8>,
+) {
+    let Message {
+        deadline_ms,
+        metadata,
+        body,
+    } = message;
+    match source {
+        None => Payload {
+            deadline_ms,
+            metadata,
+            body,
+        }
+        .encode(kind, flags, route, at, out),
+        Some(source) => {
+            let mut extended = Vec::with_capacity(metadata.len() + source.len() + 16);
+            wire::encode_metadata(wire::SOURCE, source.as_bytes(), &mut extended);
+            extended.extend_from_slice(metadata);
+            let metadata = &extended;
+            Payload {
+                deadline_ms,
+                metadata,
+                body,
+            }
+            .encode(kind, flags, route, at, out);
+        }
+    }
+}
+
+impl Outlet for NativeOutlet {
+    fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
+        match outgoing {
+            Outgoing::Request {
+                to,
+                method,
+                ticket,
+                stream,
+                source,
+                message,
+            } => {
+                let flags = if stream { Flags::STREAM } else { Flags::NONE };
+                self.push_routed(to, method, |route, out| {
+                    let at = correlation(ticket);
+                    encode_message(Kind::REQUEST, flags, route, at, source, message, out);
+                })
+            }
+            Outgoing::Send {
+                to,
+                method,
+                source,
+                message,
+            } => self.push_routed(to, method, |route, out| {
+                let at = Correlation::NONE;
+                encode_message(Kind::SEND, Flags::NONE, route, at, source, message, out);
+            }),
+            Outgoing::Reply { tag, more, message } => self.push_answer(|out| {
+                let flags = if more { Flags::MORE } else { Flags::NONE };
+                encode_message(Kind::REPLY, flags, 0, correlation(tag), None, message, out);
+            }),
+            Outgoing::Failure { tag, failure } => self.push_answer(|out| {
+                encode_failure(failure, tag.map_or(Correlation::NONE, correlation), out);
+            }),
+            Outgoing::Subscribed { tag, name } => self.push_answer(|out| {
+                wire::encode_subscribed(name.as_str(), correlation(tag), out);
+            }),
+            Outgoing::Copies { tag, copies } => self.push_answer(|out| {
+                wire::encode_copies(copies, correlation(tag), out);
+            }),
+            Outgoing::Receipt {
+                tag,
+                delivered,
+                dropped,
+            } => self.push_answer(|out| {
+                Receipt { delivered, dropped }.encode(correlation(tag), out);
+            }),
+            Outgoing::Cancel { ticket } => self.push_answer(|out| {
+                wire::encode_cancel(correlation(ticket), out);
+            }),
+            Outgoing::StreamCredit { ticket, items } => self.push_answer(|out| {
+                Credit {
+                    messages: items,
+                    bytes: 0,
+                }
+                .encode(correlation(ticket), out);
+            }),
+            Outgoing::Credit { messages, bytes } => self.push_answer(|out| {
+                Credit { messages, bytes }.encode(Correlation::NONE, out);
+            }),
+            Outgoing::Flow { route, full } => self.push_answer(|out| {
+                wire::encode_flow(route, full, out);
+            }),
+            Outgoing::Ended { name, code } => self.push_answer(|out| {
+                Ended {
+                    code,
+                    name: name.as_str(),
+                }
+                .encode(out);
+            }),
+            Outgoing::Goaway { drain_ms, message } => self.push_answer(|out| {
+                let code = model::ErrorCode::Unavailable;
+                Goaway {
+                    code,
+                    drain_ms,
+                    address: "",
+                    message,
+                }
+                .encode(out);
+            }),
+        }
+    }
+
+    fn flush(&self) {
+        self.outbox.flush();
+    }
+
+    fn queued_size(&self) -> usize {
+        self.outbox.queued_size()
+    }
+
+    fn close(&self) {
+        self.outbox.close();
+    }
+}
+
+pub(super) fn encode_failure(failure: node::Failure<'_>, at: Correlation, out: &mut Vec<u8>) {
+    let node::Failure {
+        code,
+        sent,
+        retry_after_ms,
+        message,
+        details,
+    } = failure;
+    wire::Failure {
+        code,
+        sent,
+        retry_after_ms,
+        message,
+        details,
+    }
+    .encode(at, out);
+}

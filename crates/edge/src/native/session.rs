@@ -1,0 +1,252 @@
+//! One client's connection: reads, hands each chunk to the node as one turn, keeps it alive.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use model::ErrorCode;
+use net::Source;
+use node::{Connection, Counter, Failure, Outlet};
+use tokio::time::{Instant, Sleep};
+use wire::{Correlation, Inbox, Item};
+
+use super::Door;
+use super::dispatch::{Fatal, dispatch, refuse_oversize};
+use super::outlet::{NativeOutlet, encode_failure};
+
+/// Bytes read at a time, into a buffer that all connections of a thread share.
+const CHUNK_SIZE: usize = 256 << 10;
+
+/// Reads in one go before other connections of the thread get their turn.
+const READS_PER_POLL: usize = 4;
+
+/// A client that leaves this much unread is not read from either.
+const UNREAD_SIZE_MAX: usize = 1 << 20;
+
+/// After a fatal error: how long, and how many bytes, the client may go on before it is cut off.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_SIZE_MAX: usize = 64 << 20;
+
+thread_local! {
+    static CHUNK: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK_SIZE]);
+}
+
+pub(super) struct Session {
+    source: Box<dyn Source>,
+    outlet: Arc<NativeOutlet>,
+    inbox: Inbox,
+    frame_size_max: u32,
+    connection: Connection,
+    /// What was read with the HELLO.
+    rest: Vec<u8>,
+    keepalive: Option<Keepalive>,
+}
+
+/// Why a session ended.
+enum End {
+    /// The client left, or the connection broke.
+    Left,
+    /// The client was silent for too long.
+    Silent,
+    /// The client broke the protocol.
+    Fatal(Fatal),
+}
+
+impl Session {
+    pub(super) fn new(
+        door: &Door,
+        source: Box<dyn Source>,
+        outlet: Arc<NativeOutlet>,
+        connection: Connection,
+        peer_keepalive_ms: u32,
+        rest: Vec<u8>,
+    ) -> Self {
+        let frame_size_max = door.options.frame_size_max;
+        let inbox = Inbox::new(frame_size_max);
+        let keepalive = Keepalive::new(door.options.keepalive, peer_keepalive_ms);
+        Self {
+            source,
+            outlet,
+            inbox,
+            frame_size_max,
+            connection,
+            rest,
+            keepalive,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let id = self.connection.id().0;
+        tracing::debug!(connection = id, "connection opened");
+        let end = std::future::poll_fn(|cx| self.poll(cx)).await;
+        match end {
+            End::Left => tracing::debug!(connection = id, "connection closed"),
+            End::Silent => {
+                self.connection.count(Counter::Silent);
+                tracing::info!(connection = id, "connection closed: the client was silent");
+            }
+            End::Fatal(Fatal { code, message }) => {
+                self.connection.count(Counter::ProtocolErrors);
+                tracing::info!(connection = id, reason = %message, "connection closed");
+                self.say_goodbye(code, &message).await;
+            }
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if self.outlet.outbox.poll_drain(cx).is_ready() {
+            return Poll::Ready(End::Left);
+        }
+        if !self.rest.is_empty() {
+            let rest = std::mem::take(&mut self.rest);
+            if let Err(fatal) = self.take_in(&rest) {
+                return Poll::Ready(End::Fatal(fatal));
+            }
+        }
+        for _ in 0..READS_PER_POLL {
+            if self.outlet.queued_size() > UNREAD_SIZE_MAX {
+                self.outlet.flush();
+                return self.wait_for_reader(cx);
+            }
+            match self.read(cx) {
+                Poll::Pending => return self.poll_keepalive(cx),
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(end)) => return Poll::Ready(end),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// The client leaves its answers unread: wait until the sink takes more.
+    fn wait_for_reader(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if self.outlet.outbox.poll_drain(cx).is_ready() {
+            return Poll::Ready(End::Left);
+        }
+        if !self.outlet.outbox.is_blocked() {
+            // Another thread is writing right now, or has just finished: look again.
+            cx.waker().wake_by_ref();
+        }
+        self.poll_keepalive(cx)
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        CHUNK.with_borrow_mut(|chunk| {
+            let count = match self.source.poll_read(cx, chunk) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Left)),
+                Poll::Ready(Ok(count)) => count,
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => 0,
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Left)),
+            };
+            Poll::Ready(self.take_in(&chunk[..count]).map_err(End::Fatal))
+        })
+    }
+
+    fn take_in(&mut self, chunk: &[u8]) -> Result<(), Fatal> {
+        if let Some(keepalive) = &mut self.keepalive {
+            keepalive.heard = true;
+        }
+        let mut turn = self.connection.turn();
+        let mut frames = self.inbox.feed(chunk);
+        while let Some(item) = frames.next() {
+            match item {
+                Item::Frame(header, payload) => {
+                    dispatch(&mut turn, &self.outlet, header, payload)?;
+                }
+                Item::Oversize { header, fatal } => {
+                    let limit = self.frame_size_max;
+                    refuse_oversize(&mut turn, header, limit, fatal)?;
+                }
+            }
+        }
+        turn.finish();
+        Ok(())
+    }
+
+    fn poll_keepalive(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        match &mut self.keepalive {
+            Some(keepalive) => keepalive.poll(cx, &self.outlet).map(|()| End::Silent),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Says why, and reads on for a moment so that the client can hear it.
+    async fn say_goodbye(mut self, code: ErrorCode, message: &str) {
+        self.outlet.outbox.push(|out| {
+            encode_failure(Failure::new(code, message), Correlation::NONE, out);
+        });
+        self.outlet.flush();
+        self.outlet.outbox.finish();
+        drop(self.connection);
+        let source = &mut self.source;
+        let draining = async {
+            let mut drained = 0;
+            while drained < LINGER_SIZE_MAX {
+                let read = std::future::poll_fn(|cx| {
+                    CHUNK.with_borrow_mut(|chunk| source.poll_read(cx, chunk))
+                });
+                match read.await {
+                    Ok(0) | Err(_) => break,
+                    Ok(count) => drained += count,
+                }
+            }
+        };
+        // Whoever is still sending after this long does not listen.
+        let _ = tokio::time::timeout(LINGER, draining).await;
+    }
+}
+
+/// Pings a client that is silent and gives up one that stays so.
+struct Keepalive {
+    interval: Duration,
+    timer: Pin<Box<Sleep>>,
+    /// Something arrived since the timer was set.
+    heard: bool,
+    /// Timer runs out since something arrived.
+    silent: u32,
+}
+
+impl Keepalive {
+    fn new(own: Duration, peer_ms: u32) -> Option<Self> {
+        // The side with the shorter interval pings; the other one only listens for it.
+        let peer = Duration::from_millis(u64::from(peer_ms));
+        let interval = if own.is_zero() {
+            return None;
+        } else {
+            own.max(peer)
+        };
+        let timer = Box::pin(tokio::time::sleep(interval));
+        Some(Self {
+            interval,
+            timer,
+            heard: false,
+            silent: 0,
+        })
+    }
+
+    /// Ready when the client is dead.
+    fn poll(&mut self, cx: &mut Context<'_>, outlet: &NativeOutlet) -> Poll<()> {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            match std::mem::take(&mut self.heard) {
+                true => self.silent = 0,
+                false => self.silent += 1,
+            }
+            match self.silent {
+                0 => {}
+                1 | 2 => {
+                    outlet
+                        .outbox
+                        .push(|out| wire::encode_ping(Correlation::NONE, out));
+                    outlet.flush();
+                }
+                _ => return Poll::Ready(()),
+            }
+            self.timer.as_mut().reset(Instant::now() + self.interval);
+        }
+        Poll::Pending
+    }
+}

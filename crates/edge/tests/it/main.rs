@@ -1,0 +1,90 @@
+//! The native door over in-process streams, spoken to in bare frames.
+
+mod agent;
+mod bad_input;
+mod calls;
+mod messages;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use node::{Clock, Entropy, Handle, Limits, Ports};
+
+pub(crate) use agent::Agent;
+
+/// A clock that a test moves.
+#[derive(Default)]
+pub(crate) struct ManualClock(AtomicU64);
+
+impl ManualClock {
+    pub(crate) fn advance_ms(&self, ms: u64) {
+        self.0.fetch_add(ms * 1_000_000, Ordering::Relaxed);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now_ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn unix_ms(&self) -> u64 {
+        1_700_000_000_000
+    }
+}
+
+struct Counting(AtomicU64);
+
+impl Entropy for Counting {
+    fn next_u64(&self) -> u64 {
+        self.0.fetch_add(0x0001_0000_0000_0000, Ordering::Relaxed)
+    }
+}
+
+/// A node, its clock, and a door to it.
+pub(crate) struct Bench {
+    pub(crate) node: Handle,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) door: edge::native::Door,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::with(Limits::default(), edge::native::Options::default())
+    }
+
+    pub(crate) fn with(limits: Limits, options: edge::native::Options) -> Self {
+        let clock = Arc::new(ManualClock::default());
+        let entropy = Arc::new(Counting(AtomicU64::new(0x0001_0000_0000_0000)));
+        let node = Handle::new(
+            limits,
+            Ports {
+                clock: clock.clone(),
+                entropy,
+            },
+        );
+        let door = edge::native::Door::new(node.clone(), Arc::new(edge::Open), options);
+        Self { node, clock, door }
+    }
+
+    /// A connection that has said nothing yet.
+    pub(crate) fn connect(&self) -> Agent {
+        let (near, far) = net::inproc::pair("test");
+        let door = self.door.clone();
+        tokio::spawn(async move { door.serve(far).await });
+        Agent::new(near)
+    }
+
+    /// A connection that has introduced itself.
+    pub(crate) async fn agent(&self, name: &str) -> Agent {
+        let mut agent = self.connect();
+        agent.hello(name).await;
+        agent
+    }
+
+    /// An agent that is subscribed to `name`.
+    pub(crate) async fn subscriber(&self, name: &str) -> Agent {
+        let mut agent = self.agent("").await;
+        agent.subscribe(name).await;
+        agent
+    }
+}

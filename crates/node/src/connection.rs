@@ -1,0 +1,152 @@
+//! A client's own side of its connection: owned by the door's task that reads from it.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use model::ErrorCode;
+use routing::{ConnectionId, Target, Ticket};
+
+use crate::counters::{Counter, Tally};
+use crate::handle::{Inner, fail, release};
+use crate::lane::{Caller, Throttled};
+use crate::peer::Peer;
+use crate::ports::Failure;
+use crate::turn::{Cast, Turn};
+
+/// A route that the client bound.
+pub(crate) enum Route {
+    Bound {
+        target: Target,
+        cast: Cast,
+        method: Arc<str>,
+        paused: Arc<AtomicBool>,
+    },
+    /// The name was not valid; whoever uses the route is told why.
+    Invalid { reason: String },
+}
+
+/// Where a call of this client went.
+#[derive(Clone, Copy)]
+pub(crate) struct Path {
+    pub(crate) generation: u32,
+    pub(crate) responder: ConnectionId,
+    pub(crate) ticket: Ticket,
+}
+
+/// What only the reading task touches.
+#[derive(Default)]
+pub(crate) struct Local {
+    /// Index is the route's number less one.
+    pub(crate) routes: Vec<Route>,
+    /// Index is the slot of the client's own number.
+    pub(crate) paths: Vec<Option<Path>>,
+    pub(crate) dirty: Vec<Arc<Peer>>,
+    pub(crate) tally: Tally,
+    pub(crate) consumed_messages: u32,
+    pub(crate) consumed_bytes: u64,
+}
+
+/// An open connection. Dropping it closes it: subscriptions end, calls it had to answer end as
+/// `unconfirmed`, and calls it made are cancelled.
+pub struct Connection {
+    inner: Arc<Inner>,
+    peer: Arc<Peer>,
+    local: Local,
+}
+
+impl Connection {
+    pub(crate) fn new(inner: Arc<Inner>, peer: Arc<Peer>) -> Self {
+        Self {
+            inner,
+            peer,
+            local: Local::default(),
+        }
+    }
+
+    /// The connection's number.
+    pub fn id(&self) -> ConnectionId {
+        self.peer.id
+    }
+
+    /// Begins to hand in what one read brought.
+    pub fn turn(&mut self) -> Turn<'_> {
+        Turn::new(&self.inner, &self.peer, &mut self.local)
+    }
+
+    /// Counts something that only the door can see.
+    pub fn count(&self, counter: Counter) {
+        self.inner.counters.count(counter);
+    }
+}
+
+const LOST: Failure<'static> = Failure::new(
+    ErrorCode::Unconfirmed,
+    "the responder's connection was lost",
+)
+.after_sending();
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let inner = &self.inner;
+        inner.peers.lock().remove(&self.peer.id);
+        {
+            let mut table = inner.table.write();
+            for name in std::mem::take(&mut *self.peer.subscriptions.lock()) {
+                table.unsubscribe(&name, self.peer.id);
+            }
+            for route in self.local.routes.drain(..) {
+                if let Route::Bound { target, .. } = route {
+                    table.release(target);
+                }
+            }
+        }
+        self.peer.outlet.close();
+        let (calls, throttled) = {
+            let mut lane = self.peer.lane.lock();
+            (lane.calls.drain(), std::mem::take(&mut lane.throttled))
+        };
+        for (_, call) in calls {
+            inner.counters.count_failure(ErrorCode::Unconfirmed);
+            fail(&call.caller, LOST);
+        }
+        release(throttled);
+        for path in self.local.paths.drain(..).flatten() {
+            inner.cancel(path.responder, path.ticket);
+        }
+        inner.counters.count(Counter::Closed);
+    }
+}
+
+impl Peer {
+    /// Registers a paused sender, once.
+    pub(crate) fn throttle(self: &Arc<Self>, throttled: Throttled, inner: &Inner) {
+        let mut lane = self.lane.lock();
+        lane.throttled.push(throttled);
+        self.list(&mut lane.listed, inner);
+    }
+
+    /// Puts the peer on the list of those to sweep.
+    pub(crate) fn list(self: &Arc<Self>, listed: &mut bool, inner: &Inner) {
+        if !std::mem::replace(listed, true) {
+            inner.to_sweep.lock().push(self.clone());
+        }
+    }
+
+    /// Notes a call that this peer has to answer; `None` when it answers as many as it can.
+    pub(crate) fn admit_call(
+        self: &Arc<Self>,
+        caller: Caller,
+        deadline_ns: u64,
+        inner: &Inner,
+    ) -> Option<Ticket> {
+        let mut lane = self.lane.lock();
+        if lane.calls.len() >= self.facts.calls_max as usize {
+            return None;
+        }
+        let ticket = lane.call(caller, deadline_ns);
+        let mut listed = lane.listed;
+        self.list(&mut listed, inner);
+        lane.listed = listed;
+        Some(ticket)
+    }
+}

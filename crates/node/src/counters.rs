@@ -1,0 +1,142 @@
+//! What the node counts. A turn counts for itself and adds up once, at its end.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use model::ErrorCode;
+
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])+ $name:ident => $text:literal;)+) => {
+        /// One of the node's counters.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(usize)]
+        pub enum Counter {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Counter {
+            /// Every counter.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Its name in metrics, without prefix and `_total`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)+ }
+            }
+
+            /// What it counts.
+            pub const fn help(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc),+).trim_ascii(),)+ }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Connections opened.
+    Opened => "connections_opened";
+    /// Connections closed.
+    Closed => "connections_closed";
+    /// Connections refused before they were opened.
+    Refused => "connections_refused";
+    /// Calls accepted from callers.
+    Requests => "requests";
+    /// Final replies handed to callers.
+    Replies => "replies";
+    /// Items of streams handed to callers.
+    Items => "stream_items";
+    /// Replies that nobody waited for any more.
+    LateReplies => "late_replies";
+    /// Calls whose caller gave up.
+    Cancelled => "cancelled";
+    /// One-way messages accepted from senders.
+    Sends => "sends";
+    /// Writes accepted.
+    Writes => "writes";
+    /// Copies handed to subscribers.
+    Delivered => "delivered";
+    /// Copies dropped because the subscriber was full.
+    Dropped => "dropped";
+    /// Messages that found no subscriber.
+    Undeliverable => "undeliverable";
+    /// Message bytes accepted.
+    Bytes => "message_bytes";
+    /// Frames above the limit.
+    Oversize => "oversize_frames";
+    /// Connections that broke the protocol.
+    ProtocolErrors => "protocol_errors";
+    /// Connections that were given up because the client did not read.
+    SlowClosed => "slow_clients_closed";
+    /// Peers that were silent for too long.
+    Silent => "silent_peers_closed";
+    /// Tokens that were missing, unknown or revoked.
+    Unauthenticated => "unauthenticated";
+}
+
+const COUNT: usize = Counter::ALL.len();
+const CODES: usize = ErrorCode::ALL.len() + 1;
+
+/// The counters of a node.
+#[derive(Debug)]
+pub struct Counters {
+    values: [AtomicU64; COUNT],
+    failures: [AtomicU64; CODES],
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            values: [const { AtomicU64::new(0) }; COUNT],
+            failures: [const { AtomicU64::new(0) }; CODES],
+        }
+    }
+}
+
+impl Counters {
+    /// The value now.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.values[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// Failures of that kind that were answered.
+    pub fn failures(&self, code: ErrorCode) -> u64 {
+        self.failures[usize::from(code.as_u16())].load(Ordering::Relaxed)
+    }
+
+    /// Adds one.
+    pub fn count(&self, counter: Counter) {
+        self.values[counter as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds one failure.
+    pub fn count_failure(&self, code: ErrorCode) {
+        self.failures[usize::from(code.as_u16())].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds what a turn counted, and empties it.
+    pub(crate) fn add(&self, tally: &mut Tally) {
+        for (value, added) in self.values.iter().zip(&mut tally.0) {
+            if *added > 0 {
+                value.fetch_add(std::mem::take(added), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// What one turn counts.
+#[derive(Debug)]
+pub(crate) struct Tally([u64; COUNT]);
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self([0; COUNT])
+    }
+}
+
+impl Tally {
+    pub(crate) fn count(&mut self, counter: Counter) {
+        self.add(counter, 1);
+    }
+
+    pub(crate) fn add(&mut self, counter: Counter, count: u64) {
+        self.0[counter as usize] += count;
+    }
+}

@@ -1,0 +1,245 @@
+//! The node itself: everything that outlives a connection.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use model::{ErrorCode, limits};
+use parking_lot::{Mutex, RwLock};
+use routing::{ConnectionId, Table, Ticket};
+
+use crate::connection::Connection;
+use crate::counters::{Counter, Counters};
+use crate::lane::{Caller, Throttled};
+use crate::peer::{Facts, Peer};
+use crate::ports::{Failure, Outgoing, Outlet, Ports};
+
+/// What a node takes on.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at the same time.
+    pub connections_max: usize,
+    /// Calls in flight per caller's connection.
+    pub calls_max: u32,
+    /// Subscriptions per connection.
+    pub subscriptions_per_connection_max: usize,
+    /// One-way messages a sender may have in flight to the node.
+    pub credit_messages: u32,
+    /// One-way bytes a sender may have in flight to the node.
+    pub credit_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 20_000,
+            calls_max: limits::CALLS_IN_FLIGHT_MAX,
+            subscriptions_per_connection_max: limits::SUBSCRIPTIONS_PER_CONNECTION_MAX as usize,
+            credit_messages: 65_536,
+            credit_bytes: 8 << 20,
+        }
+    }
+}
+
+/// Why a connection was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The node is shutting down.
+    #[error("the node is draining")]
+    Draining,
+    /// There are as many connections as are allowed.
+    #[error("the node has {0} connections, which is its limit")]
+    TooMany(usize),
+}
+
+pub(crate) struct Inner {
+    pub(crate) ports: Ports,
+    pub(crate) limits: Limits,
+    pub(crate) counters: Counters,
+    pub(crate) table: RwLock<Table<Arc<Peer>>>,
+    pub(crate) peers: Mutex<BTreeMap<ConnectionId, Arc<Peer>>>,
+    /// Peers with calls or paused senders to look after.
+    pub(crate) to_sweep: Mutex<Vec<Arc<Peer>>>,
+    next_connection: AtomicU64,
+    draining: AtomicBool,
+}
+
+/// A node. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl Handle {
+    /// A node with nobody connected.
+    pub fn new(limits: Limits, ports: Ports) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                ports,
+                limits,
+                counters: Counters::default(),
+                table: RwLock::default(),
+                peers: Mutex::default(),
+                to_sweep: Mutex::default(),
+                next_connection: AtomicU64::new(1),
+                draining: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// Opens a connection for a client that has introduced itself; `outlet` receives its number
+    /// and makes the way out.
+    pub fn open(
+        &self,
+        facts: Facts,
+        outlet: impl FnOnce(ConnectionId) -> Arc<dyn Outlet>,
+    ) -> Result<Connection, Refusal> {
+        let inner = &self.inner;
+        let mut peers = inner.peers.lock();
+        if self.is_draining() {
+            inner.counters.count(Counter::Refused);
+            return Err(Refusal::Draining);
+        }
+        if peers.len() >= inner.limits.connections_max {
+            inner.counters.count(Counter::Refused);
+            return Err(Refusal::TooMany(peers.len()));
+        }
+        let id = ConnectionId(inner.next_connection.fetch_add(1, Ordering::Relaxed));
+        let peer = Arc::new(Peer::new(
+            id,
+            facts,
+            outlet(id),
+            inner.ports.clock.unix_ms(),
+        ));
+        peers.insert(id, peer.clone());
+        inner.counters.count(Counter::Opened);
+        Ok(Connection::new(inner.clone(), peer))
+    }
+
+    /// The node's limits.
+    pub fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    /// The node's ports.
+    pub fn ports(&self) -> &Ports {
+        &self.inner.ports
+    }
+
+    /// The node's counters.
+    pub fn counters(&self) -> &Counters {
+        &self.inner.counters
+    }
+
+    /// Connections that are open.
+    pub fn connection_count(&self) -> usize {
+        self.inner.peers.lock().len()
+    }
+
+    /// Whether new connections are refused.
+    pub fn is_draining(&self) -> bool {
+        self.inner.draining.load(Ordering::Acquire)
+    }
+
+    /// Refuses new connections and tells every client to finish within `drain_ms`.
+    pub fn drain(&self, drain_ms: u32) {
+        let peers: Vec<_> = {
+            let peers = self.inner.peers.lock();
+            self.inner.draining.store(true, Ordering::Release);
+            peers.values().cloned().collect()
+        };
+        for peer in peers {
+            peer.push_now(Outgoing::Goaway {
+                drain_ms,
+                message: "the node is shutting down",
+            });
+        }
+    }
+
+    /// Calls that responders have not answered.
+    pub fn pending_call_count(&self) -> usize {
+        self.inner
+            .peers
+            .lock()
+            .values()
+            .map(|peer| peer.lane.lock().calls.len())
+            .sum()
+    }
+
+    /// Closes every connection.
+    pub fn close_all(&self) {
+        let peers: Vec<_> = self.inner.peers.lock().values().cloned().collect();
+        for peer in peers {
+            peer.outlet.close();
+        }
+    }
+
+    /// Ends calls whose deadline has passed and stops waiting for clients that have stopped.
+    /// The shell calls it a few times a second; it costs nothing while nothing is pending.
+    pub fn sweep(&self) {
+        let now_ns = self.inner.ports.clock.now_ns();
+        let listed = std::mem::take(&mut *self.inner.to_sweep.lock());
+        let mut kept = Vec::new();
+        for peer in listed {
+            let (expired, released) = {
+                let mut lane = peer.lane.lock();
+                let expired = lane.calls.expire(now_ns);
+                let released = lane.give_up(now_ns);
+                lane.listed = lane.needs_sweep();
+                if lane.listed {
+                    kept.push(peer.clone());
+                }
+                (expired, released)
+            };
+            for (ticket, call) in expired {
+                self.inner
+                    .counters
+                    .count_failure(ErrorCode::DeadlineExceeded);
+                peer.push_now(Outgoing::Cancel { ticket });
+                fail(&call.caller, DEADLINE);
+            }
+            release(released);
+        }
+        self.inner.to_sweep.lock().append(&mut kept);
+    }
+}
+
+const DEADLINE: Failure<'static> = Failure::new(
+    ErrorCode::DeadlineExceeded,
+    "the responder did not answer in time",
+)
+.after_sending();
+
+/// Tells a caller that its call has failed.
+pub(crate) fn fail(caller: &Caller, failure: Failure<'_>) {
+    caller.peer.push_now(Outgoing::Failure {
+        tag: Some(caller.tag),
+        failure,
+    });
+}
+
+/// Lets paused senders go on.
+pub(crate) fn release(throttled: Vec<Throttled>) {
+    for sender in throttled.into_iter().filter_map(Throttled::release) {
+        sender.outlet.flush();
+    }
+}
+
+impl Inner {
+    pub(crate) fn peer(&self, id: ConnectionId) -> Option<Arc<Peer>> {
+        self.peers.lock().get(&id).cloned()
+    }
+
+    /// Ends a call on behalf of its caller: the responder is told to stop.
+    pub(crate) fn cancel(&self, responder: ConnectionId, ticket: Ticket) -> bool {
+        let Some(peer) = self.peer(responder) else {
+            return false;
+        };
+        let taken = peer.lane.lock().calls.take(ticket).is_some();
+        if taken {
+            self.counters.count(Counter::Cancelled);
+            peer.push_now(Outgoing::Cancel { ticket });
+        }
+        taken
+    }
+}

@@ -1,0 +1,88 @@
+//! A client as the rest of the node sees it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::Name;
+use parking_lot::Mutex;
+use routing::ConnectionId;
+
+use crate::lane::Lane;
+use crate::ports::{Outgoing, Outlet, Pushed};
+
+/// What a door knows of a client when it opens a connection.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The agent's name, when it gave one.
+    pub name: Option<Name>,
+    /// Where it is, for people.
+    pub remote: String,
+    /// Which door it came in by.
+    pub door: &'static str,
+    /// Whether it is part of the node itself and may use the names of `telpher/`.
+    pub trusted: bool,
+    /// Calls it answers at once.
+    pub calls_max: u32,
+    /// One-way messages it takes before it returns credit.
+    pub credit_messages: u32,
+    /// One-way bytes it takes before it returns credit.
+    pub credit_bytes: u64,
+}
+
+pub(crate) struct Peer {
+    pub(crate) id: ConnectionId,
+    pub(crate) facts: Facts,
+    pub(crate) outlet: Arc<dyn Outlet>,
+    pub(crate) lane: Mutex<Lane>,
+    /// What subscribers that ask are told.
+    pub(crate) source: String,
+    pub(crate) opened_unix_ms: u64,
+    pub(crate) subscriptions: Mutex<BTreeSet<Name>>,
+}
+
+impl Peer {
+    pub(crate) fn new(
+        id: ConnectionId,
+        facts: Facts,
+        outlet: Arc<dyn Outlet>,
+        opened_unix_ms: u64,
+    ) -> Self {
+        let source = match &facts.name {
+            Some(name) => name.to_string(),
+            None => format!("connection:{}", id.0),
+        };
+        let lane = Mutex::new(Lane::new(facts.credit_messages, facts.credit_bytes));
+        Self {
+            id,
+            facts,
+            outlet,
+            lane,
+            source,
+            opened_unix_ms,
+            subscriptions: Mutex::default(),
+        }
+    }
+
+    /// Pushes and remembers whom to flush.
+    pub(crate) fn push(
+        self: &Arc<Self>,
+        outgoing: Outgoing<'_>,
+        dirty: &mut Vec<Arc<Self>>,
+    ) -> bool {
+        match self.outlet.push(outgoing) {
+            Pushed::First => {
+                dirty.push(self.clone());
+                true
+            }
+            Pushed::Queued => true,
+            Pushed::Full | Pushed::Closed => false,
+        }
+    }
+
+    /// Pushes and flushes at once: for what does not belong to a turn.
+    pub(crate) fn push_now(&self, outgoing: Outgoing<'_>) {
+        if self.outlet.push(outgoing) == Pushed::First {
+            self.outlet.flush();
+        }
+    }
+}

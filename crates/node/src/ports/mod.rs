@@ -1,0 +1,33 @@
+//! What the node needs of the world, as traits: time, randomness, and a way out to each client.
+
+pub mod disk;
+mod outlet;
+
+use std::sync::Arc;
+
+pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
+pub use outlet::{Failure, Message, Outgoing, Outlet, Pushed};
+
+/// Time.
+pub trait Clock: Send + Sync {
+    /// Nanoseconds since some fixed moment; never steps back.
+    fn now_ns(&self) -> u64;
+
+    /// Milliseconds since 1970-01-01 UTC; may step.
+    fn unix_ms(&self) -> u64;
+}
+
+/// Randomness: for names and ids, not for secrets.
+pub trait Entropy: Send + Sync {
+    /// The next 64 random bits.
+    fn next_u64(&self) -> u64;
+}
+
+/// The world as one node sees it.
+#[derive(Clone)]
+pub struct Ports {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy>,
+}

@@ -1,0 +1,534 @@
+//! What one read brought, decided frame by frame on the thread that read it.
+//!
+//! The routing table is read-locked at most once per turn, and every receiver is flushed once,
+//! when the turn ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use model::{ErrorCode, Name};
+use parking_lot::RwLockReadGuard;
+use routing::{Table, Ticket};
+
+use crate::connection::{Local, Path, Route};
+use crate::counters::Counter;
+use crate::handle::{Inner, release};
+use crate::lane::{Admission, Caller, Throttled};
+use crate::peer::Peer;
+use crate::ports::{Failure, Message, Outgoing};
+
+/// The first part of names that only the node itself may subscribe to.
+pub const SYSTEM_ORG: &str = "telpher";
+
+/// Whom a message on a route reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cast {
+    /// One subscriber.
+    Any,
+    /// Every subscriber.
+    All,
+}
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// On disk.
+    Disk,
+    /// Enqueued for those who are subscribed now.
+    Memory,
+}
+
+/// A batch under way. Ends with [`Turn::finish`] or when it is dropped.
+pub struct Turn<'a> {
+    inner: &'a Inner,
+    peer: &'a Arc<Peer>,
+    local: &'a mut Local,
+    table: Option<RwLockReadGuard<'a, Table<Arc<Peer>>>>,
+    now_ns: u64,
+}
+
+/// What became of the copies of a one-way message.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    delivered: u32,
+    dropped: u32,
+}
+
+impl<'a> Turn<'a> {
+    pub(crate) fn new(inner: &'a Inner, peer: &'a Arc<Peer>, local: &'a mut Local) -> Self {
+        Self {
+            inner,
+            peer,
+            local,
+            table: None,
+            now_ns: inner.ports.clock.now_ns(),
+        }
+    }
+
+    /// Binds a route. Routes are dense from 1: a number that skips others breaks the protocol,
+    /// and `false` says so.
+    #[must_use]
+    pub fn bind(&mut self, route: u16, name: &str, cast: Cast, method: &str) -> bool {
+        let index = usize::from(route).wrapping_sub(1);
+        if index > self.local.routes.len() {
+            return false;
+        }
+        self.table = None;
+        let mut table = self.inner.table.write();
+        let bound = match Name::parse(name) {
+            Ok(name) => Route::Bound {
+                target: table.target(&name),
+                cast,
+                method: method.into(),
+                paused: Arc::new(AtomicBool::new(false)),
+            },
+            Err(error) => Route::Invalid {
+                reason: error.to_string(),
+            },
+        };
+        if index == self.local.routes.len() {
+            self.local.routes.push(bound);
+        } else if let Route::Bound { target, .. } =
+            std::mem::replace(&mut self.local.routes[index], bound)
+        {
+            table.release(target);
+        }
+        true
+    }
+
+    /// Subscribes; the answer goes out with the tag.
+    pub fn subscribe(&mut self, tag: Ticket, name: &str, with_source: bool) {
+        match self.try_subscribe(name, with_source) {
+            Ok(name) => self.answer(Outgoing::Subscribed { tag, name: &name }),
+            Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
+        }
+    }
+
+    fn try_subscribe(
+        &mut self,
+        name: &str,
+        with_source: bool,
+    ) -> Result<Name, (ErrorCode, String)> {
+        let invalid = |error: model::NameError| (ErrorCode::InvalidArgument, error.to_string());
+        let mut name = Name::parse(name).map_err(invalid)?;
+        if name.org() == SYSTEM_ORG && !self.peer.facts.trusted {
+            let message = format!("names of `{SYSTEM_ORG}/` belong to the node itself");
+            return Err((ErrorCode::Denied, message));
+        }
+        if name.instance().is_none() {
+            let instance = format!("i-{:012x}", self.inner.ports.entropy.next_u64() >> 16);
+            name = name.with_instance(&instance).map_err(invalid)?;
+        }
+        let limit = self.inner.limits.subscriptions_per_connection_max;
+        {
+            let mut held = self.peer.subscriptions.lock();
+            if held.len() >= limit && !held.contains(&name) {
+                let message = format!("this connection has {limit} subscriptions, its limit");
+                return Err((ErrorCode::Busy, message));
+            }
+            held.insert(name.clone());
+        }
+        self.table = None;
+        let peer = self.peer.clone();
+        let mut table = self.inner.table.write();
+        let replaced = table
+            .subscribe(name.clone(), peer.id, with_source, peer)
+            .replaced;
+        drop(table);
+        if let Some(old) = replaced.filter(|old| old.connection != self.peer.id) {
+            old.peer.subscriptions.lock().remove(&name);
+            let ended = Outgoing::Ended {
+                name: &name,
+                code: ErrorCode::Replaced,
+            };
+            old.peer.push(ended, &mut self.local.dirty);
+        }
+        Ok(name)
+    }
+
+    /// Ends a subscription; the answer goes out with the tag.
+    pub fn unsubscribe(&mut self, tag: Ticket, name: &str) {
+        let parsed = match Name::parse(name) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                return self.fail(
+                    tag,
+                    Failure::new(ErrorCode::InvalidArgument, &error.to_string()),
+                );
+            }
+        };
+        self.table = None;
+        let removed = self
+            .inner
+            .table
+            .write()
+            .unsubscribe(&parsed, self.peer.id)
+            .is_some();
+        if removed {
+            self.peer.subscriptions.lock().remove(&parsed);
+            self.answer(Outgoing::Subscribed { tag, name: &parsed });
+        } else {
+            let message = format!("this connection is not subscribed to `{parsed}`");
+            self.fail(tag, Failure::new(ErrorCode::InvalidArgument, &message));
+        }
+    }
+
+    /// Takes note of a tag that the client uses. Slots of tags are dense from 0: one that skips
+    /// others breaks the protocol, and `false` says so. A door claims every tag before its use.
+    #[must_use]
+    pub fn claim(&mut self, tag: Ticket) -> bool {
+        let slot = tag.slot as usize;
+        if slot == self.local.paths.len() {
+            self.local.paths.push(None);
+        }
+        slot < self.local.paths.len()
+    }
+
+    /// A call. Exactly one outcome will go out with the tag.
+    pub fn request(&mut self, route: u16, tag: Ticket, stream: bool, message: Message<'_>) {
+        self.local.tally.count(Counter::Requests);
+        self.local.tally.add(Counter::Bytes, message.size());
+        if tag.slot >= self.inner.limits.calls_max {
+            let message = "more calls in flight than the node accepts";
+            return self.fail(tag, Failure::new(ErrorCode::Busy, message));
+        }
+        match self.try_request(route, tag, stream, message) {
+            Ok(path) => self.local.paths[tag.slot as usize] = Some(path),
+            Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
+        }
+    }
+
+    fn try_request(
+        &mut self,
+        route: u16,
+        tag: Ticket,
+        stream: bool,
+        message: Message<'_>,
+    ) -> Result<Path, (ErrorCode, String)> {
+        let table = &**self.table.get_or_insert_with(|| self.inner.table.read());
+        let (target, method) = match lookup(&self.local.routes, route)? {
+            (target, Cast::Any, method, _) => (target, method),
+            (_, Cast::All, ..) => {
+                let message = "a request goes to one: bind the route with cast `any`";
+                return Err((ErrorCode::InvalidArgument, message.to_owned()));
+            }
+        };
+        let deadline_ns = match message.deadline_ms {
+            Some(ms) => self.now_ns.saturating_add(u64::from(ms) * 1_000_000),
+            None => u64::MAX,
+        };
+        let mut full = 0;
+        for subscriber in table.any(target, self.peer.id) {
+            let responder = &subscriber.peer;
+            let caller = Caller {
+                peer: self.peer.clone(),
+                tag,
+            };
+            let Some(ticket) = responder.admit_call(caller, deadline_ns, self.inner) else {
+                full += 1;
+                continue;
+            };
+            let outgoing = Outgoing::Request {
+                to: &subscriber.name,
+                method,
+                ticket,
+                stream,
+                source: subscriber.with_source.then_some(&*self.peer.source),
+                message,
+            };
+            if responder.push(outgoing, &mut self.local.dirty) {
+                subscriber.delivered.fetch_add(1, Ordering::Relaxed);
+                return Ok(Path {
+                    generation: tag.generation,
+                    responder: responder.id,
+                    ticket,
+                });
+            }
+            responder.lane.lock().calls.take(ticket);
+            full += 1;
+        }
+        if full > 0 {
+            let message = format!("all {full} instances of `{}` are full", table.base(target));
+            return Err((ErrorCode::Busy, message));
+        }
+        self.local.tally.count(Counter::Undeliverable);
+        table.count_undeliverable(target, 1);
+        Err((
+            ErrorCode::NoResponder,
+            format!("nobody is subscribed to `{}`", table.base(target)),
+        ))
+    }
+
+    /// A one-way message; `report` asks for a receipt.
+    pub fn send(&mut self, route: u16, report: Option<Ticket>, message: Message<'_>) {
+        self.local.tally.count(Counter::Sends);
+        self.local.tally.add(Counter::Bytes, message.size());
+        self.consume(message.size());
+        match self.deliver(route, message) {
+            Ok(Copies { delivered, dropped }) => {
+                if let Some(tag) = report {
+                    self.answer(Outgoing::Receipt {
+                        tag,
+                        delivered,
+                        dropped,
+                    });
+                }
+            }
+            Err((code, message)) => {
+                if let Some(tag) = report {
+                    self.fail(tag, Failure::new(code, &message));
+                } else {
+                    self.inner.counters.count_failure(code);
+                }
+            }
+        }
+    }
+
+    /// A one-way message that is acknowledged.
+    pub fn write(&mut self, route: u16, tag: Ticket, durability: Durability, message: Message<'_>) {
+        self.consume(message.size());
+        if durability == Durability::Disk {
+            let message = "this node has no mailboxes on disk: write with durability=memory";
+            return self.fail(tag, Failure::new(ErrorCode::Unsupported, message));
+        }
+        self.local.tally.count(Counter::Writes);
+        self.local.tally.add(Counter::Bytes, message.size());
+        match self.deliver(route, message) {
+            Ok(Copies {
+                delivered: 0,
+                dropped: 1..,
+            }) => {
+                let message = "every subscriber of the name is full";
+                self.fail(tag, Failure::new(ErrorCode::Busy, message));
+            }
+            Ok(Copies { delivered, .. }) => {
+                self.answer(Outgoing::Copies {
+                    tag,
+                    copies: delivered,
+                });
+            }
+            Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
+        }
+    }
+
+    fn deliver(&mut self, route: u16, message: Message<'_>) -> Result<Copies, (ErrorCode, String)> {
+        let table = &**self.table.get_or_insert_with(|| self.inner.table.read());
+        let (target, cast, method, paused) = lookup(&self.local.routes, route)?;
+        let mut copies = Copies::default();
+        let matching = match cast {
+            Cast::Any => table.any(target, self.peer.id),
+            Cast::All => table.all(target, self.peer.id),
+        };
+        for subscriber in matching {
+            let receiver = &subscriber.peer;
+            let admission = receiver.lane.lock().admit(message.size(), self.now_ns);
+            let outgoing = Outgoing::Send {
+                to: &subscriber.name,
+                method,
+                source: subscriber.with_source.then_some(&*self.peer.source),
+                message,
+            };
+            if admission == Admission::Full {
+                copies.dropped += 1;
+                subscriber.dropped.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            if !receiver.push(outgoing, &mut self.local.dirty) {
+                receiver.lane.lock().revoke(message.size());
+                copies.dropped += 1;
+                subscriber.dropped.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            if admission == Admission::Pressed && !paused.swap(true, Ordering::Relaxed) {
+                let sender = Arc::downgrade(self.peer);
+                let throttled = Throttled {
+                    sender,
+                    route,
+                    paused: paused.clone(),
+                };
+                receiver.throttle(throttled, self.inner);
+                self.peer
+                    .push(Outgoing::Flow { route, full: true }, &mut self.local.dirty);
+            }
+            copies.delivered += 1;
+            subscriber.delivered.fetch_add(1, Ordering::Relaxed);
+            if cast == Cast::Any {
+                break;
+            }
+        }
+        if cast == Cast::Any && copies.delivered > 0 {
+            // The full instances that were passed over lost nothing.
+            copies.dropped = 0;
+        }
+        if copies.delivered + copies.dropped == 0 {
+            self.local.tally.count(Counter::Undeliverable);
+            table.count_undeliverable(target, 1);
+        }
+        self.local
+            .tally
+            .add(Counter::Delivered, u64::from(copies.delivered));
+        self.local
+            .tally
+            .add(Counter::Dropped, u64::from(copies.dropped));
+        Ok(copies)
+    }
+
+    /// A responder's answer, or one item of it.
+    pub fn reply(&mut self, ticket: Ticket, more: bool, message: Message<'_>) {
+        let caller = match more {
+            true => self
+                .peer
+                .lane
+                .lock()
+                .calls
+                .get(ticket)
+                .map(|call| call.caller.clone()),
+            false => self
+                .peer
+                .lane
+                .lock()
+                .calls
+                .take(ticket)
+                .map(|call| call.caller),
+        };
+        let Some(caller) = caller else {
+            return self.local.tally.count(Counter::LateReplies);
+        };
+        self.local.tally.count(if more {
+            Counter::Items
+        } else {
+            Counter::Replies
+        });
+        self.local.tally.add(Counter::Bytes, message.size());
+        let outgoing = Outgoing::Reply {
+            tag: caller.tag,
+            more,
+            message,
+        };
+        caller.peer.push(outgoing, &mut self.local.dirty);
+    }
+
+    /// A responder's failure.
+    pub fn reply_failure(&mut self, ticket: Ticket, failure: Failure<'_>) {
+        let Some(call) = self.peer.lane.lock().calls.take(ticket) else {
+            return self.local.tally.count(Counter::LateReplies);
+        };
+        self.inner.counters.count_failure(failure.code);
+        let outgoing = Outgoing::Failure {
+            tag: Some(call.caller.tag),
+            failure,
+        };
+        call.caller.peer.push(outgoing, &mut self.local.dirty);
+    }
+
+    /// The caller gave up; the call ends as `cancelled` unless it has ended already.
+    pub fn cancel(&mut self, tag: Ticket) {
+        let Some(path) = self.path(tag) else { return };
+        if self.inner.cancel(path.responder, path.ticket) {
+            let message = "cancelled by the caller";
+            self.fail(
+                tag,
+                Failure::new(ErrorCode::Cancelled, message).after_sending(),
+            );
+        }
+    }
+
+    /// The caller consumed items of a stream.
+    pub fn stream_credit(&mut self, tag: Ticket, items: u32) {
+        let Some(path) = self.path(tag) else { return };
+        let Some(responder) = self.inner.peer(path.responder) else {
+            return;
+        };
+        if responder.lane.lock().calls.get(path.ticket).is_some() {
+            let outgoing = Outgoing::StreamCredit {
+                ticket: path.ticket,
+                items,
+            };
+            responder.push(outgoing, &mut self.local.dirty);
+        }
+    }
+
+    fn path(&self, tag: Ticket) -> Option<Path> {
+        let path = *self.local.paths.get(tag.slot as usize)?;
+        path.filter(|path| path.generation == tag.generation)
+    }
+
+    /// The client consumed one-way messages.
+    pub fn credit(&mut self, messages: u32, bytes: u64) {
+        let released = self.peer.lane.lock().credit(messages, bytes, self.now_ns);
+        release(released);
+    }
+
+    /// Counts something that only the door can see.
+    pub fn count(&mut self, counter: Counter) {
+        self.local.tally.count(counter);
+    }
+
+    /// Refuses something that the client asked and that only the door could judge.
+    pub fn refuse(&mut self, tag: Ticket, failure: Failure<'_>) {
+        self.fail(tag, failure);
+    }
+
+    /// Tells the client of a failure that belongs to nothing it waits for.
+    pub fn fail_connection(&mut self, failure: Failure<'_>) {
+        self.inner.counters.count_failure(failure.code);
+        self.answer(Outgoing::Failure { tag: None, failure });
+    }
+
+    fn fail(&mut self, tag: Ticket, failure: Failure<'_>) {
+        self.inner.counters.count_failure(failure.code);
+        self.answer(Outgoing::Failure {
+            tag: Some(tag),
+            failure,
+        });
+    }
+
+    fn answer(&mut self, outgoing: Outgoing<'_>) {
+        self.peer.push(outgoing, &mut self.local.dirty);
+    }
+
+    /// Returns credit to the sender in halves of its window.
+    fn consume(&mut self, size: u64) {
+        self.local.consumed_messages += 1;
+        self.local.consumed_bytes += size;
+        let limits = &self.inner.limits;
+        if self.local.consumed_messages >= limits.credit_messages / 2
+            || self.local.consumed_bytes >= limits.credit_bytes / 2
+        {
+            let messages = std::mem::take(&mut self.local.consumed_messages);
+            let bytes = std::mem::take(&mut self.local.consumed_bytes);
+            self.answer(Outgoing::Credit { messages, bytes });
+        }
+    }
+
+    /// Ends the turn: counts, and flushes everybody who got something.
+    pub fn finish(self) {}
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.table = None;
+        self.inner.counters.add(&mut self.local.tally);
+        for peer in self.local.dirty.drain(..) {
+            peer.outlet.flush();
+        }
+    }
+}
+
+type Bound<'a> = (&'a routing::Target, Cast, &'a Arc<str>, &'a Arc<AtomicBool>);
+
+fn lookup(routes: &[Route], route: u16) -> Result<Bound<'_>, (ErrorCode, String)> {
+    match routes.get(usize::from(route).wrapping_sub(1)) {
+        Some(Route::Bound {
+            target,
+            cast,
+            method,
+            paused,
+        }) => Ok((target, *cast, method, paused)),
+        Some(Route::Invalid { reason }) => Err((ErrorCode::InvalidArgument, reason.clone())),
+        None => Err((
+            ErrorCode::InvalidArgument,
+            format!("route {route} is not bound"),
+        )),
+    }
+}

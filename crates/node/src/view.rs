@@ -1,0 +1,99 @@
+//! What the node shows of itself: who is connected, who is subscribed to what.
+
+use std::sync::atomic::Ordering;
+
+use crate::handle::Handle;
+
+/// A name and who is subscribed to it.
+#[derive(Clone, Debug)]
+pub struct AgentView {
+    /// `org/namespace/agent`.
+    pub name: String,
+    /// Messages that found nobody, since somebody first used the name.
+    pub undeliverable: u64,
+    /// Its instances.
+    pub subscribers: Vec<SubscriberView>,
+}
+
+/// One instance.
+#[derive(Clone, Debug)]
+pub struct SubscriberView {
+    /// The instance.
+    pub instance: String,
+    /// Its connection.
+    pub connection: u64,
+    /// Where that is.
+    pub remote: String,
+    /// Messages handed over.
+    pub delivered: u64,
+    /// Messages it was too full for.
+    pub dropped: u64,
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionView {
+    /// Its number.
+    pub id: u64,
+    /// The agent's name, when it gave one.
+    pub name: Option<String>,
+    /// Where it is.
+    pub remote: String,
+    /// The door it came in by.
+    pub door: &'static str,
+    /// When it was opened, in milliseconds since 1970-01-01 UTC.
+    pub opened_unix_ms: u64,
+    /// Its subscriptions.
+    pub subscriptions: usize,
+    /// Calls it has been handed and has not answered.
+    pub pending_calls: usize,
+    /// Bytes queued for it.
+    pub queued_bytes: usize,
+}
+
+impl Handle {
+    /// Every name that has subscribers or senders, in order.
+    pub fn agents(&self) -> Vec<AgentView> {
+        let table = self.inner.table.read();
+        let view =
+            |(base, undeliverable, subscribers): (&std::sync::Arc<str>, u64, &[_])| AgentView {
+                name: base.to_string(),
+                undeliverable,
+                subscribers: subscribers.iter().map(subscriber_view).collect(),
+            };
+        table.names().into_iter().map(view).collect()
+    }
+
+    /// Every open connection, oldest first.
+    pub fn connections(&self) -> Vec<ConnectionView> {
+        let peers: Vec<_> = self.inner.peers.lock().values().cloned().collect();
+        let view = |peer: &std::sync::Arc<crate::peer::Peer>| ConnectionView {
+            id: peer.id.0,
+            name: peer.facts.name.as_ref().map(|name| name.to_string()),
+            remote: peer.facts.remote.clone(),
+            door: peer.facts.door,
+            opened_unix_ms: peer.opened_unix_ms,
+            subscriptions: peer.subscriptions.lock().len(),
+            pending_calls: peer.lane.lock().calls.len(),
+            queued_bytes: peer.outlet.queued_size(),
+        };
+        peers.iter().map(view).collect()
+    }
+
+    /// Count of subscriptions.
+    pub fn subscription_count(&self) -> usize {
+        self.inner.table.read().subscription_count()
+    }
+}
+
+fn subscriber_view(
+    subscriber: &routing::Subscriber<std::sync::Arc<crate::peer::Peer>>,
+) -> SubscriberView {
+    SubscriberView {
+        instance: subscriber.name.instance().unwrap_or_default().to_owned(),
+        connection: subscriber.connection.0,
+        remote: subscriber.peer.facts.remote.clone(),
+        delivered: subscriber.delivered.load(Ordering::Relaxed),
+        dropped: subscriber.dropped.load(Ordering::Relaxed),
+    }
+}

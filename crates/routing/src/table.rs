@@ -1,0 +1,293 @@
+//! The subscription table: names to subscribers, in constant time at any number of names.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use model::Name;
+
+/// A client's connection, never reused in one run of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// One subscription: an instance of an agent at a connection.
+#[derive(Debug)]
+pub struct Subscriber<P> {
+    /// Where it is.
+    pub connection: ConnectionId,
+    /// `org/namespace/agent/instance`.
+    pub name: Name,
+    /// Whether it wants to know who sent.
+    pub with_source: bool,
+    /// The shell's own.
+    pub peer: P,
+    /// Messages handed over.
+    pub delivered: AtomicU64,
+    /// Messages it was too full for.
+    pub dropped: AtomicU64,
+}
+
+/// A name that somebody sends to, resolved once.
+///
+/// It stays valid while it is held: [`Table::release`] gives it back.
+#[derive(Debug)]
+pub struct Target {
+    entry: u32,
+    instance: Option<Name>,
+}
+
+/// The answer to a subscribe.
+#[derive(Debug)]
+pub struct Subscribed<P> {
+    /// The subscription that the same instance had before.
+    pub replaced: Option<Subscriber<P>>,
+}
+
+struct Entry<P> {
+    base: Arc<str>,
+    subscribers: Vec<Subscriber<P>>,
+    /// Full name to index in `subscribers`.
+    by_name: HashMap<Name, u32>,
+    /// Where the next round of anycast starts.
+    cursor: AtomicU32,
+    /// Targets that point here.
+    targets: u32,
+    /// Messages that found nobody.
+    undeliverable: AtomicU64,
+}
+
+/// See the module's documentation. `P` is what the shell reaches a subscriber by.
+pub struct Table<P> {
+    entries: Vec<Option<Entry<P>>>,
+    free: Vec<u32>,
+    by_base: HashMap<Arc<str>, u32>,
+    subscriptions: usize,
+}
+
+impl<P> Default for Table<P> {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+            by_base: HashMap::new(),
+            subscriptions: 0,
+        }
+    }
+}
+
+impl<P> Table<P> {
+    /// Adds a subscription under its full name. The same instance from any connection replaces
+    /// the older one.
+    ///
+    /// # Panics
+    /// When the name carries no instance: the shell gives every subscription one.
+    pub fn subscribe(
+        &mut self,
+        name: Name,
+        connection: ConnectionId,
+        with_source: bool,
+        peer: P,
+    ) -> Subscribed<P> {
+        assert!(name.instance().is_some(), "a subscription has an instance");
+        let index = self.intern(name.base());
+        let entry = entry_mut(&mut self.entries, index);
+        let subscriber = Subscriber {
+            connection,
+            name: name.clone(),
+            with_source,
+            peer,
+            delivered: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        };
+        match entry.by_name.get(&name) {
+            Some(found) => {
+                let slot = &mut entry.subscribers[*found as usize];
+                Subscribed {
+                    replaced: Some(std::mem::replace(slot, subscriber)),
+                }
+            }
+            None => {
+                entry.by_name.insert(name, entry.subscribers.len() as u32);
+                entry.subscribers.push(subscriber);
+                self.subscriptions += 1;
+                Subscribed { replaced: None }
+            }
+        }
+    }
+
+    /// Removes a subscription when that connection holds it.
+    pub fn unsubscribe(&mut self, name: &Name, connection: ConnectionId) -> Option<Subscriber<P>> {
+        let index = *self.by_base.get(name.base())?;
+        let entry = entry_mut(&mut self.entries, index);
+        let slot = *entry.by_name.get(name)?;
+        if entry.subscribers[slot as usize].connection != connection {
+            return None;
+        }
+        entry.by_name.remove(name);
+        let removed = entry.subscribers.swap_remove(slot as usize);
+        if let Some(moved) = entry.subscribers.get(slot as usize) {
+            entry.by_name.insert(moved.name.clone(), slot);
+        }
+        self.subscriptions -= 1;
+        self.forget_if_unused(index);
+        Some(removed)
+    }
+
+    /// Resolves a name to send to; it need not have subscribers.
+    pub fn target(&mut self, name: &Name) -> Target {
+        let entry = self.intern(name.base());
+        entry_mut(&mut self.entries, entry).targets += 1;
+        Target {
+            entry,
+            instance: name.instance().map(|_| name.clone()),
+        }
+    }
+
+    /// Gives a target back.
+    pub fn release(&mut self, target: Target) {
+        entry_mut(&mut self.entries, target.entry).targets -= 1;
+        self.forget_if_unused(target.entry);
+    }
+
+    /// Whom an anycast may reach, best first: round robin over the instances, or the one instance
+    /// that was named; never the sender itself. Take the first that has room.
+    pub fn any<'a>(&'a self, target: &'a Target, sender: ConnectionId) -> Match<'a, P> {
+        let entry = self.entry(target.entry);
+        let start = match entry.subscribers.len() {
+            0 | 1 => 0,
+            count => entry.cursor.fetch_add(1, Ordering::Relaxed) as usize % count,
+        };
+        self.matching(entry, target, sender, start)
+    }
+
+    /// Whom a multicast reaches: everybody but the sender, or the one instance that was named.
+    pub fn all<'a>(&'a self, target: &'a Target, sender: ConnectionId) -> Match<'a, P> {
+        self.matching(self.entry(target.entry), target, sender, 0)
+    }
+
+    fn matching<'a>(
+        &'a self,
+        entry: &'a Entry<P>,
+        target: &'a Target,
+        sender: ConnectionId,
+        start: usize,
+    ) -> Match<'a, P> {
+        let (head, tail) = match &target.instance {
+            None => {
+                let (tail, head) = entry.subscribers.split_at(start);
+                (head, tail)
+            }
+            Some(name) => match entry.by_name.get(name) {
+                Some(found) => (
+                    std::slice::from_ref(&entry.subscribers[*found as usize]),
+                    &[][..],
+                ),
+                None => (&[][..], &[][..]),
+            },
+        };
+        Match {
+            subscribers: head.iter().chain(tail),
+            sender,
+        }
+    }
+
+    /// Counts messages that found nobody.
+    pub fn count_undeliverable(&self, target: &Target, count: u64) {
+        self.entry(target.entry)
+            .undeliverable
+            .fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// `org/namespace/agent` of the target.
+    pub fn base(&self, target: &Target) -> &Arc<str> {
+        &self.entry(target.entry).base
+    }
+
+    /// Every name with its undeliverable count and its subscribers, in the order of the names.
+    pub fn names(&self) -> Vec<(&Arc<str>, u64, &[Subscriber<P>])> {
+        let mut names: Vec<_> = self.entries.iter().flatten().map(Entry::view).collect();
+        names.sort_by_key(|(base, ..)| *base);
+        names
+    }
+
+    /// Count of subscriptions.
+    pub fn subscription_count(&self) -> usize {
+        self.subscriptions
+    }
+
+    fn intern(&mut self, base: &str) -> u32 {
+        if let Some(index) = self.by_base.get(base) {
+            return *index;
+        }
+        let base: Arc<str> = base.into();
+        let entry = Entry {
+            base: base.clone(),
+            subscribers: Vec::new(),
+            by_name: HashMap::new(),
+            cursor: AtomicU32::new(0),
+            targets: 0,
+            undeliverable: AtomicU64::new(0),
+        };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.entries[index as usize] = Some(entry);
+                index
+            }
+            None => {
+                self.entries.push(Some(entry));
+                self.entries.len() as u32 - 1
+            }
+        };
+        self.by_base.insert(base, index);
+        index
+    }
+
+    fn forget_if_unused(&mut self, index: u32) {
+        let slot = &mut self.entries[index as usize];
+        if let Some(entry) = slot.take_if(|e| e.subscribers.is_empty() && e.targets == 0) {
+            self.by_base.remove(&entry.base);
+            self.free.push(index);
+        }
+    }
+
+    fn entry(&self, index: u32) -> &Entry<P> {
+        self.entries[index as usize]
+            .as_ref()
+            .expect("a held target keeps its entry")
+    }
+}
+
+fn entry_mut<P>(entries: &mut [Option<Entry<P>>], index: u32) -> &mut Entry<P> {
+    entries[index as usize]
+        .as_mut()
+        .expect("an indexed name keeps its entry")
+}
+
+impl<P> Entry<P> {
+    fn view(&self) -> (&Arc<str>, u64, &[Subscriber<P>]) {
+        (
+            &self.base,
+            self.undeliverable.load(Ordering::Relaxed),
+            &self.subscribers,
+        )
+    }
+}
+
+/// Subscribers that a message may go to, in order.
+pub struct Match<'a, P> {
+    subscribers:
+        std::iter::Chain<std::slice::Iter<'a, Subscriber<P>>, std::slice::Iter<'a, Subscriber<P>>>,
+    sender: ConnectionId,
+}
+
+impl<'a, P> Iterator for Match<'a, P> {
+    type Item = &'a Subscriber<P>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.subscribers
+            .find(|subscriber| subscriber.connection != self.sender)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const NOBODY: ConnectionId = ConnectionId(0);
+
+/// Runs a script of lines and returns the transcript: `+NAME@CONN` subscribes, `-NAME@CONN`
+/// unsubscribes, `?NAME@CONN` asks whom an anycast would reach, `*NAME@CONN` a multicast.
+fn check(script: &str, expected: &str) {
+    let mut table = Table::<u64>::default();
+    let mut transcript = Vec::new();
+    for step in script.split_whitespace() {
+        let (verb, rest) = step.split_at(1);
+        let (name, connection) = rest.split_once('@').unwrap();
+        let name = Name::parse(name).unwrap();
+        let id: u64 = connection.parse().unwrap();
+        let connection = ConnectionId(id);
+        let line = match verb {
+            "+" => match table.subscribe(name, connection, false, id).replaced {
+                Some(old) => format!("replaced:{}", old.peer),
+                None => "ok".to_owned(),
+            },
+            "-" => match table.unsubscribe(&name, connection) {
+                Some(_) => "ok".to_owned(),
+                None => "none".to_owned(),
+            },
+            _ => {
+                let target = table.target(&name);
+                let found: Vec<_> = match verb {
+                    "?" => table.any(&target, connection).take(1).collect(),
+                    _ => table.all(&target, connection).collect(),
+                };
+                let found: Vec<_> = found.iter().map(|s| s.peer.to_string()).collect();
+                table.release(target);
+                format!("[{}]", found.join(","))
+            }
+        };
+        transcript.push(line);
+    }
+    assert_eq!(transcript.join(" "), expected);
+}
+
+#[test]
+fn anycast_goes_round_the_instances_and_never_back_to_the_sender() {
+    check(
+        "+a/b/c/1@1 +a/b/c/2@2 +a/b/c/3@3 ?a/b/c@9 ?a/b/c@9 ?a/b/c@9 ?a/b/c@9",
+        "ok ok ok [1] [2] [3] [1]",
+    );
+    check("+a/b/c/1@1 ?a/b/c@1 *a/b/c@1", "ok [] []");
+    check("+a/b/c/1@1 +a/b/c/2@2 ?a/b/c@1 ?a/b/c@1", "ok ok [2] [2]");
+}
+
+#[test]
+fn unicast_reaches_the_named_instance_only() {
+    check(
+        "+a/b/c/1@1 +a/b/c/2@2 ?a/b/c/2@9 ?a/b/c/2@9 ?a/b/c/7@9",
+        "ok ok [2] [2] []",
+    );
+}
+
+#[test]
+fn multicast_reaches_everybody_but_the_sender() {
+    check(
+        "+a/b/c/1@1 +a/b/c/2@2 +a/b/c/3@3 *a/b/c@2 *a/b/c/3@2",
+        "ok ok ok [1,3] [3]",
+    );
+}
+
+#[test]
+fn a_rejoin_replaces_and_the_replaced_cannot_unsubscribe_it() {
+    check(
+        "+a/b/c/1@1 +a/b/c/1@2 -a/b/c/1@1 *a/b/c@9 -a/b/c/1@2 *a/b/c@9",
+        "ok replaced:1 none [2] ok []",
+    );
+}
+
+#[test]
+fn what_nobody_uses_is_forgotten() {
+    let mut table = Table::<()>::default();
+    let name = Name::parse("a/b/c").unwrap();
+    let target = table.target(&name);
+    table.count_undeliverable(&target, 3);
+    assert_eq!(table.names()[0].1, 3);
+    table.release(target);
+    assert!(table.names().is_empty());
+}
+
+proptest! {
+    #[test]
+    fn the_table_agrees_with_a_plain_set(
+        steps in prop::collection::vec((0u8..4, 0u8..3, 0u8..4, 1u64..5), 0..80)
+    ) {
+        let mut table = Table::<u64>::default();
+        let mut model = std::collections::BTreeMap::<String, u64>::new();
+        for (verb, agent, instance, connection) in steps {
+            let full = format!("o/n/a{agent}/i{instance}");
+            let name = Name::parse(&full).unwrap();
+            let id = ConnectionId(connection);
+            match verb {
+                0 | 1 => {
+                    let replaced = table.subscribe(name, id, false, connection).replaced;
+                    prop_assert_eq!(replaced.map(|s| s.peer), model.insert(full, connection));
+                }
+                2 => {
+                    let held = model.get(&full) == Some(&connection);
+                    prop_assert_eq!(table.unsubscribe(&name, id).is_some(), held);
+                    if held {
+                        model.remove(&full);
+                    }
+                }
+                _ => {
+                    let base = Name::parse(name.base()).unwrap();
+                    let target = table.target(&base);
+                    let found: BTreeSet<_> =
+                        table.all(&target, NOBODY).map(|s| s.name.to_string()).collect();
+                    let any: BTreeSet<_> =
+                        table.any(&target, NOBODY).map(|s| s.name.to_string()).collect();
+                    let prefix = format!("{base}/");
+                    let expected: BTreeSet<_> =
+                        model.keys().filter(|k| k.starts_with(&prefix)).cloned().collect();
+                    prop_assert_eq!(&found, &expected);
+                    prop_assert_eq!(&any, &expected);
+                    table.release(target);
+                }
+            }
+            prop_assert_eq!(table.subscription_count(), model.len());
+        }
+    }
+}
