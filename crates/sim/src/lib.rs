@@ -1,1 +1,11 @@
-//! x
+//! Whole nodes and clients under a seed: one thread, a clock that jumps, a network that delays,
+//! loses and cuts. The same seed gives the same run, to the byte.
+//!
+//! Nothing here touches real time or real sockets. What is simulated enters through the same
+//! traits as the real thing: [`net::Source`], [`net::Sink`], [`node::Clock`], [`node::Entropy`].
+
+mod network;
+mod world;
+
+pub use network::{Link, Network, Weather};
+pub use world::{SimClock, SimEntropy, run};

@@ -1,0 +1,70 @@
+//! The clock and the dice of a simulated world, and the one thread it runs on.
+
+use std::future::Future;
+use std::time::Duration;
+
+use node::{Clock, Entropy};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// Simulated time may not go on for longer than this: a world that does not end has a fault.
+const WORLD_MAX: Duration = Duration::from_secs(3600);
+
+/// Runs a world to its end on one thread with a clock that jumps to the next thing to happen.
+///
+/// # Panics
+/// When the world does not end within an hour of its own time.
+pub fn run<T>(world: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O can always be made");
+    runtime.block_on(async {
+        tokio::time::timeout(WORLD_MAX, world)
+            .await
+            .expect("the world ends within an hour of its own time")
+    })
+}
+
+/// The node's clock: simulated time.
+#[derive(Debug)]
+pub struct SimClock {
+    start: Instant,
+}
+
+impl SimClock {
+    /// A clock that starts now.
+    pub fn start() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+}
+
+impl Clock for SimClock {
+    fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn unix_ms(&self) -> u64 {
+        1_700_000_000_000 + self.start.elapsed().as_millis() as u64
+    }
+}
+
+/// The node's dice.
+#[derive(Debug)]
+pub struct SimEntropy(Mutex<fastrand::Rng>);
+
+impl SimEntropy {
+    /// Dice whose every throw follows from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(Mutex::new(fastrand::Rng::with_seed(seed)))
+    }
+}
+
+impl Entropy for SimEntropy {
+    fn next_u64(&self) -> u64 {
+        self.0.lock().u64(..)
+    }
+}

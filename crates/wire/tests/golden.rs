@@ -1,0 +1,207 @@
+//! `docs/protocol.md` pins every kind of frame with golden bytes: this test encodes each example
+//! and compares it with the page, and decodes the page's bytes back.
+
+use model::ErrorCode;
+use wire::{
+    Bind, Cast, Correlation, Credit, Ended, Failure, Flags, Goaway, Hello, Inbox, Item, Kind,
+    Payload, Receipt, Role, SUBSCRIBE_WITH_SOURCE, Subscribe, TRACEPARENT, Welcome, Window,
+};
+
+const PAGE: &str = include_str!("../../../docs/protocol.md");
+
+const CALL: Correlation = Correlation {
+    slot: 5,
+    generation: 3,
+};
+
+const WINDOW: Window = Window {
+    frame_size_max: 8 << 20,
+    calls_max: 65_536,
+    credit_messages: 4096,
+    credit_bytes: 1 << 20,
+    keepalive_ms: 15_000,
+};
+
+/// The bytes of the page's block ```` ```golden NAME ````: hex pairs, `|` starts a remark.
+fn golden(name: &str) -> Vec<u8> {
+    let start = format!("```golden {name}\n");
+    let (_, rest) = PAGE
+        .split_once(&start)
+        .unwrap_or_else(|| panic!("docs/protocol.md has no block `{name}`"));
+    let (block, _) = rest.split_once("```").unwrap();
+    block
+        .lines()
+        .flat_map(|line| line.split('|').next().unwrap().split_whitespace())
+        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
+        .collect()
+}
+
+#[track_caller]
+fn check(name: &str, encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(&mut bytes);
+    let hex = |bytes: &[u8]| {
+        let pairs: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        pairs.chunks(16).map(|line| line.join(" ")).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(hex(&bytes), hex(&golden(name)), "{name}");
+    let mut inbox = Inbox::new(1 << 20);
+    let mut frames = inbox.feed(&bytes);
+    let Some(Item::Frame(header, payload)) = frames.next() else { panic!("{name} is one frame") };
+    assert_eq!(header.encode(), bytes[..16]);
+    payload.to_vec()
+}
+
+#[test]
+fn hello() {
+    let hello = Hello {
+        version_min: 1,
+        version_max: 1,
+        features: 0,
+        window: WINDOW,
+        token: "tlp_x",
+        name: "acme/demo/bob",
+    };
+    let payload = check("HELLO", |out| hello.encode(out));
+    assert_eq!(Hello::decode(&payload), Ok(hello));
+}
+
+#[test]
+fn welcome() {
+    let welcome = Welcome {
+        version: 1,
+        role: Role::Node,
+        features: 0,
+        window: WINDOW,
+        connection: 7,
+        software: "telpher",
+    };
+    let payload = check("WELCOME", |out| welcome.encode(out));
+    assert_eq!(Welcome::decode(&payload), Ok(welcome));
+}
+
+#[test]
+fn bind() {
+    let bind = Bind {
+        route: 1,
+        cast: Cast::Any,
+        method: "add",
+        name: "acme/demo/sum",
+    };
+    let payload = check("BIND", |out| bind.encode(out));
+    assert_eq!(Bind::decode(1, &payload), Ok(bind));
+    assert!(Bind::decode(0, &payload).is_err());
+}
+
+#[test]
+fn subscribe() {
+    let subscribe = Subscribe {
+        options: SUBSCRIBE_WITH_SOURCE,
+        name: "acme/demo/sum",
+    };
+    let payload = check("SUBSCRIBE", |out| subscribe.encode(CALL, out));
+    assert_eq!(Subscribe::decode(&payload), Ok(subscribe));
+    let payload = check("SUBSCRIBED", |out| {
+        wire::encode_subscribed("acme/demo/sum/i-1", CALL, out);
+    });
+    assert_eq!(wire::decode_name(&payload), Ok("acme/demo/sum/i-1"));
+    check("UNSUBSCRIBE", |out| wire::encode_unsubscribe("acme/demo/sum/i-1", CALL, out));
+    let ended = Ended {
+        code: ErrorCode::Replaced,
+        name: "acme/demo/sum/i-1",
+    };
+    let payload = check("ENDED", |out| ended.encode(out));
+    assert_eq!(Ended::decode(&payload), Ok(ended));
+}
+
+#[test]
+fn request_and_its_answers() {
+    let mut metadata = Vec::new();
+    wire::encode_metadata(TRACEPARENT, b"00-1-2-01", &mut metadata);
+    let request = Payload {
+        deadline_ms: Some(10_000),
+        metadata: &metadata,
+        body: b"1+1",
+    };
+    let payload = check("REQUEST", |out| {
+        request.encode(Kind::REQUEST, Flags::NONE, 1, CALL, out);
+    });
+    let flags = Flags::DEADLINE | Flags::METADATA;
+    assert_eq!(Payload::decode(flags, &payload), Ok(request));
+    check("REPLY", |out| {
+        Payload::body(b"2").encode(Kind::REPLY, Flags::NONE, 0, CALL, out);
+    });
+    let failure = Failure {
+        code: ErrorCode::Busy,
+        sent: false,
+        retry_after_ms: 250,
+        message: "full",
+        details: b"?",
+    };
+    let payload = check("ERROR", |out| failure.encode(CALL, out));
+    assert_eq!(Failure::decode(&payload), Ok(failure));
+    check("CANCEL", |out| wire::encode_cancel(CALL, out));
+}
+
+#[test]
+fn one_way() {
+    check("SEND", |out| {
+        Payload::body(b"hi").encode(Kind::SEND, Flags::REPORT, 1, CALL, out);
+    });
+    let receipt = Receipt {
+        delivered: 2,
+        dropped: 1,
+    };
+    let payload = check("RECEIPT", |out| receipt.encode(CALL, out));
+    assert_eq!(Receipt::decode(&payload), Ok(receipt));
+    check("WRITE", |out| {
+        Payload::body(b"hi").encode(Kind::WRITE, Flags::MEMORY, 1, CALL, out);
+    });
+    let payload = check("COPIES", |out| wire::encode_copies(2, CALL, out));
+    assert_eq!(wire::decode_copies(&payload), Ok(2));
+}
+
+#[test]
+fn control() {
+    let credit = Credit {
+        messages: 32,
+        bytes: 2048,
+    };
+    let payload = check("CREDIT", |out| credit.encode(Correlation::NONE, out));
+    assert_eq!(Credit::decode(&payload), Ok(credit));
+    let payload = check("FLOW", |out| wire::encode_flow(1, true, out));
+    assert_eq!(wire::decode_flow(&payload), Ok(true));
+    check("PING", |out| wire::encode_ping(CALL, out));
+    check("PONG", |out| wire::encode_pong(CALL, out));
+    let goaway = Goaway {
+        code: ErrorCode::Unavailable,
+        drain_ms: 5000,
+        address: "",
+        message: "bye",
+    };
+    let payload = check("GOAWAY", |out| goaway.encode(out));
+    assert_eq!(Goaway::decode(&payload), Ok(goaway));
+}
+
+/// Cutting any of the page's payloads short is an error or a shorter value, never a panic.
+#[test]
+fn every_prefix_of_every_example_is_decoded_without_a_panic() {
+    let names = PAGE.lines().filter_map(|line| line.strip_prefix("```golden "));
+    for name in names {
+        let payload = &golden(name)[16..];
+        for length in 0..=payload.len() {
+            let cut = &payload[..length];
+            let _ = Hello::decode(cut);
+            let _ = Welcome::decode(cut);
+            let _ = Bind::decode(1, cut);
+            let _ = Subscribe::decode(cut);
+            let _ = Failure::decode(cut);
+            let _ = Credit::decode(cut);
+            let _ = Receipt::decode(cut);
+            let _ = Goaway::decode(cut);
+            let _ = Ended::decode(cut);
+            let _ = Payload::decode(Flags(0xff), cut);
+            assert!(wire::Metadata::new(cut).iter().count() <= cut.len() / 3 + 1);
+        }
+    }
+}
