@@ -25,9 +25,12 @@ pub(crate) enum Check {
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
     inbox: Inbox,
+    frame: Vec<u8>,
+    /// Requests that are sent, but of which no byte is in the output yet.
+    backlog: usize,
     output: Vec<u8>,
     written: usize,
-    frame: Vec<u8>,
+    output_id: u64,
     sent_ns: VecDeque<u64>,
     next_id: u64,
     quota: u64,
@@ -37,14 +40,19 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects to the server that `load` names.
     pub(crate) fn open(load: &Load) -> Outcome<Connection> {
-        let header = Header { payload_size: load.size, id: 0 };
+        let header = Header {
+            payload_size: load.size,
+            id: 0,
+        };
         let mut frame = header.encode().to_vec();
         frame.extend((0..load.size).map(|index| (index * 31 + 7) as u8));
         Ok(Connection {
             socket: Socket::connect(&load.connect)?,
             inbox: Inbox::new(CHUNK_SIZE.max(frame.len())),
-            output: Vec::with_capacity(frame.len() * load.in_flight),
+            output: Vec::with_capacity(CHUNK_SIZE.max(frame.len())),
             written: 0,
+            output_id: 0,
+            backlog: 0,
             frame,
             sent_ns: VecDeque::with_capacity(load.in_flight),
             next_id: 0,
@@ -69,7 +77,7 @@ impl Connection {
 
     /// Whether bytes wait for room in the socket.
     pub(crate) fn unwritten(&self) -> bool {
-        self.written < self.output.len()
+        self.backlog > 0 || self.written < self.output.len()
     }
 
     /// Reads once, waiting if there is nothing.
@@ -119,19 +127,36 @@ impl Connection {
         self.flush()
     }
 
-    /// Writes what there is room for.
+    /// Writes what there is room for: one write, unless more than a chunk is to be sent.
     pub(crate) fn flush(&mut self) -> Outcome<()> {
-        if self.unwritten() {
-            self.written += self
-                .socket
-                .write_some(&self.output[self.written..])
-                .map_err(|error| self.lost(&error.to_string()))?;
-        }
-        if !self.unwritten() {
-            self.output.clear();
-            self.written = 0;
+        while self.unwritten() {
+            if self.written == self.output.len() {
+                self.refill();
+            }
+            let rest = &self.output[self.written..];
+            match self.socket.write_some(rest) {
+                Ok(size) if size == rest.len() => self.written += size,
+                Ok(size) => {
+                    self.written += size;
+                    break;
+                }
+                Err(error) => return Err(self.lost(&error.to_string())),
+            }
         }
         Ok(())
+    }
+
+    /// Fills the output, which is written, with the next chunk of the backlog.
+    fn refill(&mut self) {
+        self.output.clear();
+        self.written = 0;
+        let frames = self.backlog.min((CHUNK_SIZE / self.frame.len()).max(1));
+        for _ in 0..frames {
+            self.frame[8..HEADER_SIZE].copy_from_slice(&self.output_id.to_le_bytes());
+            self.output.extend_from_slice(&self.frame);
+            self.output_id += 1;
+        }
+        self.backlog -= frames;
     }
 
     fn issue(&mut self, now_ns: u64) {
@@ -139,8 +164,7 @@ impl Connection {
             return;
         }
         self.quota -= 1;
-        self.frame[8..HEADER_SIZE].copy_from_slice(&self.next_id.to_le_bytes());
-        self.output.extend_from_slice(&self.frame);
+        self.backlog += 1;
         self.next_id += 1;
         self.sent_ns.push_back(now_ns);
     }
@@ -154,9 +178,7 @@ impl Connection {
         match Header::decode(&self.inbox.bytes()[offset..]) {
             Ok(None) => Ok(None),
             Ok(Some(header)) if header == expected => Ok(Some(header)),
-            Ok(Some(header)) => {
-                Err(self.lost(&format!("{header:?} came instead of {expected:?}")))
-            }
+            Ok(Some(header)) => Err(self.lost(&format!("{header:?} came instead of {expected:?}"))),
             Err(_) => Err(self.lost("the server sent garbage")),
         }
     }

@@ -24,13 +24,18 @@ pub(crate) struct Header {
 impl Header {
     /// Decodes the header at the start of `bytes`, if it is all there; `Err` if it is garbage.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Option<Header>, Garbage> {
-        let Some(header) = bytes.first_chunk::<HEADER_SIZE>() else { return Ok(None) };
+        let Some(header) = bytes.first_chunk::<HEADER_SIZE>() else {
+            return Ok(None);
+        };
         let [a, b, c, d, e, f, g, h, id @ ..] = *header;
         let payload_size = u32::from_le_bytes([a, b, c, d]) as usize;
         if [e, f, g, h] != [0; 4] || payload_size > PAYLOAD_SIZE_MAX {
             return Err(Garbage);
         }
-        Ok(Some(Header { payload_size, id: u64::from_le_bytes(id) }))
+        Ok(Some(Header {
+            payload_size,
+            id: u64::from_le_bytes(id),
+        }))
     }
 
     /// The bytes of the header.
@@ -60,7 +65,10 @@ pub(crate) struct Inbox {
 impl Inbox {
     /// An inbox that takes up to `chunk_size` bytes in one read.
     pub(crate) fn new(chunk_size: usize) -> Inbox {
-        Inbox { buffer: vec![0; chunk_size], filled: 0 }
+        Inbox {
+            buffer: vec![0; chunk_size],
+            filled: 0,
+        }
     }
 
     /// Where the next read goes.
@@ -105,28 +113,44 @@ mod tests {
     use super::*;
 
     fn frame(id: u64, payload: &[u8]) -> Vec<u8> {
-        let header = Header { payload_size: payload.len(), id };
+        let header = Header {
+            payload_size: payload.len(),
+            id,
+        };
         [&header.encode()[..], payload].concat()
     }
 
     #[test]
     fn a_header_decodes_to_what_was_encoded() {
-        let header = Header { payload_size: 128, id: 0x0102_0304_0506_0708 };
-        assert_eq!(header.encode(), *b"\x80\0\0\0\0\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01");
+        let header = Header {
+            payload_size: 128,
+            id: 0x0102_0304_0506_0708,
+        };
+        assert_eq!(
+            header.encode(),
+            *b"\x80\0\0\0\0\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01"
+        );
         assert_eq!(Header::decode(&header.encode()), Ok(Some(header)));
         assert_eq!(Header::decode(&header.encode()[..15]), Ok(None));
     }
 
     #[test]
     fn garbage_is_refused_before_it_is_waited_for() {
-        assert_eq!(Header::decode(b"\xff\xff\xff\xff\0\0\0\0........"), Err(Garbage));
-        assert_eq!(Header::decode(b"\x01\0\0\0\x01\0\0\0........"), Err(Garbage));
+        assert_eq!(
+            Header::decode(b"\xff\xff\xff\xff\0\0\0\0........"),
+            Err(Garbage)
+        );
+        assert_eq!(
+            Header::decode(b"\x01\0\0\0\x01\0\0\0........"),
+            Err(Garbage)
+        );
     }
 
     #[test]
     fn frames_are_whole_however_the_bytes_are_cut() {
-        let sent: Vec<u8> =
-            (0..20u64).flat_map(|id| frame(id, &vec![id as u8; id as usize * 7])).collect();
+        let sent: Vec<u8> = (0..20u64)
+            .flat_map(|id| frame(id, &vec![id as u8; id as usize * 7]))
+            .collect();
         for cut in 1..200 {
             let mut inbox = Inbox::new(32);
             let mut received = Vec::new();

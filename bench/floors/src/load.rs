@@ -1,11 +1,12 @@
 //! The load generator of both echo floors: connections shared out to threads, phases, a report.
 
+use std::io;
 use std::sync::Barrier;
 use std::thread;
 
 use contract::{
-    Bound, Failure, Flags, Histogram, Load, Mode, Outcome, Report, SILENCE_SECONDS_MAX, limit,
-    monotonic_ns, process_cpu_ns,
+    Bound, Failure, Flags, Load, Mode, Outcome, Report, SILENCE_SECONDS_MAX, Tally, limit,
+    monotonic_ns,
 };
 
 use crate::client::{Check, Connection};
@@ -28,7 +29,7 @@ pub(crate) fn run(program: &str, threads: Threads, mut flags: Flags) -> Outcome<
     let threads = flags.number("threads", default as u64, 1, max)? as usize;
     flags.finish()?;
     load.refuse(Mode::Publish, "a floor answers every frame")?;
-    limit(load.patience());
+    limit(load.patience(), Vec::new());
 
     let mut lanes = open(&load, threads)?;
     if !load.warmup.is_zero() {
@@ -45,40 +46,45 @@ pub(crate) fn run(program: &str, threads: Threads, mut flags: Flags) -> Outcome<
         in_flight: load.in_flight,
         size: load.size,
         connections: load.connections,
-        completed: tally.latency.count(),
-        window_ns: tally.window_ns,
-        cpu_ns: tally.cpu_ns,
-        latency: &tally.latency,
+        tally: &tally,
         notes: &notes,
         extra: &[],
     }
     .print()
 }
 
-/// The connections that one thread carries, and where each stands in the whole.
+/// The connections that one thread carries.
 struct Lane {
-    connections: Vec<(usize, Connection)>,
+    members: Vec<Member>,
     poll: Poll,
 }
 
-/// What one phase has shown.
-struct Tally {
-    latency: Histogram,
-    window_ns: u64,
-    cpu_ns: u64,
+struct Member {
+    connection: Connection,
+    /// Its place among all connections.
+    index: usize,
+    interest: Interest,
 }
 
 fn open(load: &Load, threads: usize) -> Outcome<Vec<Lane>> {
     let mut lanes = Vec::with_capacity(threads);
     for thread in 0..threads {
-        let poll = Poll::new().map_err(no_poll)?;
-        let mut connections = Vec::new();
+        let mut lane = Lane {
+            members: Vec::new(),
+            poll: Poll::new().map_err(no_poll)?,
+        };
         for index in (thread..load.connections).step_by(threads) {
             let connection = Connection::open(load)?;
-            poll.add(connection.socket.fd(), connections.len()).map_err(no_poll)?;
-            connections.push((index, connection));
+            lane.poll
+                .add(connection.socket.fd(), lane.members.len())
+                .map_err(no_poll)?;
+            lane.members.push(Member {
+                connection,
+                index,
+                interest: Interest::Read,
+            });
         }
-        lanes.push(Lane { connections, poll });
+        lanes.push(lane);
     }
     Ok(lanes)
 }
@@ -89,62 +95,121 @@ fn phase(lanes: &mut [Lane], load: &Load, bound: Bound, check: Check) -> Outcome
         Bound::Time(_) => u64::MAX,
         Bound::Requests(_) => load.share(index),
     };
-    let barrier = Barrier::new(lanes.len());
-    let (start_ns, start_cpu_ns) = (monotonic_ns(), process_cpu_ns());
-    let end_ns = match bound {
-        Bound::Time(window) => start_ns + window.as_nanos() as u64,
+    let window_ns = match bound {
+        Bound::Time(window) => window.as_nanos() as u64,
         Bound::Requests(_) => u64::MAX,
     };
-    let done: Outcome<Vec<Done>> = match lanes {
-        [lane] => lane.run(share, end_ns, check).map(|done| vec![done]),
-        lanes => thread::scope(|scope| {
-            let threads: Vec<_> = lanes
-                .iter_mut()
-                .map(|lane| {
-                    scope.spawn(|| {
-                        barrier.wait();
-                        lane.run(share, end_ns, check)
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().expect("a lane panicked")).collect()
-        }),
+    let barrier = &Barrier::new(lanes.len());
+    let run = move |lane: &mut Lane| {
+        barrier.wait();
+        lane.run(share, window_ns, check)
     };
-    let mut tally = Tally { latency: Histogram::default(), window_ns: 0, cpu_ns: 0 };
-    for done in done? {
-        tally.latency.merge(&done.latency);
-        tally.window_ns = tally.window_ns.max(done.at_ns - start_ns);
-        tally.cpu_ns = tally.cpu_ns.max(done.at_cpu_ns - start_cpu_ns);
+    if let [lane] = lanes {
+        return run(lane);
     }
-    Ok(tally)
-}
-
-/// What one lane has shown, and when its last reply came.
-struct Done {
-    latency: Histogram,
-    at_ns: u64,
-    at_cpu_ns: u64,
+    let tallies: Vec<Outcome<Tally>> = thread::scope(|scope| {
+        let threads: Vec<_> = lanes
+            .iter_mut()
+            .map(|lane| scope.spawn(move || run(lane)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a lane panicked"))
+            .collect()
+    });
+    tallies
+        .into_iter()
+        .reduce(|joined, tally| Ok(joined?.join(&tally?)))
+        .expect("there is at least one lane")
 }
 
 impl Lane {
-    fn run(&mut self, share: impl Fn(usize) -> u64, end_ns: u64, check: Check) -> Outcome<Done> {
-        let mut latency = Histogram::default();
-        for (index, connection) in &mut self.connections {
-            connection.begin(share(*index), monotonic_ns())?;
+    /// Keeps every window full for `window_ns`, then waits for what is still in flight.
+    fn run(
+        &mut self,
+        share: impl Fn(usize) -> u64,
+        window_ns: u64,
+        check: Check,
+    ) -> Outcome<Tally> {
+        let mut tally = Tally::start();
+        let mut now_ns = tally.start_ns();
+        let end_ns = now_ns.saturating_add(window_ns);
+        let mut waiting = 0;
+        for (key, member) in self.members.iter_mut().enumerate() {
+            member
+                .connection
+                .begin(share(member.index), monotonic_ns())?;
+            member.update_interest(key, &self.poll)?;
+            waiting += usize::from(member.connection.waiting() > 0);
         }
-        match self.connections.as_mut_slice() {
-            [(_, connection)] => {
-                while connection.waiting() > 0 {
-                    if connection.unwritten() {
-                        turn(&mut self.poll, &mut self.connections, end_ns, check, &mut latency)?;
-                        return self.rest(end_ns, check, latency);
-                    }
-                    connection.read()?;
-                    connection.absorb(monotonic_ns(), end_ns, check, &mut latency)?;
+        let mut ready = Vec::new();
+        while waiting > 0 {
+            match self.members.as_slice() {
+                // A lone connection with nothing to write can simply be read.
+                [member] if !member.connection.unwritten() => {
+                    ready.clear();
+                    ready.push(Ready {
+                        key: 0,
+                        readable: true,
+                        writable: false,
+                    });
                 }
+                _ => self.wait(&mut ready)?,
             }
-            _ => return self.rest(end_ns, check, latency),
+            for &Ready {
+                key,
+                readable,
+                writable,
+            } in &ready
+            {
+                let member = &mut self.members[key];
+                if writable {
+                    member.connection.flush()?;
+                }
+                if readable {
+                    member.connection.read()?;
+                    now_ns = monotonic_ns();
+                    let latency = &mut tally.latency;
+                    member.connection.absorb(now_ns, end_ns, check, latency)?;
+                    waiting -= usize::from(member.connection.waiting() == 0);
+                }
+                member.update_interest(key, &self.poll)?;
+            }
         }
-        Ok(Done { latency, at_ns: monotonic_ns(), at_cpu_ns: process_cpu_ns() })
+        tally.end(now_ns);
+        Ok(tally)
     }
+
+    fn wait(&mut self, ready: &mut Vec<Ready>) -> Outcome<()> {
+        self.poll
+            .wait(SILENCE_SECONDS_MAX as i32 * 1000, ready)
+            .map_err(no_poll)?;
+        if ready.is_empty() {
+            return Err(Failure::run(
+                format!("nothing came for {SILENCE_SECONDS_MAX} s"),
+                "is the server still alive?",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Member {
+    /// Waits for room only while there is something to write.
+    fn update_interest(&mut self, key: usize, poll: &Poll) -> Outcome<()> {
+        let interest = match self.connection.unwritten() {
+            true => Interest::ReadAndWrite,
+            false => Interest::Read,
+        };
+        if interest != self.interest {
+            poll.change(self.connection.socket.fd(), key, interest)
+                .map_err(no_poll)?;
+            self.interest = interest;
+        }
+        Ok(())
+    }
+}
+
+fn no_poll(error: io::Error) -> Failure {
+    Failure::run(format!("cannot poll: {error}"), "raise `ulimit -n`")
 }

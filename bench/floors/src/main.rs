@@ -23,7 +23,7 @@ const USAGE: &str = "\
 floors echo serve --listen ADDR [--cpu N]
 floors echo load --connect ADDR --mode MODE (--seconds S | --requests N) [--in-flight N] [--size B]
                  [--warmup-seconds W] [--connections C] [--threads T] [--cpu N]
-floors durable-echo serve --listen ADDR --dir D [--file-mib M] [--cpu N]
+floors durable-echo serve --listen ADDR --dir D [--file-mib M] [--threads 1|2] [--cpu N]
 floors durable-echo load   (as echo load)
 floors disk --dir D --seconds S [--writers N] [--threads T] [--size B] [--warmup-seconds W]
             [--file-mib M] [--cpu N]
@@ -42,16 +42,17 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[String]) -> Outcome<()> {
-    let words: Vec<&str> =
-        arguments.iter().map(String::as_str).take_while(|word| !word.starts_with('-')).collect();
+    let words: Vec<&str> = arguments
+        .iter()
+        .map(String::as_str)
+        .take_while(|word| !word.starts_with('-'))
+        .collect();
     let flags = || Flags::parse(arguments[words.len()..].iter().cloned());
     match words.as_slice() {
         ["echo", "serve"] => echo::serve(flags()?),
         ["echo", "load"] => load::run("echo-floor", load::Threads::PerConnection, flags()?),
         ["durable-echo", "serve"] => durable::serve(flags()?),
-        ["durable-echo", "load"] => {
-            load::run("durable-echo-floor", load::Threads::One, flags()?)
-        }
+        ["durable-echo", "load"] => load::run("durable-echo-floor", load::Threads::One, flags()?),
         ["disk"] => disk::run(flags()?),
         _ => Err(Failure::usage(
             format!("no such command: {:?}", words.join(" ")),

@@ -39,7 +39,10 @@ impl Poll {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        Ok(Poll { epoll, events: vec![libc::epoll_event { events: 0, u64: 0 }; 1024] })
+        Ok(Poll {
+            epoll,
+            events: vec![libc::epoll_event { events: 0, u64: 0 }; 1024],
+        })
     }
 
     /// Adds a descriptor; it leaves the set when it is closed.
@@ -52,31 +55,34 @@ impl Poll {
         self.control(libc::EPOLL_CTL_MOD, fd, key, interest)
     }
 
-    /// Waits until something is ready, for ever if `timeout_ms` is -1.
-    pub(crate) fn wait(&mut self, timeout_ms: i32) -> io::Result<impl Iterator<Item = Ready>> {
+    /// Waits until something is ready, for ever if `timeout_ms` is -1, and lists it in `ready`.
+    pub(crate) fn wait(&mut self, timeout_ms: i32, ready: &mut Vec<Ready>) -> io::Result<()> {
+        ready.clear();
         let capacity = self.events.len() as i32;
-        #[expect(unsafe_code, reason = "std has no epoll")]
-        // SAFETY: the kernel writes at most `capacity` events into the vector.
-        let count = unsafe {
-            libc::epoll_wait(
-                self.epoll.as_raw_fd(),
-                self.events.as_mut_ptr(),
-                capacity,
-                timeout_ms,
-            )
-        };
-        if count < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(self.events[..count as usize].iter().map(|event| {
-            let events = event.events;
-            let ended = libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP;
-            Ready {
-                key: event.u64 as usize,
-                readable: events & (libc::EPOLLIN | ended) as u32 != 0,
-                writable: events & libc::EPOLLOUT as u32 != 0,
+        let count = loop {
+            let (epoll, events) = (self.epoll.as_raw_fd(), self.events.as_mut_ptr());
+            #[expect(unsafe_code, reason = "std has no epoll")]
+            // SAFETY: the kernel writes at most `capacity` events, as many as the vector holds.
+            let count = unsafe { libc::epoll_wait(epoll, events, capacity, timeout_ms) };
+            if count >= 0 {
+                break count as usize;
             }
-        }))
+            match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => {}
+                error => return Err(error),
+            }
+        };
+        let ended = libc::EPOLLHUP | libc::EPOLLERR;
+        ready.extend(
+            self.events[..count]
+                .iter()
+                .map(|&libc::epoll_event { events, u64: key }| Ready {
+                    key: key as usize,
+                    readable: events & (libc::EPOLLIN | ended) as u32 != 0,
+                    writable: events & libc::EPOLLOUT as u32 != 0,
+                }),
+        );
+        Ok(())
     }
 
     fn control(&self, what: i32, fd: RawFd, key: usize, interest: Interest) -> io::Result<()> {
@@ -84,10 +90,17 @@ impl Poll {
             Interest::Read => libc::EPOLLIN,
             Interest::ReadAndWrite => libc::EPOLLIN | libc::EPOLLOUT,
         };
-        let mut event = libc::epoll_event { events: events as u32, u64: key as u64 };
+        let mut event = libc::epoll_event {
+            events: events as u32,
+            u64: key as u64,
+        };
         #[expect(unsafe_code, reason = "std has no epoll")]
         // SAFETY: the event is valid for the call; a wrong descriptor is only an error.
         let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), what, fd, &mut event) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
     }
 }

@@ -52,8 +52,7 @@ impl Socket {
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         #[expect(unsafe_code, reason = "std cannot write once without waiting")]
         // SAFETY: the pointer and the length are those of one slice, which outlives the call.
-        let written =
-            unsafe { libc::send(self.fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
+        let written = unsafe { libc::send(self.fd(), bytes.as_ptr().cast(), bytes.len(), flags) };
         if written >= 0 {
             return Ok(written as usize);
         }

@@ -52,7 +52,10 @@ mod tests {
     #[test]
     fn a_name_or_an_empty_path_is_no_address() {
         for text in ["localhost:7000", "127.0.0.1", "unix:", ""] {
-            assert!(text.parse::<Address>().is_err(), "{text:?} was taken for an address");
+            assert!(
+                text.parse::<Address>().is_err(),
+                "{text:?} was taken for an address"
+            );
         }
     }
 }

@@ -33,14 +33,20 @@ pub fn pin(cpu: usize) -> Outcome<()> {
         return Ok(());
     }
     Err(Failure::run(
-        format!("cannot run on processor {cpu}: {}", io::Error::last_os_error()),
+        format!(
+            "cannot run on processor {cpu}: {}",
+            io::Error::last_os_error()
+        ),
         hint,
     ))
 }
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
-    #[expect(unsafe_code, reason = "std reads neither processor time nor bare nanoseconds")]
+    #[expect(
+        unsafe_code,
+        reason = "std reads neither processor time nor bare nanoseconds"
+    )]
     // SAFETY: the kernel fills the timespec before it is read; both clocks always exist on Linux.
     let time = unsafe {
         let result = libc::clock_gettime(clock, time.as_mut_ptr());

@@ -16,12 +16,20 @@ pub struct Failure {
 impl Failure {
     /// The run failed.
     pub fn run(what: impl Into<String>, hint: impl Into<String>) -> Failure {
-        Failure { what: what.into(), hint: hint.into(), usage: false }
+        Failure {
+            what: what.into(),
+            hint: hint.into(),
+            usage: false,
+        }
     }
 
     /// The command line makes no sense.
     pub fn usage(what: impl Into<String>, hint: impl Into<String>) -> Failure {
-        Failure { what: what.into(), hint: hint.into(), usage: true }
+        Failure {
+            what: what.into(),
+            hint: hint.into(),
+            usage: true,
+        }
     }
 
     /// The exit code: 2 for a wrong command line, 1 for everything else.

@@ -1,6 +1,7 @@
 //! `--name value` and `--name=value`, and a clear answer to anything else.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::{Failure, Outcome};
 
@@ -45,13 +46,17 @@ impl Flags {
         let (_, value) = self.values.swap_remove(index);
         match value.parse() {
             Ok(value) => Ok(Some(value)),
-            Err(_) => Err(Failure::usage(format!("--{name} cannot be {value:?}"), HINT)),
+            Err(_) => Err(Failure::usage(
+                format!("--{name} cannot be {value:?}"),
+                HINT,
+            )),
         }
     }
 
     /// Takes a flag that has to be given.
     pub fn require<T: FromStr>(&mut self, name: &str) -> Outcome<T> {
-        self.take(name)?.ok_or_else(|| Failure::usage(format!("--{name} is missing"), HINT))
+        self.take(name)?
+            .ok_or_else(|| Failure::usage(format!("--{name} is missing"), HINT))
     }
 
     /// Takes a number and checks its range, both ends included.
@@ -60,7 +65,24 @@ impl Flags {
         if (min..=max).contains(&value) {
             return Ok(value);
         }
-        Err(Failure::usage(format!("--{name} {value} is not within {min} and {max}"), HINT))
+        Err(Failure::usage(
+            format!("--{name} {value} is not within {min} and {max}"),
+            HINT,
+        ))
+    }
+
+    /// Takes a number of seconds, fractions allowed, of at most an hour.
+    pub fn seconds(&mut self, name: &str) -> Outcome<Option<Duration>> {
+        match self.take::<f64>(name)? {
+            None => Ok(None),
+            Some(seconds) if (0.0..=3600.0).contains(&seconds) => {
+                Ok(Some(Duration::from_secs_f64(seconds)))
+            }
+            Some(seconds) => Err(Failure::usage(
+                format!("--{name} {seconds} is not within 0 and 3600"),
+                "give seconds, fractions allowed",
+            )),
+        }
     }
 
     /// Ends the parsing: a flag nobody took is unknown.

@@ -22,7 +22,13 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { counts: vec![0; BUCKETS], count: 0, sum: 0, min: u64::MAX, max: 0 }
+        Histogram {
+            counts: vec![0; BUCKETS],
+            count: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+        }
     }
 }
 
@@ -64,7 +70,11 @@ impl Histogram {
 
     /// The arithmetic mean, or 0.
     pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+        if self.count == 0 {
+            0.0
+        } else {
+            self.sum as f64 / self.count as f64
+        }
     }
 
     /// The smallest bucket end that at least `fraction` of the values do not exceed, or 0.
@@ -108,7 +118,10 @@ mod tests {
         for index in 0..BUCKETS {
             let end = end_of(index);
             assert_eq!(index_of(end), index);
-            assert_eq!(index_of((end + 1).min(VALUE_MAX)), (index + 1).min(BUCKETS - 1));
+            assert_eq!(
+                index_of((end + 1).min(VALUE_MAX)),
+                (index + 1).min(BUCKETS - 1)
+            );
         }
     }
 
@@ -118,7 +131,10 @@ mod tests {
         (1..=100_000).for_each(|value| histogram.record(value * 10));
         for (fraction, exact) in [(0.5, 500_000), (0.99, 990_000), (0.999, 999_000)] {
             let found = histogram.quantile(fraction);
-            assert!(found >= exact && found <= exact + exact / 256, "{fraction}: {found}");
+            assert!(
+                found >= exact && found <= exact + exact / 256,
+                "{fraction}: {found}"
+            );
         }
         assert_eq!((histogram.min(), histogram.max()), (10, 1_000_000));
         assert_eq!(histogram.mean(), 500_005.0);
@@ -127,11 +143,18 @@ mod tests {
 
     #[test]
     fn merging_equals_recording_in_one() {
-        let (mut left, mut right, mut both) =
-            (Histogram::default(), Histogram::default(), Histogram::default());
+        let (mut left, mut right, mut both) = (
+            Histogram::default(),
+            Histogram::default(),
+            Histogram::default(),
+        );
         for value in 0..5_000u64 {
             let value = value * value;
-            if value % 2 == 0 { left.record(value) } else { right.record(value) }
+            if value % 2 == 0 {
+                left.record(value)
+            } else {
+                right.record(value)
+            }
             both.record(value);
         }
         left.merge(&right);
@@ -145,8 +168,14 @@ mod tests {
     #[test]
     fn an_empty_histogram_is_all_zero_and_a_huge_value_is_kept_as_the_maximum() {
         let mut histogram = Histogram::default();
-        assert_eq!((histogram.min(), histogram.max(), histogram.quantile(0.5)), (0, 0, 0));
+        assert_eq!(
+            (histogram.min(), histogram.max(), histogram.quantile(0.5)),
+            (0, 0, 0)
+        );
         histogram.record(u64::MAX);
-        assert_eq!((histogram.max(), histogram.quantile(0.5)), (u64::MAX, VALUE_MAX));
+        assert_eq!(
+            (histogram.max(), histogram.quantile(0.5)),
+            (u64::MAX, VALUE_MAX)
+        );
     }
 }

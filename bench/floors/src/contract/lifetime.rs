@@ -34,15 +34,15 @@ pub fn remove_when_stopped(files: Vec<PathBuf>) {
     on_signal(move || end(&files, 1));
 }
 
-/// Ends this process with 1 when it has not ended by itself within `patience`.
-pub fn limit(patience: Duration) {
+/// Removes `files` and ends this process with 1 when it has not ended within `patience`.
+pub fn limit(patience: Duration, files: Vec<PathBuf>) {
     thread::spawn(move || {
         thread::sleep(patience);
         let _ = writeln!(
             io::stderr(),
             "the run did not end within {patience:?}\nhint: is the server still answering?"
         );
-        process::exit(1);
+        end(&files, 1)
     });
 }
 

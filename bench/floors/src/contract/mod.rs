@@ -17,6 +17,7 @@ mod histogram;
 mod lifetime;
 mod options;
 mod report;
+mod tally;
 
 pub use address::Address;
 pub use clock::{monotonic_ns, pin, process_cpu_ns};
@@ -26,6 +27,7 @@ pub use histogram::Histogram;
 pub use lifetime::{announce, end_with_parent, limit, remove_when_stopped};
 pub use options::{Bound, Load, Mode, Serve};
 pub use report::Report;
+pub use tally::Tally;
 
 /// The longest silence, in seconds, that a load generator takes for slowness and not for a loss.
 pub const SILENCE_SECONDS_MAX: u64 = 10;

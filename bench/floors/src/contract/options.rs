@@ -34,10 +34,15 @@ impl FromStr for Mode {
     type Err = ();
 
     fn from_str(word: &str) -> Result<Mode, ()> {
-        [Mode::Serial, Mode::Concurrent, Mode::Callback, Mode::Publish]
-            .into_iter()
-            .find(|mode| mode.word() == word)
-            .ok_or(())
+        [
+            Mode::Serial,
+            Mode::Concurrent,
+            Mode::Callback,
+            Mode::Publish,
+        ]
+        .into_iter()
+        .find(|mode| mode.word() == word)
+        .ok_or(())
     }
 }
 
@@ -61,7 +66,9 @@ impl Serve {
     /// Takes the options and runs on the processor they name.
     pub fn take(flags: &mut Flags) -> Outcome<Serve> {
         take_cpu(flags)?;
-        Ok(Serve { listen: flags.require("listen")? })
+        Ok(Serve {
+            listen: flags.require("listen")?,
+        })
     }
 }
 
@@ -94,12 +101,17 @@ impl Load {
             in_flight: flags.number("in-flight", 1, 1, 1 << 20)? as usize,
             size: flags.number("size", 128, 0, 16 << 20)? as usize,
             bound: take_bound(flags)?,
-            warmup: take_seconds(flags, "warmup-seconds")?.unwrap_or(Duration::from_millis(500)),
+            warmup: flags
+                .seconds("warmup-seconds")?
+                .unwrap_or(Duration::from_millis(500)),
             connections: flags.number("connections", 1, 1, 10_000)? as usize,
         };
         if load.mode == Mode::Serial && load.in_flight > 1 {
             return Err(Failure::usage(
-                format!("serial mode has one request in flight, not {}", load.in_flight),
+                format!(
+                    "serial mode has one request in flight, not {}",
+                    load.in_flight
+                ),
                 "use --mode concurrent, or leave out --in-flight",
             ));
         }
@@ -111,7 +123,10 @@ impl Load {
         if self.mode != mode {
             return Ok(());
         }
-        Err(Failure::usage(format!("there is no mode {} here: {why}", mode.word()), "take another"))
+        Err(Failure::usage(
+            format!("there is no mode {} here: {why}", mode.word()),
+            "take another",
+        ))
     }
 
     /// The requests that connection `index` may send, given the bound.
@@ -136,7 +151,7 @@ impl Load {
 }
 
 fn take_bound(flags: &mut Flags) -> Outcome<Bound> {
-    let seconds = take_seconds(flags, "seconds")?;
+    let seconds = flags.seconds("seconds")?;
     let requests = flags.take::<u64>("requests")?;
     match (seconds, requests) {
         (Some(window), None) if !window.is_zero() => Ok(Bound::Time(window)),
@@ -146,18 +161,6 @@ fn take_bound(flags: &mut Flags) -> Outcome<Bound> {
             "give either --seconds or --requests, and more than zero of it",
         )),
     }
-}
-
-/// Takes a number of seconds, fractions allowed, of at most an hour.
-fn take_seconds(flags: &mut Flags, name: &str) -> Outcome<Option<Duration>> {
-    let Some(seconds) = flags.take::<f64>(name)? else { return Ok(None) };
-    if !(0.0..=3600.0).contains(&seconds) {
-        return Err(Failure::usage(
-            format!("--{name} {seconds} is not within 0 and 3600"),
-            "give seconds, fractions allowed",
-        ));
-    }
-    Ok(Some(Duration::from_secs_f64(seconds)))
 }
 
 fn take_cpu(flags: &mut Flags) -> Outcome<()> {
@@ -188,7 +191,12 @@ mod tests {
 
     #[test]
     fn a_window_needs_exactly_one_end() {
-        for bound in ["", "--seconds 1 --requests 1", "--seconds 0", "--requests 0"] {
+        for bound in [
+            "",
+            "--seconds 1 --requests 1",
+            "--seconds 0",
+            "--requests 0",
+        ] {
             let line = format!("--connect 127.0.0.1:1 --mode serial {bound}");
             assert!(load(&line).is_err(), "{bound:?} was accepted");
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use super::{Failure, Histogram, Outcome};
+use super::{Failure, Outcome, Tally};
 
 /// One result. Every program prints the same fields; one that has more appends them.
 pub struct Report<'a> {
@@ -17,14 +17,8 @@ pub struct Report<'a> {
     pub size: usize,
     /// Connections.
     pub connections: usize,
-    /// Requests answered, and checked, within the window.
-    pub completed: u64,
-    /// Nanoseconds from before the first send to the last reply.
-    pub window_ns: u64,
-    /// Processor time of this process over the window.
-    pub cpu_ns: u64,
-    /// One value per request.
-    pub latency: &'a Histogram,
+    /// The window, and one latency for every request answered and checked within it.
+    pub tally: &'a Tally,
     /// What a reader has to know to compare the numbers.
     pub notes: &'a str,
     /// Numbers that only this program has.
@@ -34,8 +28,11 @@ pub struct Report<'a> {
 impl Report<'_> {
     /// Prints the report to stdout, unless it counts nothing.
     pub fn print(&self) -> Outcome<()> {
-        if self.completed == 0 {
-            return Err(Failure::run("nothing completed within the window", "give it more time"));
+        if self.tally.latency.count() == 0 {
+            return Err(Failure::run(
+                "nothing completed within the window",
+                "give it more time",
+            ));
         }
         let mut out = io::stdout().lock();
         out.write_all(self.to_json().as_bytes())
@@ -44,7 +41,7 @@ impl Report<'_> {
     }
 
     fn to_json(&self) -> String {
-        let latency = self.latency;
+        let latency = &self.tally.latency;
         let mut json = format!(
             concat!(
                 r#"{{"program":"{}","mode":"{}","in_flight":{},"size":{},"connections":{},"#,
@@ -57,9 +54,9 @@ impl Report<'_> {
             self.in_flight,
             self.size,
             self.connections,
-            self.completed,
-            self.window_ns,
-            self.cpu_ns,
+            latency.count(),
+            self.tally.window_ns(),
+            self.tally.cpu_ns(),
             latency.count(),
             latency.mean(),
             latency.min(),
@@ -82,29 +79,29 @@ impl Report<'_> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_report_is_one_line_with_the_contract_s_fields() {
-        let mut latency = Histogram::default();
-        latency.record(100);
-        latency.record(300);
-        let report = Report {
+    fn report<'a>(tally: &'a Tally, extra: &'a [(&'a str, f64)]) -> Report<'a> {
+        Report {
             program: "echo-floor",
             mode: "concurrent",
             in_flight: 10,
             size: 128,
             connections: 1,
-            completed: 2,
-            window_ns: 500,
-            cpu_ns: 400,
-            latency: &latency,
+            tally,
             notes: r#"a "note""#,
-            extra: &[("syncs", 3.0)],
-        };
+            extra,
+        }
+    }
+
+    #[test]
+    fn a_report_is_one_line_with_the_contract_s_fields() {
+        let mut tally = Tally::start();
+        tally.latency.record(100);
+        tally.latency.record(300);
         assert_eq!(
-            report.to_json(),
+            report(&tally, &[("syncs", 3.0)]).to_json(),
             concat!(
                 r#"{"program":"echo-floor","mode":"concurrent","in_flight":10,"size":128,"#,
-                r#""connections":1,"completed":2,"errors":0,"window_ns":500,"cpu_ns":400,"#,
+                r#""connections":1,"completed":2,"errors":0,"window_ns":0,"cpu_ns":0,"#,
                 r#""latency":{"count":2,"mean_ns":200.0,"min_ns":100,"p50_ns":100,"p90_ns":300,"#,
                 r#""p99_ns":300,"p999_ns":300,"max_ns":300},"received":0,"syncs":3,"#,
                 r#""notes":"a \"note\""}"#,
@@ -115,19 +112,6 @@ mod tests {
 
     #[test]
     fn a_window_without_a_reply_is_a_failure() {
-        let report = Report {
-            program: "echo-floor",
-            mode: "serial",
-            in_flight: 1,
-            size: 0,
-            connections: 1,
-            completed: 0,
-            window_ns: 1,
-            cpu_ns: 1,
-            latency: &Histogram::default(),
-            notes: "",
-            extra: &[],
-        };
-        assert!(report.print().is_err());
+        assert!(report(&Tally::start(), &[]).print().is_err());
     }
 }

@@ -1,0 +1,115 @@
+#!/bin/sh
+# Builds the floors and the peers into bench/peers/bin.
+#
+#   build.sh [--install] [floors] [rust] [zmq] [nats]
+#
+# Without names it builds everything. What is missing on the machine is named with the Debian
+# package that has it; --install installs those packages first.
+set -eu
+
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+bin=$here/bin
+install=no
+parts=
+for argument in "$@"; do
+    case $argument in
+        --install) install=yes ;;
+        floors | rust | zmq | nats) parts="$parts $argument" ;;
+        *)
+            echo "build.sh: $argument is neither --install nor one of: floors rust zmq nats" >&2
+            exit 2
+            ;;
+    esac
+done
+parts=${parts:-floors rust zmq nats}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Prints the Debian packages that the parts need and the machine does not have.
+missing_packages() {
+    case $parts in *rust* | *zmq*) have cc || echo gcc libc6-dev ;; esac
+    case $parts in
+        *zmq*)
+            have make || echo make
+            have pkg-config || echo pkg-config
+            { have pkg-config && pkg-config --exists libzmq; } || echo libzmq3-dev
+            ;;
+    esac
+    case $parts in *nats*) have go || echo golang-go ca-certificates ;; esac
+}
+
+packages=$(missing_packages | tr '\n' ' ')
+if [ -n "$packages" ]; then
+    if [ "$install" = no ]; then
+        echo "build.sh: missing: $packages" >&2
+        echo "hint: apt-get install $packages(or run build.sh --install)" >&2
+        exit 1
+    fi
+    as_root=
+    [ "$(id -u)" = 0 ] || as_root=sudo
+    $as_root apt-get update
+    # shellcheck disable=SC2086 # a list of packages
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages
+fi
+
+case $parts in
+    *floors* | *rust*)
+        if ! have cargo; then
+            echo "build.sh: missing: cargo" >&2
+            echo "hint: install a Rust toolchain, 1.90 or later, with rustup" >&2
+            exit 1
+        fi
+        ;;
+esac
+
+# A Go from 1.21 on fetches the newer toolchain that nats-server asks for; an older one cannot.
+case $parts in
+    *nats*)
+        minor=$(go env GOVERSION | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+        if [ "${minor:-0}" -lt 21 ]; then
+            echo "build.sh: $(go version) is too old for nats-server" >&2
+            echo "hint: install Go 1.21 or later, for instance golang-go from Debian's backports" >&2
+            exit 1
+        fi
+        wanted=$(sed -n 's/^go 1\.\([0-9]*\).*/\1/p' "$here/nats/go.mod")
+        [ "$minor" -ge "$wanted" ] || export GOTOOLCHAIN=auto
+        ;;
+esac
+
+mkdir -p "$bin"
+
+# Puts a program into bin, also while an earlier build of it still runs.
+put() {
+    for program in "$@"; do
+        cp "$program" "$bin/.new"
+        mv "$bin/.new" "$bin/${program##*/}"
+    done
+}
+
+cargo_build() {
+    cargo build --release --locked --manifest-path "$1/Cargo.toml" --target-dir "$1/target"
+}
+
+for part in $parts; do
+    echo "build.sh: $part" >&2
+    case $part in
+        floors)
+            cargo_build "$here/../floors"
+            put "$here/../floors/target/release/floors"
+            ;;
+        rust)
+            cargo_build "$here/rust"
+            put "$here/rust/target/release/peer-tonic" "$here/rust/target/release/peer-tarpc"
+            ;;
+        zmq)
+            make -s -C "$here/zmq"
+            put "$here/zmq/peer-zmq"
+            ;;
+        nats)
+            (cd "$here/nats" && go build -trimpath -buildvcs=false -mod=readonly \
+                -o target/ . github.com/nats-io/nats-server/v2)
+            put "$here/nats/target/peer-nats" "$here/nats/target/nats-server"
+            ;;
+    esac
+done
+ls "$bin"
