@@ -133,7 +133,9 @@ impl ErrorCode {
             Self::TooLarge => "the frame is larger than the receiver's `frame_size_max`",
             Self::Denied => "the token does not carry the right for this operation",
             Self::Cancelled => "the caller dropped the call or cancelled it",
-            Self::DeadlineExceeded => "the deadline passed in a queue, on the way or in the handler",
+            Self::DeadlineExceeded => {
+                "the deadline passed in a queue, on the way or in the handler"
+            }
             Self::Unconfirmed => "the connection was lost after the request may have been sent",
             Self::HandlerError => "the handler ran and answered with its own error",
             Self::InvalidArgument => "a name, an option or a body could not be understood",
@@ -200,7 +202,10 @@ impl std::str::FromStr for ErrorCode {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL.into_iter().find(|code| code.as_str() == text).ok_or(())
+        Self::ALL
+            .into_iter()
+            .find(|code| code.as_str() == text)
+            .ok_or(())
     }
 }
 

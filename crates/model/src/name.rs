@@ -25,7 +25,9 @@ pub struct Name {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// One part, or three, or four with an instance.
-    #[error("name `{text}` has {parts} parts: write agent, org/namespace/agent or org/namespace/agent/instance")]
+    #[error(
+        "name `{text}` has {parts} parts: write agent, org/namespace/agent or org/namespace/agent/instance"
+    )]
     Parts {
         /// What was given.
         text: String,
@@ -68,7 +70,10 @@ impl Name {
                 let (base, instance) = text.rsplit_once('/').unwrap_or((text, ""));
                 Ok(Self::from_valid(base.to_owned(), Some(instance)))
             }
-            parts => Err(NameError::Parts { text: shorten(text), parts }),
+            parts => Err(NameError::Parts {
+                text: shorten(text),
+                parts,
+            }),
         }
     }
 
@@ -118,20 +123,28 @@ impl Name {
             base.push('/');
             base.push_str(instance);
         }
-        Self { text: base.into(), base_length }
+        Self {
+            text: base.into(),
+            base_length,
+        }
     }
 }
 
 fn check_part(text: &str, part: &str) -> Result<(), NameError> {
     if part.is_empty() {
-        return Err(NameError::Empty { text: shorten(text) });
+        return Err(NameError::Empty {
+            text: shorten(text),
+        });
     }
     if part.len() > PART_LENGTH_MAX {
         return Err(NameError::Long { length: part.len() });
     }
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '-');
     match part.chars().find(|c| !valid(*c)) {
-        Some(found) => Err(NameError::Character { text: shorten(text), found }),
+        Some(found) => Err(NameError::Character {
+            text: shorten(text),
+            found,
+        }),
         None => Ok(()),
     }
 }
@@ -196,9 +209,18 @@ mod tests {
     #[test]
     fn a_name_gives_its_parts() {
         let name = Name::parse("acme/search/crawler/i-7").unwrap();
-        assert_eq!((name.org(), name.namespace(), name.agent()), ("acme", "search", "crawler"));
-        assert_eq!((name.base(), name.instance()), ("acme/search/crawler", Some("i-7")));
-        assert_eq!(Name::parse("echo").unwrap().as_str(), "default/default/echo");
+        assert_eq!(
+            (name.org(), name.namespace(), name.agent()),
+            ("acme", "search", "crawler")
+        );
+        assert_eq!(
+            (name.base(), name.instance()),
+            ("acme/search/crawler", Some("i-7"))
+        );
+        assert_eq!(
+            Name::parse("echo").unwrap().as_str(),
+            "default/default/echo"
+        );
         assert_eq!(Name::parse("a/b/c").unwrap().instance(), None);
     }
 
@@ -207,11 +229,26 @@ mod tests {
         let long = "x".repeat(PART_LENGTH_MAX + 1);
         assert!(matches!(Name::parse(""), Err(NameError::Empty { .. })));
         assert!(matches!(Name::parse("a//c"), Err(NameError::Empty { .. })));
-        assert!(matches!(Name::parse("a/b"), Err(NameError::Parts { parts: 2, .. })));
-        assert!(matches!(Name::parse("a/b/c/d/e"), Err(NameError::Parts { parts: 5, .. })));
-        assert!(matches!(Name::parse(&long), Err(NameError::Long { length: 129 })));
-        assert!(matches!(Name::parse("a/b c/d"), Err(NameError::Character { found: ' ', .. })));
-        assert!(matches!(Name::parse("ä"), Err(NameError::Character { found: 'ä', .. })));
+        assert!(matches!(
+            Name::parse("a/b"),
+            Err(NameError::Parts { parts: 2, .. })
+        ));
+        assert!(matches!(
+            Name::parse("a/b/c/d/e"),
+            Err(NameError::Parts { parts: 5, .. })
+        ));
+        assert!(matches!(
+            Name::parse(&long),
+            Err(NameError::Long { length: 129 })
+        ));
+        assert!(matches!(
+            Name::parse("a/b c/d"),
+            Err(NameError::Character { found: ' ', .. })
+        ));
+        assert!(matches!(
+            Name::parse("ä"),
+            Err(NameError::Character { found: 'ä', .. })
+        ));
     }
 
     proptest! {

@@ -54,7 +54,11 @@ impl ByteSize {
 
     /// The count of bytes; sizes above the address space saturate.
     pub const fn as_usize(self) -> usize {
-        if self.0 > usize::MAX as u64 { usize::MAX } else { self.0 as usize }
+        if self.0 > usize::MAX as u64 {
+            usize::MAX
+        } else {
+            self.0 as usize
+        }
     }
 }
 
@@ -74,7 +78,9 @@ impl FromStr for ByteSize {
     type Err = ByteSizeError;
 
     fn from_str(text: &str) -> Result<Self, ByteSizeError> {
-        let error = || ByteSizeError { text: text.to_owned() };
+        let error = || ByteSizeError {
+            text: text.to_owned(),
+        };
         let trimmed = text.trim();
         let (digits, factor) = UNITS
             .iter()
@@ -99,7 +105,14 @@ mod tests {
 
     #[test]
     fn nonsense_and_overflow_are_refused() {
-        for text in ["", "MiB", "-1", "1.5MiB", "18446744073709551615GiB", "8 parsecs"] {
+        for text in [
+            "",
+            "MiB",
+            "-1",
+            "1.5MiB",
+            "18446744073709551615GiB",
+            "8 parsecs",
+        ] {
             assert!(text.parse::<ByteSize>().is_err(), "{text}");
         }
     }

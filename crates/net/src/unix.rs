@@ -1,6 +1,7 @@
 //! Unix sockets: the fastest way between processes of one machine.
 
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,11 +23,12 @@ pub async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
 pub async fn listen_unix(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let stale = matches!(
+            let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
+            let is_refused = matches!(
                 UnixStream::connect(path).await,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused
             );
-            if !stale {
+            if !(is_socket && is_refused) {
                 return Err(error);
             }
             std::fs::remove_file(path)?;
@@ -77,5 +79,27 @@ impl Sink for UnixSink {
     fn close(&self) {
         // A socket that is not connected any more is closed already.
         let _ = socket2::SockRef::from(self.0.as_ref()).shutdown(std::net::Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_anything_else_is_left_alone() {
+        let dir = std::env::temp_dir().join(format!("telpher-unix-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("socket");
+        let first = listen_unix(&path).await.unwrap();
+        let taken = listen_unix(&path).await.unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        drop(listen_unix(&path).await.unwrap());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "precious").unwrap();
+        assert!(listen_unix(&path).await.is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

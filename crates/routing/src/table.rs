@@ -36,6 +36,9 @@ pub struct Target {
     instance: Option<Name>,
 }
 
+/// `org/namespace/agent`, its undeliverable count, and its subscribers.
+pub type NameView<'a, P> = (&'a Arc<str>, u64, &'a [Subscriber<P>]);
+
 /// The answer to a subscribe.
 #[derive(Debug)]
 pub struct Subscribed<P> {
@@ -204,7 +207,7 @@ impl<P> Table<P> {
     }
 
     /// Every name with its undeliverable count and its subscribers, in the order of the names.
-    pub fn names(&self) -> Vec<(&Arc<str>, u64, &[Subscriber<P>])> {
+    pub fn names(&self) -> Vec<NameView<'_, P>> {
         let mut names: Vec<_> = self.entries.iter().flatten().map(Entry::view).collect();
         names.sort_by_key(|(base, ..)| *base);
         names
@@ -264,7 +267,7 @@ fn entry_mut<P>(entries: &mut [Option<Entry<P>>], index: u32) -> &mut Entry<P> {
 }
 
 impl<P> Entry<P> {
-    fn view(&self) -> (&Arc<str>, u64, &[Subscriber<P>]) {
+    fn view(&self) -> NameView<'_, P> {
         (
             &self.base,
             self.undeliverable.load(Ordering::Relaxed),

@@ -39,19 +39,35 @@ impl<'a> Bind<'a> {
             1 => Cast::All,
             _ => return Err(cursor.malformed()),
         };
-        let bind = Self { route, cast, method: cursor.text8()?, name: cursor.text16()? };
-        if route == 0 { Err(cursor.malformed()) } else { Ok(bind) }
+        let bind = Self {
+            route,
+            cast,
+            method: cursor.text8()?,
+            name: cursor.text16()?,
+        };
+        if route == 0 {
+            Err(cursor.malformed())
+        } else {
+            Ok(bind)
+        }
     }
 
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        encode_frame(out, Kind::BIND, Flags::NONE, self.route, Correlation::NONE, |out| {
-            out.push(match self.cast {
-                Cast::Any => 0,
-                Cast::All => 1,
-            });
-            put_text8(out, self.method);
-            put_text16(out, self.name);
-        });
+        encode_frame(
+            out,
+            Kind::BIND,
+            Flags::NONE,
+            self.route,
+            Correlation::NONE,
+            |out| {
+                out.push(match self.cast {
+                    Cast::Any => 0,
+                    Cast::All => 1,
+                });
+                put_text8(out, self.method);
+                put_text16(out, self.name);
+            },
+        );
     }
 }

@@ -19,7 +19,10 @@ impl Credit {
     /// Reads a CREDIT payload.
     pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "CREDIT");
-        Ok(Self { messages: cursor.u32()?, bytes: cursor.u64()? })
+        Ok(Self {
+            messages: cursor.u32()?,
+            bytes: cursor.u64()?,
+        })
     }
 
     /// Appends the frame.
@@ -44,7 +47,10 @@ impl Receipt {
     /// Reads a RECEIPT payload.
     pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "RECEIPT");
-        Ok(Self { delivered: cursor.u32()?, dropped: cursor.u32()? })
+        Ok(Self {
+            delivered: cursor.u32()?,
+            dropped: cursor.u32()?,
+        })
     }
 
     /// Appends the frame.
@@ -83,12 +89,19 @@ impl<'a> Goaway<'a> {
 
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        encode_frame(out, Kind::GOAWAY, Flags::NONE, 0, Correlation::NONE, |out| {
-            out.extend_from_slice(&self.code.as_u16().to_le_bytes());
-            out.extend_from_slice(&self.drain_ms.to_le_bytes());
-            put_text16(out, self.address);
-            put_text16(out, self.message);
-        });
+        encode_frame(
+            out,
+            Kind::GOAWAY,
+            Flags::NONE,
+            0,
+            Correlation::NONE,
+            |out| {
+                out.extend_from_slice(&self.code.as_u16().to_le_bytes());
+                out.extend_from_slice(&self.drain_ms.to_le_bytes());
+                put_text16(out, self.address);
+                put_text16(out, self.message);
+            },
+        );
     }
 }
 
@@ -122,9 +135,16 @@ impl<'a> Ended<'a> {
 
 /// Appends a FLOW frame: the route is full, or open again.
 pub fn encode_flow(route: u16, full: bool, out: &mut Vec<u8>) {
-    encode_frame(out, Kind::FLOW, Flags::NONE, route, Correlation::NONE, |out| {
-        out.push(u8::from(full));
-    });
+    encode_frame(
+        out,
+        Kind::FLOW,
+        Flags::NONE,
+        route,
+        Correlation::NONE,
+        |out| {
+            out.push(u8::from(full));
+        },
+    );
 }
 
 /// Reads a FLOW payload: whether the route is full.

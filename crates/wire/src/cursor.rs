@@ -21,14 +21,19 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) =
-            self.rest.split_at_checked(count).ok_or(Malformed { what: self.what })?;
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(count)
+            .ok_or(Malformed { what: self.what })?;
         self.rest = rest;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self.rest.split_first_chunk().ok_or(Malformed { what: self.what })?;
+        let (taken, rest) = self
+            .rest
+            .split_first_chunk()
+            .ok_or(Malformed { what: self.what })?;
         self.rest = rest;
         Ok(*taken)
     }

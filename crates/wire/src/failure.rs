@@ -29,7 +29,13 @@ pub struct Failure<'a> {
 impl<'a> Failure<'a> {
     /// A failure of that kind with that message and nothing else.
     pub const fn new(code: ErrorCode, message: &'a str) -> Self {
-        Self { code, sent: false, retry_after_ms: 0, message, details: &[] }
+        Self {
+            code,
+            sent: false,
+            retry_after_ms: 0,
+            message,
+            details: &[],
+        }
     }
 
     /// Reads an ERROR payload. A code of a newer version reads as `internal`.

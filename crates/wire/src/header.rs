@@ -130,7 +130,10 @@ pub struct Correlation {
 
 impl Correlation {
     /// Belongs to no call.
-    pub const NONE: Self = Self { slot: 0, generation: 0 };
+    pub const NONE: Self = Self {
+        slot: 0,
+        generation: 0,
+    };
 
     /// As it stands in the header: the slot in the low half.
     pub const fn as_u64(self) -> u64 {
@@ -139,7 +142,10 @@ impl Correlation {
 
     /// From the header.
     pub const fn from_u64(value: u64) -> Self {
-        Self { slot: value as u32, generation: (value >> 32) as u32 }
+        Self {
+            slot: value as u32,
+            generation: (value >> 32) as u32,
+        }
     }
 }
 
@@ -193,7 +199,16 @@ pub fn encode_frame(
     write: impl FnOnce(&mut Vec<u8>),
 ) {
     let start = out.len();
-    out.extend_from_slice(&Header { length: 0, kind, flags, route, correlation }.encode());
+    out.extend_from_slice(
+        &Header {
+            length: 0,
+            kind,
+            flags,
+            route,
+            correlation,
+        }
+        .encode(),
+    );
     write(out);
     let length = (out.len() - start - HEADER_SIZE) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());

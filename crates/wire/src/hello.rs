@@ -74,7 +74,9 @@ impl<'a> Hello<'a> {
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "HELLO");
         if cursor.take(MAGIC.len())? != MAGIC {
-            return Err(Malformed { what: "HELLO: this is not the Telpher protocol" });
+            return Err(Malformed {
+                what: "HELLO: this is not the Telpher protocol",
+            });
         }
         Ok(Self {
             version_min: cursor.u16()?,
@@ -152,16 +154,23 @@ impl<'a> Welcome<'a> {
 
     /// Appends the frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        encode_frame(out, Kind::WELCOME, Flags::NONE, 0, Correlation::NONE, |out| {
-            out.extend_from_slice(&self.version.to_le_bytes());
-            out.push(match self.role {
-                Role::Server => 0,
-                Role::Node => 1,
-            });
-            out.extend_from_slice(&self.features.to_le_bytes());
-            self.window.encode(out);
-            out.extend_from_slice(&self.connection.to_le_bytes());
-            put_text8(out, self.software);
-        });
+        encode_frame(
+            out,
+            Kind::WELCOME,
+            Flags::NONE,
+            0,
+            Correlation::NONE,
+            |out| {
+                out.extend_from_slice(&self.version.to_le_bytes());
+                out.push(match self.role {
+                    Role::Server => 0,
+                    Role::Node => 1,
+                });
+                out.extend_from_slice(&self.features.to_le_bytes());
+                self.window.encode(out);
+                out.extend_from_slice(&self.connection.to_le_bytes());
+                put_text8(out, self.software);
+            },
+        );
     }
 }

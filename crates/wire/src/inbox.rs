@@ -34,7 +34,11 @@ pub enum Item<'a> {
 impl Inbox {
     /// An inbox that accepts payloads of up to `frame_size_max` bytes.
     pub fn new(frame_size_max: u32) -> Self {
-        Self { frame_size_max, partial: Vec::new(), skip: 0 }
+        Self {
+            frame_size_max,
+            partial: Vec::new(),
+            skip: 0,
+        }
     }
 
     /// Changes the limit: what is negotiated replaces what protects the handshake.
@@ -45,7 +49,11 @@ impl Inbox {
     /// The frames that are complete with `chunk`. Call [`Frames::next`] until it returns `None`;
     /// only then has the chunk been taken in.
     pub fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Frames<'a> {
-        Frames { inbox: self, chunk, clear: false }
+        Frames {
+            inbox: self,
+            chunk,
+            clear: false,
+        }
     }
 
     /// Whether a frame has begun and is not complete.
@@ -83,9 +91,20 @@ pub struct Frames<'a> {
     clear: bool,
 }
 
-impl Frames<'_> {
+impl<'a> Frames<'a> {
+    /// The bytes that were not looked at, to be fed again when there is room for what they bring.
+    pub fn into_rest(self) -> &'a [u8] {
+        if self.clear {
+            self.inbox.partial = Vec::new();
+        }
+        self.chunk
+    }
+
     /// The next frame, or `None` when the chunk is used up.
-    #[expect(clippy::should_implement_trait, reason = "an item borrows from the iterator itself")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an item borrows from the iterator itself"
+    )]
     pub fn next(&mut self) -> Option<Item<'_>> {
         if std::mem::take(&mut self.clear) {
             self.inbox.partial = Vec::new();
@@ -94,7 +113,11 @@ impl Frames<'_> {
         if self.chunk.is_empty() {
             return None;
         }
-        if self.inbox.partial.is_empty() { self.next_in_chunk() } else { self.next_in_partial() }
+        if self.inbox.partial.is_empty() {
+            self.next_in_chunk()
+        } else {
+            self.next_in_partial()
+        }
     }
 
     fn skip(&mut self) {
@@ -159,14 +182,20 @@ impl Frames<'_> {
     fn refuse(&mut self, header: Header, header_size: usize) -> Item<'static> {
         self.chunk = &self.chunk[header_size..];
         self.inbox.skip = u64::from(header.length);
-        Item::Oversize { header, fatal: false }
+        Item::Oversize {
+            header,
+            fatal: false,
+        }
     }
 
     fn refuse_fatally(&mut self, header: Header) -> Item<'static> {
         self.inbox.partial = Vec::new();
         self.chunk = &[];
         self.inbox.skip = u64::MAX;
-        Item::Oversize { header, fatal: true }
+        Item::Oversize {
+            header,
+            fatal: true,
+        }
     }
 }
 

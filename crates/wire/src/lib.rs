@@ -36,5 +36,5 @@ pub use hello::{FEATURES, Hello, MAGIC, Role, VERSION, VERSION_MIN, Welcome, Win
 pub use inbox::{Frames, Inbox, Item};
 pub use metadata::{Metadata, SOURCE, TRACEPARENT, TRACESTATE, encode_metadata};
 pub use payload::Payload;
-pub use subscribe::{SUBSCRIBE_WITH_SOURCE, Subscribe, decode_name, encode_subscribed};
 pub use subscribe::encode_unsubscribe;
+pub use subscribe::{SUBSCRIBE_WITH_SOURCE, Subscribe, decode_name, encode_subscribed};

@@ -26,7 +26,10 @@ impl<'a> Metadata<'a> {
 
     /// The first value of `key`.
     pub fn get(&self, key: &str) -> Option<&'a [u8]> {
-        self.iter().filter_map(Result::ok).find(|(found, _)| *found == key).map(|(_, value)| value)
+        self.iter()
+            .filter_map(Result::ok)
+            .find(|(found, _)| *found == key)
+            .map(|(_, value)| value)
     }
 
     /// Every entry in order; ends after the first malformed one.

@@ -17,7 +17,11 @@ pub struct Payload<'a> {
 impl<'a> Payload<'a> {
     /// Only a body.
     pub const fn body(body: &'a [u8]) -> Self {
-        Self { deadline_ms: None, metadata: &[], body }
+        Self {
+            deadline_ms: None,
+            metadata: &[],
+            body,
+        }
     }
 
     /// Splits a payload by the frame's flags.
@@ -34,7 +38,11 @@ impl<'a> Payload<'a> {
             }
             false => &[],
         };
-        Ok(Self { deadline_ms, metadata, body: cursor.rest() })
+        Ok(Self {
+            deadline_ms,
+            metadata,
+            body: cursor.rest(),
+        })
     }
 
     /// Appends the frame; `flags` are those that the parts do not imply.

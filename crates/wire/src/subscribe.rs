@@ -23,7 +23,10 @@ impl<'a> Subscribe<'a> {
     /// Reads a SUBSCRIBE payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "SUBSCRIBE");
-        Ok(Self { options: cursor.u8()?, name: cursor.text16()? })
+        Ok(Self {
+            options: cursor.u8()?,
+            name: cursor.text16()?,
+        })
     }
 
     /// Appends the frame.
@@ -37,12 +40,16 @@ impl<'a> Subscribe<'a> {
 
 /// Appends an UNSUBSCRIBE frame for a full name.
 pub fn encode_unsubscribe(name: &str, correlation: Correlation, out: &mut Vec<u8>) {
-    encode_frame(out, Kind::UNSUBSCRIBE, Flags::NONE, 0, correlation, |out| put_text16(out, name));
+    encode_frame(out, Kind::UNSUBSCRIBE, Flags::NONE, 0, correlation, |out| {
+        put_text16(out, name)
+    });
 }
 
 /// Appends the REPLY to a SUBSCRIBE or UNSUBSCRIBE: the full name.
 pub fn encode_subscribed(name: &str, correlation: Correlation, out: &mut Vec<u8>) {
-    encode_frame(out, Kind::REPLY, Flags::NONE, 0, correlation, |out| put_text16(out, name));
+    encode_frame(out, Kind::REPLY, Flags::NONE, 0, correlation, |out| {
+        put_text16(out, name)
+    });
 }
 
 /// Reads the payload of an UNSUBSCRIBE, or of the REPLY to a SUBSCRIBE.

@@ -42,12 +42,18 @@ fn check(name: &str, encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     encode(&mut bytes);
     let hex = |bytes: &[u8]| {
         let pairs: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        pairs.chunks(16).map(|line| line.join(" ")).collect::<Vec<_>>().join("\n")
+        pairs
+            .chunks(16)
+            .map(|line| line.join(" "))
+            .collect::<Vec<_>>()
+            .join("\n")
     };
     assert_eq!(hex(&bytes), hex(&golden(name)), "{name}");
     let mut inbox = Inbox::new(1 << 20);
     let mut frames = inbox.feed(&bytes);
-    let Some(Item::Frame(header, payload)) = frames.next() else { panic!("{name} is one frame") };
+    let Some(Item::Frame(header, payload)) = frames.next() else {
+        panic!("{name} is one frame")
+    };
     assert_eq!(header.encode(), bytes[..16]);
     payload.to_vec()
 }
@@ -105,7 +111,9 @@ fn subscribe() {
         wire::encode_subscribed("acme/demo/sum/i-1", CALL, out);
     });
     assert_eq!(wire::decode_name(&payload), Ok("acme/demo/sum/i-1"));
-    check("UNSUBSCRIBE", |out| wire::encode_unsubscribe("acme/demo/sum/i-1", CALL, out));
+    check("UNSUBSCRIBE", |out| {
+        wire::encode_unsubscribe("acme/demo/sum/i-1", CALL, out)
+    });
     let ended = Ended {
         code: ErrorCode::Replaced,
         name: "acme/demo/sum/i-1",
@@ -186,7 +194,9 @@ fn control() {
 /// Cutting any of the page's payloads short is an error or a shorter value, never a panic.
 #[test]
 fn every_prefix_of_every_example_is_decoded_without_a_panic() {
-    let names = PAGE.lines().filter_map(|line| line.strip_prefix("```golden "));
+    let names = PAGE
+        .lines()
+        .filter_map(|line| line.strip_prefix("```golden "));
     for name in names {
         let payload = &golden(name)[16..];
         for length in 0..=payload.len() {

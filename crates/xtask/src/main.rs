@@ -1,1 +1,97 @@
-fn main() {}
+//! Developer commands: `cargo xtask TASK`.
+//!
+//! Each task is a list of steps that run one after the other, say what they do and how long it
+//! took, and end after a bounded time. A further tier is a module and a line in [`TASKS`].
+
+mod check;
+mod demo;
+mod deps;
+mod fix;
+mod layers;
+mod setup;
+mod step;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+struct Task {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&[String]) -> Result<()>,
+}
+
+const TASKS: [Task; 6] = [
+    Task {
+        name: "test",
+        about: "install what the tests need, then check; what CI runs",
+        run: check::test,
+    },
+    Task {
+        name: "check",
+        about: "format, dependencies, lints, documentation, tests; never writes",
+        run: check::check,
+    },
+    Task {
+        name: "fix",
+        about: "format the code and apply what the lints suggest",
+        run: fix::run,
+    },
+    Task {
+        name: "setup",
+        about: "install what the tests need; quick when it is there",
+        run: setup::run,
+    },
+    Task {
+        name: "deps",
+        about: "check the layers and what may not be depended on",
+        run: deps::run,
+    },
+    Task {
+        name: "demo",
+        about: "build the release and let a handful of agents talk",
+        run: demo::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Result<()> {
+    let Some((name, rest)) = args.split_first() else {
+        eprint!("{}", usage());
+        bail!("which task?");
+    };
+    if ["help", "--help", "-h"].contains(&name.as_str()) {
+        eprint!("{}", usage());
+        return Ok(());
+    }
+    match TASKS.iter().find(|task| task.name == name) {
+        Some(task) => (task.run)(rest),
+        None => {
+            eprint!("{}", usage());
+            bail!("there is no task `{name}`");
+        }
+    }
+}
+
+fn usage() -> String {
+    let tasks = TASKS.map(|task| format!("  cargo xtask {:<7}{}\n", task.name, task.about));
+    format!("Tasks:\n{}", tasks.concat())
+}
+
+/// For tasks that take no arguments.
+fn expect_none(args: &[String]) -> Result<()> {
+    match args.first() {
+        Some(arg) => bail!("this task takes no arguments: `{arg}`"),
+        None => Ok(()),
+    }
+}

@@ -27,7 +27,10 @@ fn read(bytes: &[u8], sizes: &[usize]) -> Vec<String> {
 fn stream(lengths: &[usize]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (index, length) in lengths.iter().enumerate() {
-        let correlation = Correlation { slot: index as u32, generation: 1 };
+        let correlation = Correlation {
+            slot: index as u32,
+            generation: 1,
+        };
         encode_frame(&mut bytes, Kind::SEND, Flags::NONE, 7, correlation, |out| {
             out.resize(out.len() + length, index as u8);
         });
@@ -39,7 +42,10 @@ fn stream(lengths: &[usize]) -> Vec<u8> {
 fn a_frame_above_the_limit_is_named_and_skipped() {
     let items = read(&stream(&[3, 101, 5]), &[1000]);
     assert_eq!(items.len(), 3);
-    assert!(items[1].starts_with("Oversize") && items[1].contains("fatal: false"), "{items:?}");
+    assert!(
+        items[1].starts_with("Oversize") && items[1].contains("fatal: false"),
+        "{items:?}"
+    );
     assert!(items[2].starts_with("Frame"));
 }
 
@@ -60,6 +66,21 @@ fn a_complete_frame_leaves_no_memory_held() {
     }
     assert!(!inbox.is_partial());
     assert_eq!(inbox.held_size(), 0);
+}
+
+#[test]
+fn a_chunk_may_be_left_in_the_middle_and_fed_again() {
+    let bytes = stream(&[3, 4, 5, 6]);
+    let mut inbox = Inbox::new(LIMIT);
+    let (head, tail) = bytes.split_at(HEADER_SIZE);
+    assert!(inbox.feed(head).next().is_none());
+    let mut rest = tail;
+    for length in [3, 4, 5, 6] {
+        let mut frames = inbox.feed(rest);
+        assert!(matches!(frames.next(), Some(Item::Frame(header, _)) if header.length == length));
+        rest = frames.into_rest();
+    }
+    assert!(rest.is_empty() && !inbox.is_partial());
 }
 
 proptest! {

@@ -1,0 +1,74 @@
+//! The configuration: one tree, a documented `Options` struct per component.
+//!
+//! Every option is declared once, in its component's file; its place in the TOML file, its
+//! environment variable, its flag, its documentation and "did you mean" all derive from that
+//! declaration. Values come in layers (defaults, file, environment, flags), are all read before
+//! anything is refused, and every mistake is reported at once with its place.
+//!
+//! Nothing here touches the outside: the caller passes the file's text, the environment and the
+//! flags in, and hands plain values on.
+
+#[macro_use]
+mod options;
+
+pub mod auth;
+pub mod data;
+pub mod duration;
+mod exposure;
+mod file;
+mod host_port;
+pub mod http;
+mod load;
+pub mod log;
+mod mistake;
+pub mod native;
+pub mod runtime;
+pub mod shutdown;
+mod template;
+pub mod tls;
+mod value;
+
+pub use exposure::check_exposure;
+pub use host_port::{HostPort, HostPortError};
+pub use load::{Loaded, RESERVED_VARIABLES, load};
+pub use mistake::{Mistake, Mistakes, Origin};
+pub use options::{Section, Spec, find, specs};
+pub use template::template;
+pub use value::Value;
+
+/// Everything that can be set, by component.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Where everything durable lies.
+    pub data: data::Options,
+    /// Who may connect.
+    pub auth: auth::Options,
+    /// The native door.
+    pub native: native::Options,
+    /// The HTTP door.
+    pub http: http::Options,
+    /// Encryption of both doors.
+    pub tls: tls::Options,
+    /// What the node logs.
+    pub log: log::Options,
+    /// Threads.
+    pub runtime: runtime::Options,
+    /// How the node goes down.
+    pub shutdown: shutdown::Options,
+}
+
+/// Every component, in the order of documentation; those without a table of their own in the
+/// TOML file come first, as TOML demands.
+pub const SECTIONS: [&Section; 8] = [
+    &data::SECTION,
+    &auth::SECTION,
+    &native::SECTION,
+    &http::SECTION,
+    &tls::SECTION,
+    &log::SECTION,
+    &runtime::SECTION,
+    &shutdown::SECTION,
+];
+
+#[cfg(test)]
+mod tests;

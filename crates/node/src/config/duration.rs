@@ -1,0 +1,79 @@
+//! Durations as people write them: `5s`, `100ms`, `1m`.
+
+use std::time::Duration;
+
+/// Why a text is not a duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a duration: write a whole number with ns, us, ms, s, m or h, like 100ms")]
+pub struct DurationError {
+    /// What was given.
+    pub text: String,
+}
+
+/// Units and their nanoseconds, the largest first; no unit's text ends in an earlier one's.
+const UNITS: [(&str, u64); 6] = [
+    ("h", 3_600_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+];
+
+/// Reads a whole number with its unit, up to 584 years.
+pub fn parse(text: &str) -> Result<Duration, DurationError> {
+    let error = || DurationError {
+        text: text.to_owned(),
+    };
+    let (digits, unit_ns) = UNITS
+        .iter()
+        .find_map(|(unit, unit_ns)| Some((text.trim().strip_suffix(unit)?, *unit_ns)))
+        .ok_or_else(error)?;
+    let count: u64 = digits.trim_end().parse().map_err(|_| error())?;
+    count
+        .checked_mul(unit_ns)
+        .map(Duration::from_nanos)
+        .ok_or_else(error)
+}
+
+/// The shortest text that [`parse`] reads back; what is longer than 584 years is cut to that.
+pub fn print(duration: Duration) -> String {
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let (unit, unit_ns) = UNITS
+        .into_iter()
+        .filter(|(_, unit_ns)| nanos != 0 && nanos.is_multiple_of(*unit_ns))
+        .max_by_key(|(_, unit_ns)| *unit_ns)
+        .unwrap_or(("s", 1_000_000_000));
+    format!("{}{unit}", nanos / unit_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_reads_back_what_it_prints() {
+        for text in [
+            "0s", "100ms", "5s", "90s", "1m", "2h", "250us", "1ns", "1500ms",
+        ] {
+            assert_eq!(print(parse(text).unwrap()), text);
+        }
+        assert_eq!(print(parse("60 s").unwrap()), "1m");
+    }
+
+    #[test]
+    fn a_number_without_a_unit_and_nonsense_are_refused() {
+        for text in [
+            "",
+            "5",
+            "s",
+            "-1s",
+            "1.5s",
+            "5 parsecs",
+            "99999999999999999999s",
+            "9999999h",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The TOML file: its assignments, and its mistakes by line and column.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::load::Assignment;
+use super::{Mistake, Origin, SECTIONS, find, specs};
+
+/// Reads every assignment of the file (TOML has no key twice, so their order means nothing); what
+/// cannot be one goes to `mistakes`.
+pub(super) fn read(path: &Path, text: &str, mistakes: &mut Vec<Mistake>) -> Vec<Assignment> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut broken_lines = BTreeSet::new();
+    for error in errors {
+        let start = error.span().map_or(0, |span| span.start);
+        let origin = place(path, text, start);
+        if broken_lines.insert(line(&origin)) {
+            mistakes.push(Mistake::new(origin, one_line(error.message())));
+        }
+    }
+    let mut reader = Reader {
+        path,
+        text,
+        mistakes: Vec::new(),
+        found: Vec::new(),
+    };
+    reader.table("", table.get_ref());
+    // What was made of a broken line is a guess: its first error says enough.
+    reader
+        .mistakes
+        .retain(|mistake| !broken_lines.contains(&line(&mistake.origin)));
+    reader
+        .found
+        .retain(|assignment| !broken_lines.contains(&line(&assignment.origin)));
+    mistakes.extend(reader.mistakes);
+    reader.found
+}
+
+fn line(origin: &Origin) -> usize {
+    match origin {
+        Origin::File { line, .. } => *line,
+        Origin::Default | Origin::Variable(_) | Origin::Flag(_) => 0,
+    }
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    text: &'a str,
+    mistakes: Vec<Mistake>,
+    found: Vec<Assignment>,
+}
+
+impl Reader<'_> {
+    fn table(&mut self, prefix: &str, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let key = match prefix {
+                "" => name.get_ref().to_string(),
+                _ => format!("{prefix}.{}", name.get_ref()),
+            };
+            let start = name.span().start;
+            match (find(&key), value.get_ref()) {
+                (Some(spec), _) => match scalar(value) {
+                    Some(text) => {
+                        let origin = place(self.path, self.text, start);
+                        self.found.push(Assignment { spec, text, origin });
+                    }
+                    None => self.mistake(start, not_scalar(&key, value.get_ref(), spec.form)),
+                },
+                (None, DeValue::Table(inner)) if is_table(&key) => self.table(&key, inner),
+                (None, value) => self.unknown(&key, matches!(value, DeValue::Table(_)), start),
+            }
+        }
+    }
+
+    fn unknown(&mut self, key: &str, is_table: bool, start: usize) {
+        let origin = place(self.path, self.text, start);
+        let mistake = match is_table {
+            true => Mistake::new(origin, format!("unknown table `[{key}]`")),
+            false => Mistake::new(origin, format!("unknown option `{key}`")),
+        };
+        self.mistakes.push(match nearest(key, is_table) {
+            Some(nearest) => mistake.hint(format!("did you mean `{nearest}`?")),
+            None => mistake.hint("`telpher config init` prints every option"),
+        });
+    }
+
+    fn mistake(&mut self, start: usize, message: String) {
+        self.mistakes
+            .push(Mistake::new(place(self.path, self.text, start), message));
+    }
+}
+
+/// The valid key that is most likely meant: by the whole key, or by its last part when that
+/// belongs to another table or to none.
+fn nearest(key: &str, is_table: bool) -> Option<&'static str> {
+    if is_table {
+        return model::nearest(key, tables());
+    }
+    let leaf = key.rsplit('.').next().unwrap_or(key);
+    let exact = || {
+        specs()
+            .find(|spec| spec.leaf() == leaf)
+            .map(|spec| spec.key)
+    };
+    model::nearest(key, specs().map(|spec| spec.key)).or_else(exact)
+}
+
+fn tables() -> impl Iterator<Item = &'static str> {
+    SECTIONS
+        .iter()
+        .filter_map(|section| section.specs.first()?.table())
+}
+
+fn is_table(key: &str) -> bool {
+    tables().any(|table| table == key)
+}
+
+fn scalar(value: &Spanned<DeValue<'_>>) -> Option<String> {
+    match value.get_ref() {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(
+            match i128::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => number.to_string(),
+                Err(_) => number.to_string(),
+            },
+        ),
+        DeValue::Boolean(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn not_scalar(key: &str, value: &DeValue<'_>, form: &str) -> String {
+    let found = match value {
+        DeValue::Table(_) => "a table",
+        DeValue::Array(_) => "a list",
+        DeValue::Float(_) => "a number with a point",
+        DeValue::Datetime(_) => "a date",
+        DeValue::String(_) | DeValue::Integer(_) | DeValue::Boolean(_) => "a value",
+    };
+    format!("`{key}` takes one {form}, not {found}")
+}
+
+/// The line and column of a byte.
+fn place(path: &Path, text: &str, start: usize) -> Origin {
+    let before = text.get(..start).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Origin::File {
+        path: path.to_owned(),
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+    }
+}
+
+fn one_line(message: &str) -> String {
+    message
+        .lines()
+        .map(str::trim)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,136 @@
+//! Where a door listens.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::str::FromStr;
+
+/// A host, by number or name, and a port; port 0 lets the system choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPort {
+    /// An address or a name; an IPv6 address without its brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// Why a text is not a host and a port.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not HOST:PORT, like 127.0.0.1:7400 (0.0.0.0 is every address, port 0 any free one)"
+)]
+pub struct HostPortError {
+    /// What was given.
+    pub text: String,
+}
+
+impl HostPort {
+    /// `port` on this machine only.
+    pub fn loopback(port: u16) -> Self {
+        Self {
+            host: Ipv4Addr::LOCALHOST.to_string(),
+            port,
+        }
+    }
+
+    /// Whether only this machine can reach it. A name other than `localhost` may lead anywhere.
+    pub fn is_loopback(&self) -> bool {
+        match self.host.parse::<IpAddr>() {
+            Ok(address) => address.to_canonical().is_loopback(),
+            Err(_) => self.host.eq_ignore_ascii_case("localhost"),
+        }
+    }
+}
+
+impl FromStr for HostPort {
+    type Err = HostPortError;
+
+    fn from_str(text: &str) -> Result<Self, HostPortError> {
+        let error = || HostPortError {
+            text: text.to_owned(),
+        };
+        let (host, port) = text.rsplit_once(':').ok_or_else(error)?;
+        let bracketed = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let valid = match bracketed {
+            Some(host) => host.parse::<std::net::Ipv6Addr>().is_ok(),
+            None => !host.is_empty() && host.bytes().all(is_host_byte),
+        };
+        let port = port.parse().map_err(|_| error())?;
+        if !valid {
+            return Err(error());
+        }
+        Ok(Self {
+            host: bracketed.unwrap_or(host).to_owned(),
+            port,
+        })
+    }
+}
+
+fn is_host_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b".-_".contains(&byte)
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_reads_back_what_it_prints() {
+        for text in [
+            "127.0.0.1:7400",
+            "[::1]:0",
+            "node-1.example.org:65535",
+            "localhost:1",
+        ] {
+            assert_eq!(text.parse::<HostPort>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_has_no_host_or_no_port_is_refused() {
+        for text in [
+            "",
+            "7400",
+            ":7400",
+            "*:7400",
+            "127.0.0.1",
+            "x:99999",
+            "::1:7400",
+            "[x]:1",
+        ] {
+            assert!(text.parse::<HostPort>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for text in [
+            "127.0.0.1:1",
+            "127.9.9.9:1",
+            "[::1]:1",
+            "localhost:1",
+            "[::ffff:127.0.0.1]:1",
+        ] {
+            assert!(text.parse::<HostPort>().unwrap().is_loopback(), "{text}");
+        }
+        for text in [
+            "0.0.0.0:1",
+            "[::]:1",
+            "10.0.0.1:1",
+            "example.org:1",
+            "localhost.evil.org:1",
+        ] {
+            assert!(!text.parse::<HostPort>().unwrap().is_loopback(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The tokens in memory, in step with their file.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::file::{self, FILE_NAME, TokensError};
+use super::secret::{self, ENTROPY_SIZE, Secret};
+use super::{Role, Token};
+use crate::ports::{Disk, Lock, LockError};
+
+/// Longest name of a token, in bytes.
+const NAME_LENGTH_MAX: usize = 64;
+
+/// The tokens of one data directory.
+///
+/// A running node keeps one behind a lock. Its doors call [`TokenStore::reload`] before they
+/// verify somebody, at most once a second; that is one small read, so that nothing wakes up while
+/// nobody comes, and a revoked token is refused a second later. Connections that are open compare
+/// with [`TokenStore::knows`] after a reload that changed something.
+pub struct TokenStore {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    /// The file as it was read; `None` when there is none.
+    bytes: Option<Vec<u8>>,
+    tokens: Vec<Token>,
+}
+
+/// Why a token was not added.
+#[derive(Debug, thiserror::Error)]
+pub enum AddError {
+    /// Not a name.
+    #[error(
+        "`{name}` is not a token's name: 1 to {NAME_LENGTH_MAX} letters, digits, `.`, `_` or `-`"
+    )]
+    Name {
+        /// What was given.
+        name: String,
+    },
+    /// There is one of that name.
+    #[error("there is a token `{name}` already")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// Another process changes the tokens at this moment.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The file.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+}
+
+/// Why a token was not revoked.
+#[derive(Debug, thiserror::Error)]
+pub enum RevokeError {
+    /// There is none of that name.
+    #[error("there is no token `{name}`")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The one that is most likely meant.
+        nearest: Option<String>,
+    },
+    /// Another process changes the tokens at this moment.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The file.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+}
+
+impl TokenStore {
+    /// Reads the tokens of a data directory.
+    pub fn open(disk: Arc<dyn Disk>, data_dir: &Path) -> Result<Self, TokensError> {
+        let path = data_dir.join(FILE_NAME);
+        let mut store = Self {
+            disk,
+            path,
+            bytes: None,
+            tokens: Vec::new(),
+        };
+        store.reload()?;
+        Ok(store)
+    }
+
+    /// Whether whoever connects must show a token.
+    pub fn required(&self) -> bool {
+        self.bytes.is_some()
+    }
+
+    /// The tokens, in the order in which they were added.
+    pub fn list(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// The token of that text. The time taken does not depend on which it is, nor on how much of
+    /// a wrong text is right.
+    pub fn verify(&self, text: &str) -> Option<&Token> {
+        let mut found = None;
+        for token in &self.tokens {
+            if token.fingerprint.matches(text) {
+                found = Some(token);
+            }
+        }
+        found
+    }
+
+    /// Whether the token, verified earlier, is still valid.
+    pub fn knows(&self, token: &Token) -> bool {
+        self.tokens.contains(token)
+    }
+
+    /// Reads the file again and says whether it changed. After an error the tokens are those of
+    /// before: what was revoked in a file that cannot be read is not yet refused, and nobody is
+    /// let in who was not.
+    pub fn reload(&mut self) -> Result<bool, TokensError> {
+        let bytes = self.disk.read(&self.path)?;
+        if bytes == self.bytes {
+            return Ok(false);
+        }
+        let tokens = match &bytes {
+            Some(bytes) => file::decode(&self.path, bytes)?,
+            None => {
+                return Err(TokensError::Disappeared {
+                    path: self.path.clone(),
+                });
+            }
+        };
+        self.bytes = bytes;
+        self.tokens = tokens;
+        Ok(true)
+    }
+
+    /// Adds a token; the secret is not kept. `now_s` counts from 1970-01-01 UTC, `entropy` must
+    /// come from a source fit for secrets.
+    pub fn add(
+        &mut self,
+        name: &str,
+        role: Role,
+        now_s: u64,
+        entropy: &[u8; ENTROPY_SIZE],
+    ) -> Result<Secret, AddError> {
+        if !is_name(name) {
+            return Err(AddError::Name {
+                name: name.to_owned(),
+            });
+        }
+        let _lock = self.lock()?;
+        self.reload()?;
+        if self.tokens.iter().any(|token| token.name == name) {
+            return Err(AddError::Exists {
+                name: name.to_owned(),
+            });
+        }
+        let (secret, fingerprint) = secret::generate(entropy);
+        let mut tokens = self.tokens.clone();
+        tokens.push(Token {
+            name: name.to_owned(),
+            role,
+            created_s: now_s,
+            fingerprint,
+        });
+        self.store(tokens)?;
+        Ok(secret)
+    }
+
+    /// Revokes a token.
+    pub fn revoke(&mut self, name: &str) -> Result<Token, RevokeError> {
+        let _lock = self.lock()?;
+        self.reload()?;
+        let Some(index) = self.tokens.iter().position(|token| token.name == name) else {
+            let names = self.tokens.iter().map(|token| token.name.as_str());
+            let nearest = model::nearest(name, names).map(str::to_owned);
+            return Err(RevokeError::Unknown {
+                name: name.to_owned(),
+                nearest,
+            });
+        };
+        let mut tokens = self.tokens.clone();
+        let revoked = tokens.remove(index);
+        self.store(tokens)?;
+        Ok(revoked)
+    }
+
+    fn store(&mut self, tokens: Vec<Token>) -> Result<(), TokensError> {
+        let bytes = file::encode(&tokens).into_bytes();
+        self.disk.write(&self.path, &bytes)?;
+        self.bytes = Some(bytes);
+        self.tokens = tokens;
+        Ok(())
+    }
+
+    /// Keeps other commands away for a moment. It is not the data directory's own lock, which a
+    /// running node holds.
+    fn lock(&self) -> Result<Box<dyn Lock>, LockError> {
+        if let Some(dir) = self.path.parent() {
+            self.disk.create_dir(dir)?;
+        }
+        self.disk.lock(&self.path.with_extension("lock"))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=NAME_LENGTH_MAX).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+}

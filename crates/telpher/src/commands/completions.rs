@@ -1,0 +1,28 @@
+//! `telpher completions`.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::failure::Failure;
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  telpher completions bash > ~/.local/share/bash-completion/completions/telpher
+  telpher completions zsh  > \"${fpath[1]}/_telpher\"
+  telpher completions fish > ~/.config/fish/completions/telpher.fish";
+
+/// Print what a shell needs to complete our command line
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "telpher", &mut script);
+    output::print_text(&String::from_utf8_lossy(&script))
+}

@@ -1,0 +1,125 @@
+//! `telpher config`: what a node would use, whether it holds together, and a file to start from.
+
+use std::sync::Arc;
+
+use node::config::{self, Loaded, Mistake, SECTIONS, Spec};
+use node::ports::RealDisk;
+use node::tokens::TokenStore;
+use serde_json::{Value, json};
+
+use crate::commands::token::store_failure;
+use crate::failure::{Exit, Failure};
+use crate::output::{self, Format};
+use crate::settings::{ConfigArgs, Environment};
+
+const EXAMPLES: &str = "\
+Examples:
+  telpher config init > telpher.toml
+  telpher config show --origin
+  TELPHER_HTTP_LISTEN=127.0.0.1:8080 telpher config show --json
+  telpher config check --config /etc/telpher.toml
+
+A flag wins over an environment variable, a variable over the file, the file over the default.";
+
+/// Show, check or write the configuration
+#[derive(Debug, clap::Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Command {
+    /// Print every option as a node would use it
+    Show {
+        /// Say where each value is from: a line of the file, a variable, a flag or the default
+        #[arg(long)]
+        origin: bool,
+        #[command(flatten)]
+        format: Format,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// Report every mistake at once, and what `serve` would refuse
+    Check {
+        #[command(flatten)]
+        format: Format,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// Print a configuration file with every option and its default
+    Init,
+}
+
+pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::Show {
+            origin,
+            format,
+            config,
+        } => show(&config.load(environment)?, origin, format),
+        Command::Check { format, config } => check(&config.load(environment)?, format),
+        Command::Init => output::print_text(&config::template()),
+    }
+}
+
+fn show(loaded: &Loaded, with_origin: bool, format: Format) -> Result<(), Failure> {
+    let options: Vec<Value> = config::specs()
+        .map(|spec| option_json(loaded, spec))
+        .collect();
+    output::print(
+        format,
+        &Value::Array(options),
+        &to_toml(loaded, with_origin),
+    )
+}
+
+fn option_json(loaded: &Loaded, spec: &Spec) -> Value {
+    let text = spec.text(&loaded.config);
+    let value = match spec.bare {
+        // Numbers and truth values are written alike in TOML and JSON.
+        true => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        false => Value::String(text),
+    };
+    json!({
+        "key": spec.key,
+        "value": value,
+        "origin": loaded.origin(spec).to_string(),
+        "variable": spec.variable(),
+        "flag": format!("--{}", spec.flag()),
+    })
+}
+
+/// A file that sets everything to what it is.
+fn to_toml(loaded: &Loaded, with_origin: bool) -> String {
+    let mut text = String::new();
+    for section in SECTIONS {
+        if let Some(table) = section.specs.first().and_then(Spec::table) {
+            text.push_str(&format!("\n[{table}]\n"));
+        }
+        for spec in section.specs {
+            let line = format!("{} = {}", spec.leaf(), spec.toml(&loaded.config));
+            match with_origin {
+                true => text.push_str(&format!("{line:<48}  # {}\n", loaded.origin(spec))),
+                false => text.push_str(&format!("{line}\n")),
+            }
+        }
+    }
+    text
+}
+
+fn check(loaded: &Loaded, format: Format) -> Result<(), Failure> {
+    let tokens =
+        TokenStore::open(Arc::new(RealDisk), &loaded.config.data.dir).map_err(store_failure)?;
+    config::check_exposure(loaded, tokens.list().len())?;
+    if let Some((certificate, key)) = loaded.config.tls.files() {
+        net::load_server_config(certificate, key).map_err(tls_failure)?;
+    }
+    for warning in &loaded.warnings {
+        output::note(&format!("warning: {warning}"));
+    }
+    let warnings: Vec<String> = loaded.warnings.iter().map(Mistake::to_string).collect();
+    let human = "the configuration is complete and holds together\n";
+    output::print(format, &json!({ "ok": true, "warnings": warnings }), human)
+}
+
+/// Why TLS cannot be used, for a person.
+pub(crate) fn tls_failure(error: net::TlsError) -> Failure {
+    Failure::new(Exit::Usage, error)
+        .hint("`tls.certificate` and `tls.key` are PEM files: the chain, leaf first, and its key")
+}

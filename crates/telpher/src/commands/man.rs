@@ -1,0 +1,39 @@
+//! `telpher man`.
+
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+
+use crate::cli::Cli;
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+const EXAMPLES: &str = "\
+Examples:
+  telpher man | man -l -                       read it
+  telpher man --dir ~/.local/share/man/man1    install it, with a page per command";
+
+/// Print the manual page
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Write a page for us and one for each command into this directory instead
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    let failed = |error| Failure::new(Exit::Failed, format!("cannot write the page: {error}"));
+    match args.dir {
+        Some(dir) => std::fs::create_dir_all(&dir)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), &dir))
+            .map_err(|error| failed(error).hint(format!("is {} writable?", dir.display()))),
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command())
+                .render(&mut page)
+                .map_err(failed)?;
+            output::print_text(&String::from_utf8_lossy(&page))
+        }
+    }
+}

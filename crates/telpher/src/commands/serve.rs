@@ -1,0 +1,57 @@
+//! `telpher serve`.
+
+use crate::failure::{Exit, Failure};
+use crate::output::Format;
+use crate::serve::{self, Audience};
+use crate::settings::{ConfigArgs, Environment};
+
+const EXAMPLES: &str = "\
+Examples:
+  telpher serve --dev                              a temporary node that says what to try
+  telpher serve --data /var/lib/telpher            a node with its data in a place of its own
+  telpher serve --native-listen 127.0.0.1:0 --json any free port; say which as JSON
+  TELPHER_LOG_FORMAT=json telpher serve            logs for programs
+
+For other machines, with TLS and a token:
+  telpher token add builder
+  telpher serve --native-listen 0.0.0.0:7400 --tls-certificate chain.pem --tls-key key.pem
+
+SIGTERM or SIGINT ends it gracefully, a second one at once.";
+
+/// Run a node
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Use a temporary data directory, removed at the end, and say what to try
+    #[arg(long, conflicts_with = "data")]
+    dev: bool,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
+    let no_color = environment.get("NO_COLOR").is_some();
+    let audience = match (args.format.json, args.dev) {
+        (true, _) => Audience::Program,
+        (false, true) => Audience::Newcomer,
+        (false, false) => Audience::Person,
+    };
+    if !args.dev {
+        return serve::run(&args.config.load(environment)?, audience, no_color);
+    }
+    let dir = tempfile::Builder::new()
+        .prefix("telpher-dev-")
+        .tempdir()
+        .map_err(|error| {
+            Failure::new(
+                Exit::Failed,
+                format!("cannot create a temporary directory: {error}"),
+            )
+        })?;
+    let loaded = args.config.load_with_data(environment, dir.path())?;
+    serve::run(&loaded, audience, no_color)
+}

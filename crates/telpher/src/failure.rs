@@ -1,0 +1,94 @@
+//! How a command ends when it does not end well.
+
+use model::ErrorCode;
+
+/// The exit status: a promise to whoever scripts us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// It did not work.
+    Failed = 1,
+    /// The command line, the configuration or an argument is wrong.
+    Usage = 2,
+    /// What was named does not exist.
+    NotFound = 3,
+    /// The other side cannot be reached, or has no room now.
+    Unavailable = 4,
+    /// It took too long.
+    Timeout = 5,
+    /// It is not allowed.
+    Denied = 6,
+}
+
+impl Exit {
+    /// What the status stands for, as help and documentation say it.
+    pub(crate) const MEANINGS: &str =
+        "0 ok, 1 failed, 2 usage, 3 not found, 4 unavailable, 5 timeout, 6 denied";
+}
+
+impl From<ErrorCode> for Exit {
+    fn from(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::NoResponder | ErrorCode::UnknownMethod => Self::NotFound,
+            ErrorCode::Busy | ErrorCode::Unavailable => Self::Unavailable,
+            ErrorCode::DeadlineExceeded => Self::Timeout,
+            ErrorCode::Throttled | ErrorCode::Denied | ErrorCode::Unauthenticated => Self::Denied,
+            ErrorCode::InvalidArgument => Self::Usage,
+            ErrorCode::TooLarge
+            | ErrorCode::Cancelled
+            | ErrorCode::Unconfirmed
+            | ErrorCode::HandlerError
+            | ErrorCode::Unsupported
+            | ErrorCode::Protocol
+            | ErrorCode::Internal
+            | ErrorCode::Replaced => Self::Failed,
+        }
+    }
+}
+
+/// Why a command failed: at least one error, each with what to do next.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) errors: Vec<Told>,
+}
+
+/// An error as a person reads it.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) message: String,
+    pub(crate) hints: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl ToString) -> Self {
+        Self {
+            exit,
+            errors: vec![Told {
+                message: message.to_string(),
+                hints: Vec::new(),
+            }],
+        }
+    }
+
+    /// Adds what to do next to the last error.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        if let Some(told) = self.errors.last_mut() {
+            told.hints.push(hint.into());
+        }
+        self
+    }
+}
+
+impl From<node::config::Mistakes> for Failure {
+    fn from(mistakes: node::config::Mistakes) -> Self {
+        let tell = |mistake: node::config::Mistake| Told {
+            message: mistake.to_string(),
+            hints: mistake.hints,
+        };
+        Self {
+            exit: Exit::Usage,
+            errors: mistakes.0.into_iter().map(tell).collect(),
+        }
+    }
+}

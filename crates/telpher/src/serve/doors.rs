@@ -1,0 +1,137 @@
+//! The sockets behind which the doors stand.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use edge::native::{self, Spawn};
+use edge::{Gate, http};
+use node::config::{Config, HostPort};
+use tokio::net::{TcpListener, UnixListener};
+
+use crate::failure::{Exit, Failure};
+
+/// Where the node can be reached.
+#[derive(Clone, Debug)]
+pub(super) struct Addresses {
+    pub(super) native: Option<SocketAddr>,
+    pub(super) socket: Option<PathBuf>,
+    pub(super) http: Option<SocketAddr>,
+    pub(super) encrypted: bool,
+}
+
+/// Sockets that listen already; nobody is accepted before [`Doors::open`].
+pub(super) struct Doors {
+    native: Option<TcpListener>,
+    socket: Option<UnixListener>,
+    http: Option<TcpListener>,
+    pub(super) addresses: Addresses,
+}
+
+impl Doors {
+    /// Listens wherever the configuration says.
+    pub(super) async fn bind(config: &Config, encrypted: bool) -> Result<Self, Failure> {
+        let native = bind_tcp("native.listen", config.native.listen.as_ref()).await?;
+        let http = bind_tcp("http.listen", config.http.listen.as_ref()).await?;
+        let path = config.native.socket.path(&config.data.dir);
+        let socket = match &path {
+            Some(path) => Some(bind_unix(path).await?),
+            None => None,
+        };
+        let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok();
+        let addresses = Addresses {
+            native: address(&native),
+            socket: path,
+            http: address(&http),
+            encrypted,
+        };
+        Ok(Self {
+            native,
+            socket,
+            http,
+            addresses,
+        })
+    }
+
+    /// Lets clients in.
+    pub(super) fn open(
+        self,
+        tls: Option<Arc<rustls::ServerConfig>>,
+        spawn: Arc<dyn Spawn>,
+        node: node::Handle,
+        gate: Arc<dyn Gate>,
+    ) {
+        if let Some(listener) = self.native {
+            tokio::spawn(native::accept_tcp(listener, tls.clone(), spawn.clone()));
+        }
+        if let Some(listener) = self.socket {
+            tokio::spawn(native::accept_unix(listener, spawn));
+        }
+        if let Some(listener) = self.http {
+            let (routes, options) = (http::routes(node, gate), http::Options::default());
+            tokio::spawn(http::serve(listener, tls, routes, options));
+        }
+    }
+}
+
+async fn bind_tcp(key: &str, listen: Option<&HostPort>) -> Result<Option<TcpListener>, Failure> {
+    let Some(listen) = listen else {
+        return Ok(None);
+    };
+    match net::listen_tcp(&listen.to_string()).await {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) => Err(listen_failure(key, listen, &error)),
+    }
+}
+
+fn listen_failure(key: &str, listen: &HostPort, error: &io::Error) -> Failure {
+    let flag = format!("--{}", key.replace('.', "-"));
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            Failure::new(Exit::Unavailable, format!("`{key}`: {listen} is in use"))
+                .hint(format!(
+                    "stop whoever listens there, or choose another port: {flag} HOST:PORT"
+                ))
+                .hint(format!(
+                    "any free port: {flag} {}",
+                    HostPort {
+                        port: 0,
+                        ..listen.clone()
+                    }
+                ))
+        }
+        io::ErrorKind::PermissionDenied => {
+            let message = format!("`{key}`: this user may not listen on {listen}");
+            Failure::new(Exit::Denied, message).hint("ports below 1024 need the right to use them")
+        }
+        _ => Failure::new(
+            Exit::Failed,
+            format!("`{key}`: cannot listen on {listen}: {error}"),
+        )
+        .hint(format!(
+            "choose an address of this machine: {flag} HOST:PORT"
+        )),
+    }
+}
+
+async fn bind_unix(path: &Path) -> Result<UnixListener, Failure> {
+    let hint = "choose another path, or none: --native-socket PATH";
+    // A socket that a dead node left is replaced; anything else is somebody's.
+    if std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
+        let message = format!(
+            "`native.socket`: {} is there and is no socket",
+            path.display()
+        );
+        return Err(Failure::new(Exit::Failed, message).hint(hint));
+    }
+    net::listen_unix(path).await.map_err(|error| {
+        let path = path.display();
+        let (exit, reason) = match error.kind() {
+            io::ErrorKind::AddrInUse => (Exit::Unavailable, format!("{path} is in use")),
+            _ => (Exit::Failed, format!("cannot listen on {path}: {error}")),
+        };
+        Failure::new(exit, format!("`native.socket`: {reason}")).hint(hint)
+    })
+}

@@ -1,0 +1,97 @@
+//! What a node says when it is ready, on the standard output.
+
+use node::config::Config;
+use serde_json::json;
+
+use super::doors::Addresses;
+use crate::failure::Failure;
+use crate::output;
+
+/// Who reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// A person.
+    Person,
+    /// A person who tries things on and wants to know what to try.
+    Newcomer,
+    /// A program: one line of JSON.
+    Program,
+}
+
+/// Says where the node can be reached; clients that connect from now on are served.
+pub(super) fn tell(
+    addresses: &Addresses,
+    config: &Config,
+    audience: Audience,
+) -> Result<(), Failure> {
+    let urls = Urls::of(addresses);
+    let data = config.data.dir.display().to_string();
+    output::print_text(&match audience {
+        Audience::Program => format!("{}\n", urls.json(&data)),
+        Audience::Person => urls.human(&data),
+        Audience::Newcomer => format!("{}{}", urls.human(&data), urls.to_try()),
+    })
+}
+
+struct Urls {
+    native: Option<String>,
+    socket: Option<String>,
+    http: Option<String>,
+}
+
+impl Urls {
+    fn of(addresses: &Addresses) -> Self {
+        let (tcp, http) = if addresses.encrypted {
+            ("tls", "https")
+        } else {
+            ("tcp", "http")
+        };
+        Self {
+            native: addresses.native.map(|address| format!("{tcp}://{address}")),
+            socket: addresses
+                .socket
+                .as_ref()
+                .map(|path| format!("unix://{}", path.display())),
+            http: addresses.http.map(|address| format!("{http}://{address}")),
+        }
+    }
+
+    fn json(&self, data: &str) -> serde_json::Value {
+        json!({
+            "ready": true,
+            "pid": std::process::id(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "native": self.native,
+            "socket": self.socket,
+            "http": self.http,
+            "data": data,
+        })
+    }
+
+    fn human(&self, data: &str) -> String {
+        let mut text = format!("telpher {} is ready\n", env!("CARGO_PKG_VERSION"));
+        let lines = [
+            ("native", &self.native),
+            ("socket", &self.socket),
+            ("http", &self.http),
+        ];
+        for (door, url) in lines {
+            if let Some(url) = url {
+                text.push_str(&format!("  {door:<7} {url}\n"));
+            }
+        }
+        text.push_str(&format!("  data    {data}\n"));
+        text
+    }
+
+    /// Three commands to paste.
+    fn to_try(&self) -> String {
+        match &self.http {
+            Some(http) => format!(
+                "\nTry:\n  curl {http}/readyz\n  curl {http}/v1/agents\n  curl {http}/metrics\n\
+                 \nEverything is gone when this ends (Ctrl-C).\n"
+            ),
+            None => "\nEverything is gone when this ends (Ctrl-C).\n".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The configuration as the command line, the environment and the file give it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use node::config::{self, Loaded, SECTIONS, Spec};
+
+use crate::failure::{Exit, Failure};
+
+/// The file that is read when nobody names one.
+const FILE_DEFAULT: &str = "telpher.toml";
+
+/// The process's environment, read once.
+#[derive(Clone, Debug)]
+pub(crate) struct Environment(Vec<(OsString, OsString)>);
+
+impl Environment {
+    pub(crate) fn read() -> Self {
+        Self(std::env::vars_os().collect())
+    }
+
+    /// The variable's value; an empty one counts as unset.
+    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
+        let (_, value) = self.0.iter().find(|(found, _)| found == name)?;
+        if value.is_empty() { None } else { Some(value) }
+    }
+}
+
+/// Where the configuration comes from, when a command needs all of it.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ConfigArgs {
+    /// Configuration file
+    ///
+    /// [default: ./telpher.toml if there is one] [env: TELPHER_CONFIG]
+    #[arg(long, value_name = "FILE", help_heading = "Configuration")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Where the configuration comes from, when a command only needs the data directory.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DataArgs {
+    /// Configuration file [default: ./telpher.toml if there is one] [env: TELPHER_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Data directory of the node [default: ./telpher-data] [env: TELPHER_DATA]
+    #[arg(long, value_name = "PATH")]
+    data: Option<String>,
+}
+
+impl ConfigArgs {
+    /// Reads the configuration from everywhere.
+    pub(crate) fn load(&self, environment: &Environment) -> Result<Loaded, Failure> {
+        load(self.config.as_deref(), environment, self.flags.0.clone())
+    }
+
+    /// The same with a data directory that nothing overrides.
+    pub(crate) fn load_with_data(
+        &self,
+        environment: &Environment,
+        data: &Path,
+    ) -> Result<Loaded, Failure> {
+        let mut flags = self.flags.0.clone();
+        flags.extend(data_flag(data.display().to_string()));
+        load(self.config.as_deref(), environment, flags)
+    }
+}
+
+impl DataArgs {
+    /// Reads the configuration from everywhere.
+    pub(crate) fn load(&self, environment: &Environment) -> Result<Loaded, Failure> {
+        let flags = self.data.clone().and_then(data_flag);
+        load(
+            self.config.as_deref(),
+            environment,
+            flags.into_iter().collect(),
+        )
+    }
+}
+
+fn data_flag(value: String) -> Option<(&'static Spec, String)> {
+    Some((config::find("data")?, value))
+}
+
+fn load(
+    named: Option<&Path>,
+    environment: &Environment,
+    flags: Vec<(&'static Spec, String)>,
+) -> Result<Loaded, Failure> {
+    let file = read_file(named, environment)?;
+    let file = file
+        .as_ref()
+        .map(|(path, text)| (path.as_path(), text.as_str()));
+    Ok(config::load(file, environment.0.clone(), flags)?)
+}
+
+fn read_file(
+    named: Option<&Path>,
+    environment: &Environment,
+) -> Result<Option<(PathBuf, String)>, Failure> {
+    let variable = environment.get("TELPHER_CONFIG").map(Path::new);
+    let named = named.or(variable);
+    let path = named.unwrap_or(Path::new(FILE_DEFAULT));
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some((path.to_owned(), text))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(None),
+        Err(error) => {
+            let message = format!("cannot read the configuration {}: {error}", path.display());
+            Err(Failure::new(Exit::Usage, message)
+                .hint("`telpher config init > telpher.toml` writes one with every default"))
+        }
+    }
+}
+
+/// A flag for every option there is.
+#[derive(Clone, Debug)]
+struct Flags(Vec<(&'static Spec, String)>);
+
+impl clap::Args for Flags {
+    fn augment_args(mut command: Command) -> Command {
+        for section in SECTIONS {
+            for spec in section.specs {
+                command = command.arg(flag(spec).help_heading(section.title));
+            }
+        }
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn flag(spec: &Spec) -> Arg {
+    let doc = spec.doc();
+    let doc = doc.trim_end_matches('.');
+    let default = spec.default_text();
+    let arg = Arg::new(spec.key)
+        .long(spec.flag())
+        .action(ArgAction::Set)
+        .help(format!("{doc} [default: {default}]"))
+        .long_help(format!(
+            "{doc}\n\n[default: {default}] [env: {}]",
+            spec.variable()
+        ));
+    match spec.form {
+        // A switch may stand alone: `--insecure` is `--insecure=true`.
+        "BOOL" => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .value_name(spec.form),
+        form => arg.value_name(form).allow_hyphen_values(true),
+    }
+}
+
+impl clap::FromArgMatches for Flags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |spec: &'static Spec| {
+            matches
+                .get_one::<String>(spec.key)
+                .map(|text| (spec, text.clone()))
+        };
+        Ok(Self(config::specs().filter_map(given).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,247 @@
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Place, eventually, mode};
+
+#[test]
+fn a_node_is_ready_at_every_door_and_ends_cleanly() {
+    let place = Place::new();
+    let node = place.serve("");
+    assert_eq!(node.get("/livez", None).0, 200);
+    assert_eq!(node.get("/readyz", None).0, 200);
+    TcpStream::connect(node.address("native")).unwrap();
+    UnixStream::connect(place.path(node.address("socket"))).unwrap();
+    assert_eq!(mode(&place.path("telpher-data")), 0o700);
+
+    let ended = node.stop();
+    ended.expect(0);
+    assert!(ended.stderr.contains("draining"), "{}", ended.stderr);
+    assert!(!place.path("telpher-data/telpher.sock").exists());
+    place.serve("").stop().expect(0);
+}
+
+#[test]
+fn an_interrupt_ends_it_too() {
+    let place = Place::new();
+    let node = place.serve("");
+    node.signal(Signal::INT);
+    node.end().expect(0);
+}
+
+#[test]
+fn a_killed_node_leaves_nothing_that_stops_the_next() {
+    let place = Place::new();
+    let node = place.serve("");
+    node.signal(Signal::KILL);
+    assert_eq!(node.end().status.code(), None);
+    assert!(place.path("telpher-data/telpher.sock").exists());
+    place.serve("").stop().expect(0);
+}
+
+#[test]
+fn doors_can_be_shut() {
+    let place = Place::new();
+    let line = "serve --json --native-listen none --http-listen none";
+    let mut child = place
+        .command(line.split(' '))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    eventually("the socket answers", || {
+        UnixStream::connect(place.path("telpher-data/telpher.sock")).is_ok()
+    });
+    child.kill().unwrap();
+    let mut ready = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut ready)
+        .unwrap();
+    child.wait().unwrap();
+    let ready: Value = serde_json::from_str(&ready).unwrap();
+    assert_eq!(
+        (&ready["native"], &ready["http"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn a_port_in_use_is_named_with_a_way_out() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    place
+        .run(&format!(
+            "serve --native-listen {address} --http-listen 127.0.0.1:0"
+        ))
+        .expect(4)
+        .tells(
+            &format!("`native.listen`: {address} is in use"),
+            "--native-listen 127.0.0.1:0",
+        );
+    place
+        .run(&format!(
+            "serve --native-listen 127.0.0.1:0 --http-listen {address}"
+        ))
+        .expect(4)
+        .tells(
+            &format!("`http.listen`: {address} is in use"),
+            "--http-listen 127.0.0.1:0",
+        );
+}
+
+#[test]
+fn an_address_of_another_machine_is_refused_with_a_way_out() {
+    // Reserved for documentation (RFC 5737): no machine has it.
+    let line = "serve --insecure --http-listen 127.0.0.1:0 --native-listen 192.0.2.1:7400";
+    Place::new()
+        .run(line)
+        .expect(1)
+        .tells("cannot listen on 192.0.2.1:7400", "--native-listen");
+}
+
+#[test]
+fn two_nodes_do_not_share_a_data_directory() {
+    let place = Place::new();
+    let node = place.serve("");
+    place
+        .run("serve --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0")
+        .expect(4)
+        .tells(&format!("in use by process {}", node.pid()), "--data");
+    assert_eq!(node.get("/readyz", None).0, 200);
+    UnixStream::connect(place.path("telpher-data/telpher.sock")).unwrap();
+    node.stop().expect(0);
+}
+
+#[test]
+fn a_data_directory_that_cannot_be_made_is_refused() {
+    let place = Place::new();
+    place.write("file", "");
+    for data in ["file", "file/below"] {
+        place
+            .run(&format!("serve --data {data}"))
+            .expect(1)
+            .tells(data, "--data");
+    }
+}
+
+#[test]
+fn a_door_for_other_machines_is_refused_without_tls_and_tokens() {
+    let place = Place::new();
+    let ended = place.run("serve --native-listen 0.0.0.0:0 --http-listen [::]:0");
+    ended
+        .expect(2)
+        .tells(
+            "`native.listen`: other machines can reach 0.0.0.0:0",
+            "--tls-certificate",
+        )
+        .tells(
+            "`http.listen`: other machines can reach [::]:0",
+            "telpher token add",
+        )
+        .tells("neither TLS nor a token", "--insecure");
+}
+
+#[test]
+fn a_socket_path_that_is_no_socket_is_left_alone() {
+    let place = Place::new();
+    place.write("precious", "data");
+    let line =
+        "serve --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0 --native-socket precious";
+    place
+        .run(line)
+        .expect(1)
+        .tells("precious is there and is no socket", "--native-socket");
+    assert_eq!(
+        std::fs::read_to_string(place.path("precious")).unwrap(),
+        "data"
+    );
+}
+
+#[test]
+fn tls_is_on_when_there_are_a_certificate_and_its_key() {
+    let place = Place::new();
+    let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    place
+        .write("chain.pem", &pair.cert.pem())
+        .write("key.pem", &pair.signing_key.serialize_pem());
+    let node = place.serve("--tls-certificate chain.pem --tls-key key.pem");
+    assert!(node.ready["native"].as_str().unwrap().starts_with("tls://"));
+    assert!(node.ready["http"].as_str().unwrap().starts_with("https://"));
+    node.stop().expect(0);
+
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    place.write("key.pem", &other.signing_key.serialize_pem());
+    place
+        .run("serve --tls-certificate chain.pem --tls-key key.pem")
+        .expect(2)
+        .tells("TLS configuration is not usable", "PEM");
+}
+
+#[test]
+fn a_dev_node_says_what_to_try_and_leaves_nothing_behind() {
+    let place = Place::new();
+    let temporary = place.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let place = place.with_variable("TMPDIR", temporary.to_str().unwrap());
+    let line = "serve --dev --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0";
+    let mut child = place
+        .command(line.split(' '))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let entries = || std::fs::read_dir(&temporary).unwrap().count();
+    eventually("the directory is there", || entries() == 1);
+    let mut said = String::new();
+    let mut stdout = child.stdout.take().unwrap();
+    while !said.contains("Ctrl-C") {
+        let mut chunk = [0; 256];
+        let size = stdout.read(&mut chunk).unwrap();
+        assert!(size > 0, "{said}");
+        said.push_str(std::str::from_utf8(&chunk[..size]).unwrap());
+    }
+    assert_eq!(
+        said.lines()
+            .filter(|line| line.starts_with("  curl http://127.0.0.1:"))
+            .count(),
+        3
+    );
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(entries(), 0);
+    assert!(!place.path("telpher-data").exists());
+}
+
+#[test]
+fn dev_and_a_data_directory_exclude_each_other() {
+    Place::new().run("serve --dev --data x").expect(2);
+}
+
+#[test]
+fn logs_are_json_when_asked_for() {
+    let place = Place::new().with_variable("TELPHER_LOG_FORMAT", "json");
+    let ended = place.serve("").stop();
+    let lines: Vec<Value> = ended
+        .expect(0)
+        .stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(
+        lines.iter().any(|line| line["message"] == "draining"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_node_that_logs_nothing_is_silent() {
+    let ended = Place::new().serve("--log-level off").stop();
+    assert_eq!(ended.expect(0).stderr, "");
+}

@@ -1,0 +1,290 @@
+//! Runs the executable in a directory and an environment of its own, for a bounded time.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longer than anything here takes: what is not done by then hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory in which the executable runs, and variables that it sees.
+pub(crate) struct Place {
+    dir: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+/// How a run ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            variables: Vec::new(),
+        }
+    }
+
+    pub(crate) fn with_variable(mut self, name: &'static str, value: &str) -> Self {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> &Self {
+        std::fs::write(self.path(name), text).unwrap();
+        self
+    }
+
+    /// A command that has not been started.
+    pub(crate) fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_telpher"));
+        command
+            .args(args)
+            .current_dir(self.dir.path())
+            .env_clear()
+            .stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Runs the command line, whose words are separated by blanks, to its end.
+    pub(crate) fn run(&self, line: &str) -> Ended {
+        let child = self
+            .command(line.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Running::new(child).end()
+    }
+
+    /// Starts a node on free ports, with more flags, and waits until it is ready.
+    pub(crate) fn serve(&self, flags: &str) -> Node {
+        let line =
+            format!("serve --json --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0 {flags}");
+        let child = self
+            .command(line.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut running = Running::new(child);
+        let line = running.first_line();
+        match serde_json::from_str(&line) {
+            Ok(ready) => Node {
+                running: Some(running),
+                ready,
+            },
+            Err(error) => panic!("not ready: {error}: {line:?}\n{}", running.end().stderr),
+        }
+    }
+}
+
+impl Ended {
+    pub(crate) fn code(&self) -> i32 {
+        self.status
+            .code()
+            .unwrap_or_else(|| panic!("{}: {}", self.status, self.stderr))
+    }
+
+    /// Checks the exit status and hands out what was printed.
+    #[track_caller]
+    pub(crate) fn expect(&self, code: i32) -> &Self {
+        assert_eq!(
+            self.code(),
+            code,
+            "stdout: {}\nstderr: {}",
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+
+    /// Checks that the standard error has a line that begins so, and one with a hint.
+    #[track_caller]
+    pub(crate) fn tells(&self, error: &str, hint: &str) -> &Self {
+        let has = |start: &str, text: &str| {
+            self.stderr
+                .lines()
+                .any(|line| line.starts_with(start) && line.contains(text))
+        };
+        assert!(
+            has("error: ", error),
+            "no error with {error:?}:\n{}",
+            self.stderr
+        );
+        assert!(
+            has("hint: ", hint),
+            "no hint with {hint:?}:\n{}",
+            self.stderr
+        );
+        self
+    }
+}
+
+/// A process, and what it prints; killed when it is dropped.
+struct Running {
+    child: Child,
+    stdout: mpsc::Receiver<String>,
+    stderr: mpsc::Receiver<String>,
+}
+
+impl Running {
+    fn new(mut child: Child) -> Self {
+        let stdout = lines_of(child.stdout.take().unwrap());
+        let stderr = lines_of(child.stderr.take().unwrap());
+        Self {
+            child,
+            stdout,
+            stderr,
+        }
+    }
+
+    /// The first line of the standard output, empty when there is none.
+    fn first_line(&mut self) -> String {
+        self.stdout.recv_timeout(PATIENCE).unwrap_or_default()
+    }
+
+    /// Waits for the end of the process and of all that it prints.
+    fn end(mut self) -> Ended {
+        let deadline = Instant::now() + PATIENCE;
+        let rest = |lines: &mpsc::Receiver<String>| {
+            let mut text = String::new();
+            loop {
+                let left = deadline.saturating_duration_since(Instant::now());
+                match lines.recv_timeout(left) {
+                    Ok(line) => text.push_str(&line),
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return text,
+                    Err(mpsc::RecvTimeoutError::Timeout) => panic!("it hangs: {text}"),
+                }
+            }
+        };
+        let (stdout, stderr) = (rest(&self.stdout), rest(&self.stderr));
+        // Both its outputs have ended: so will the process.
+        Ended {
+            status: self.child.wait().unwrap(),
+            stdout,
+            stderr,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads on a thread of its own, so that a full pipe stops nobody.
+fn lines_of(output: impl Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut output = BufReader::new(output);
+        let mut line = String::new();
+        while output.read_line(&mut line).is_ok_and(|size| size > 0) {
+            if sender.send(std::mem::take(&mut line)).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// A node that is ready.
+pub(crate) struct Node {
+    running: Option<Running>,
+    pub(crate) ready: Value,
+}
+
+impl Node {
+    /// An address as the node said it: `native`, `socket` or `http`, without its scheme.
+    pub(crate) fn address(&self, door: &str) -> &str {
+        self.ready[door]
+            .as_str()
+            .unwrap()
+            .split_once("://")
+            .unwrap()
+            .1
+    }
+
+    pub(crate) fn pid(&self) -> u64 {
+        self.ready["pid"].as_u64().unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.running.as_ref().unwrap().signal(signal);
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ended {
+        self.running.take().unwrap().end()
+    }
+
+    /// Ends it as an orchestrator does.
+    pub(crate) fn stop(self) -> Ended {
+        self.signal(Signal::TERM);
+        self.end()
+    }
+
+    /// Asks the HTTP door; the status and the body.
+    pub(crate) fn get(&self, path: &str, token: Option<&str>) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address("http")).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let token = token.map_or(String::new(), |token| {
+            format!("Authorization: Bearer {token}\r\n")
+        });
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: telpher\r\n{token}Connection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
+    }
+}
+
+/// Waits until the condition holds.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The mode bits of a file.
+pub(crate) fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}

@@ -1,0 +1,40 @@
+//! `cargo xtask check` and `cargo xtask test`: everything that must hold before a commit.
+//!
+//! One profile and one set of features throughout, so that nothing is built twice. The tests come
+//! last: what ends the output is their result.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::step::{self, cargo};
+use crate::{deps, expect_none, setup};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Installs what is missing, then checks.
+pub(crate) fn test(args: &[String]) -> Result<()> {
+    setup::run(args)?;
+    check(args)
+}
+
+/// Checks; writes nothing but build output.
+pub(crate) fn check(args: &[String]) -> Result<()> {
+    expect_none(args)?;
+    let format = &mut cargo(&["fmt", "--all", "--check"]);
+    step::run("format", format, 2 * MINUTE)?;
+    deps::run(&[])?;
+    let lints = &mut cargo(&[
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]);
+    step::run("lints", lints, 20 * MINUTE)?;
+    let documentation = &mut cargo(&["doc", "--workspace", "--no-deps"]);
+    documentation.env("RUSTDOCFLAGS", "-D warnings");
+    step::run("documentation", documentation, 10 * MINUTE)?;
+    step::run("tests", &mut cargo(&["test", "--workspace"]), 30 * MINUTE)
+}

@@ -1,0 +1,15 @@
+//! `cargo xtask demo`: the main job, on this machine, in one command.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::step::{self, cargo};
+
+const LIMIT: Duration = Duration::from_secs(40 * 60);
+
+/// Builds the release and runs `telpher demo` with the arguments.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let mut command = cargo(&["run", "--release", "--package", "telpher", "--", "demo"]);
+    step::run("demo", command.args(args), LIMIT)
+}

@@ -1,0 +1,25 @@
+//! `cargo xtask fix`: what a machine can put right.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::expect_none;
+use crate::step::{self, cargo};
+
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// Applies what the lints suggest, then formats.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    expect_none(args)?;
+    let lints = [
+        "clippy",
+        "--fix",
+        "--workspace",
+        "--all-targets",
+        "--allow-dirty",
+        "--allow-staged",
+    ];
+    step::run("lints", &mut cargo(&lints), LIMIT)?;
+    step::run("format", &mut cargo(&["fmt", "--all"]), LIMIT)
+}

@@ -1,0 +1,113 @@
+//! Which of our crates may know which, and what they may not know at all.
+//!
+//! A layer is described by what it does not know. Cargo enforces it as long as nobody adds a
+//! line; this is what notices the line.
+
+/// One of our crates.
+pub(crate) struct Layer {
+    /// Without the product's name in front.
+    pub(crate) name: &'static str,
+    /// Those of ours that it may depend on.
+    pub(crate) may_use: &'static [&'static str],
+    /// What must not stand in its whole tree of dependencies.
+    pub(crate) must_not_know: &'static [&'static str],
+}
+
+const ENGINE: &[&str] = &[
+    "axum",
+    "futures-util",
+    "hyper",
+    "libc",
+    "mio",
+    "rustls",
+    "serde",
+    "serde_core",
+    "serde_json",
+    "socket2",
+    "tokio",
+    "toml",
+];
+
+const SHELL: &[&str] = &[
+    "axum",
+    "hyper",
+    "mio",
+    "redis",
+    "rustls",
+    "serde_json",
+    "tokio",
+    "tokio-postgres",
+    "tonic",
+];
+
+const NOTHING: &[&str] = &[];
+
+/// Every crate of the workspace, lowest first. A crate that is missing here fails the check.
+pub(crate) const LAYERS: [Layer; 11] = [
+    Layer {
+        name: "model",
+        may_use: &[],
+        must_not_know: ENGINE,
+    },
+    Layer {
+        name: "routing",
+        may_use: &["model"],
+        must_not_know: ENGINE,
+    },
+    Layer {
+        name: "wire",
+        may_use: &["model"],
+        must_not_know: ENGINE,
+    },
+    Layer {
+        name: "net",
+        may_use: &["model"],
+        must_not_know: &["axum", "hyper", "serde"],
+    },
+    Layer {
+        name: "client",
+        may_use: &["model", "net", "wire"],
+        must_not_know: &["axum", "hyper"],
+    },
+    Layer {
+        name: "node",
+        may_use: &["model", "routing"],
+        must_not_know: SHELL,
+    },
+    Layer {
+        name: "edge",
+        may_use: &["model", "net", "node", "wire"],
+        must_not_know: NOTHING,
+    },
+    Layer {
+        name: "bench",
+        may_use: &["client", "model", "net", "wire"],
+        must_not_know: NOTHING,
+    },
+    Layer {
+        name: "telpher",
+        may_use: &["bench", "client", "edge", "model", "net", "node", "wire"],
+        must_not_know: NOTHING,
+    },
+    Layer {
+        name: "sim",
+        may_use: &["client", "edge", "model", "net", "node", "routing", "wire"],
+        must_not_know: NOTHING,
+    },
+    Layer {
+        name: "xtask",
+        may_use: &[],
+        must_not_know: NOTHING,
+    },
+];
+
+/// What must not stand in the tree of anybody, and why.
+pub(crate) const BANNED: [(&str, &str); 7] = [
+    ("aws-lc-rs", "rustls has one provider here: ring"),
+    ("aws-lc-sys", "rustls has one provider here: ring"),
+    ("native-tls", "TLS is rustls"),
+    ("openssl", "TLS is rustls"),
+    ("openssl-sys", "TLS is rustls"),
+    ("rustls-openssl", "rustls has one provider here: ring"),
+    ("rustls-rustcrypto", "rustls has one provider here: ring"),
+];

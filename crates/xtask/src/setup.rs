@@ -1,0 +1,95 @@
+//! `cargo xtask setup`: what building and testing need beside the Rust toolchain.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::expect_none;
+use crate::step::{self, cargo, is_installed};
+
+/// A program, and the Debian package that has it.
+struct Need {
+    program: &'static str,
+    package: &'static str,
+    reason: &'static str,
+}
+
+/// What building and testing start or call. `cc` is what the `x` script looks for too, before there
+/// is an xtask.
+const NEEDS: [Need; 1] = [Need {
+    program: "cc",
+    package: "build-essential",
+    reason: "links the programs and compiles their few C parts",
+}];
+
+/// Parts of the toolchain that a minimal installation leaves out, by `cargo` command.
+const COMPONENTS: [(&str, &str); 2] = [("fmt", "rustfmt"), ("clippy", "clippy")];
+
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// Installs everything that is missing.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    expect_none(args)?;
+    install(&NEEDS)?;
+    for (command, component) in COMPONENTS {
+        if step::read(&mut cargo(&[command, "--version"])).is_err() {
+            let mut rustup = Command::new("rustup");
+            rustup.args(["component", "add", component]);
+            step::run(&format!("install {component}"), &mut rustup, LIMIT)?;
+        }
+    }
+    Ok(())
+}
+
+fn install(needs: &[Need]) -> Result<()> {
+    let missing: Vec<&Need> = needs
+        .iter()
+        .filter(|need| !is_installed(need.program))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for need in &missing {
+        eprintln!(
+            "{} is missing ({}): {}",
+            need.program, need.package, need.reason
+        );
+    }
+    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    if !is_installed("apt-get") {
+        bail!(
+            "install {} with this system's package manager",
+            packages.join(" ")
+        );
+    }
+    step::run(
+        "apt-get update",
+        apt_get(&["update"])?.arg("--quiet"),
+        LIMIT,
+    )?;
+    let install = &mut apt_get(&["install", "--yes", "--quiet", "--no-install-recommends"])?;
+    step::run("apt-get install", install.args(packages), LIMIT)
+}
+
+/// `apt-get` as root: by being root, or by `sudo`, which asks for a password if it must.
+fn apt_get(args: &[&str]) -> Result<Command> {
+    let root = step::read(Command::new("id").arg("-u"))
+        .context("who are we?")?
+        .trim()
+        == "0";
+    let mut command = match root {
+        true => Command::new("apt-get"),
+        false if is_installed("sudo") => {
+            let mut sudo = Command::new("sudo");
+            sudo.args(["DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+            sudo
+        }
+        false => bail!(
+            "run `apt-get {}` as root: there is no sudo here",
+            args.join(" ")
+        ),
+    };
+    command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
+    Ok(command)
+}

@@ -1,0 +1,180 @@
+//! Runs one command of a task: announced, timed, bounded.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+/// How often a running step is looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// `cargo` with these arguments, as if it had not been called from inside `cargo run`.
+///
+/// Cargo tells the program that it runs which package that is. Build scripts that watch those
+/// variables would then run again, and half of the tree be built twice.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(cargo_path());
+    command.args(args);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if INHERITED.iter().any(|prefix| name.starts_with(prefix)) {
+            command.env_remove(&*name);
+        }
+    }
+    command
+}
+
+const INHERITED: [&str; 5] = [
+    "CARGO_BIN_",
+    "CARGO_CRATE_",
+    "CARGO_MANIFEST_",
+    "CARGO_PKG_",
+    "CARGO_PRIMARY_",
+];
+
+fn cargo_path() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// Runs the command under a heading; fails when it fails or takes longer than `limit`.
+pub(crate) fn run(title: &str, command: &mut Command, limit: Duration) -> Result<()> {
+    heading(title);
+    let start = now();
+    let status = run_bounded(command, limit).with_context(|| title.to_owned())?;
+    let seconds = start.elapsed().as_secs_f64();
+    if !status.success() {
+        bail!("{title} failed after {seconds:.1} s ({status})");
+    }
+    eprintln!("   {title}: ok, {seconds:.1} s");
+    Ok(())
+}
+
+/// Says what comes next.
+pub(crate) fn heading(title: &str) {
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let rule = "─".repeat(60usize.saturating_sub(title.chars().count()));
+    match colours {
+        true => eprintln!("\n\x1b[1m── {title} {rule}\x1b[0m"),
+        false => eprintln!("\n── {title} {rule}"),
+    }
+}
+
+/// The output of a command that only asks.
+pub(crate) fn read(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot run {}", words(command)))?;
+    if !output.status.success() {
+        bail!("{} failed ({})", words(command), output.status);
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The command as one would type it.
+fn words(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Whether a program of that name can be run.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+fn run_bounded(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
+    // At a terminal Ctrl-C must reach everybody, and somebody is there who can press it. Else the
+    // step gets a process group of its own, so that all of it can be ended.
+    let grouped = !std::io::stdin().is_terminal();
+    if grouped {
+        command.process_group(0);
+    }
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot run {}", words(command)))?;
+    let start = now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if start.elapsed() > limit {
+            end(&mut child, grouped)?;
+            bail!("not done after {} s: ended", limit.as_secs());
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+fn end(child: &mut Child, grouped: bool) -> Result<()> {
+    if grouped {
+        // The shell's own `kill`: the program may not be installed.
+        let kill = format!("kill -s KILL -- -{}", child.id());
+        let status = Command::new("sh").args(["-c", &kill]).status();
+        if !status.is_ok_and(|status| status.success()) {
+            child.kill()?;
+            bail!("cannot end the process group {}", child.id());
+        }
+    } else {
+        child.kill()?;
+    }
+    child.wait()?;
+    Ok(())
+}
+
+fn now() -> Instant {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a developer's tool: no simulation owns its time"
+    )]
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_fails_says_so() {
+        run("true", &mut Command::new("true"), Duration::from_secs(60)).unwrap();
+        let error = run("false", &mut Command::new("false"), Duration::from_secs(60)).unwrap_err();
+        assert!(error.to_string().starts_with("false failed"), "{error}");
+        let mut missing = Command::new("no-such-program-anywhere");
+        assert!(run("missing", &mut missing, Duration::from_secs(60)).is_err());
+    }
+
+    #[test]
+    fn a_step_that_hangs_is_ended() {
+        let mut command = Command::new("sleep");
+        let error = run("hang", command.arg("600"), Duration::ZERO).unwrap_err();
+        assert_eq!(format!("{error:#}"), "hang: not done after 0 s: ended");
+    }
+
+    #[test]
+    fn cargo_is_called_without_the_variables_of_the_package_that_calls() {
+        let command = cargo(&["--version"]);
+        let removed: Vec<_> = command
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .collect();
+        // Cargo runs tests with them too.
+        assert!(
+            removed.iter().any(|(name, _)| *name == "CARGO_PKG_NAME"),
+            "{removed:?}"
+        );
+        assert!(!removed.iter().any(|(name, _)| *name == "CARGO_HOME"));
+        assert!(
+            read(&mut cargo(&["--version"]))
+                .unwrap()
+                .starts_with("cargo ")
+        );
+    }
+}
