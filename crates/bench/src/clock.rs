@@ -8,6 +8,9 @@ use std::io;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// The largest process id Linux gives out (`PID_MAX_LIMIT`).
+const PID_MAX: u32 = 4 * 1024 * 1024;
+
 /// Nanoseconds of the machine's monotonic clock: comparable between processes, not between boots.
 ///
 /// # Panics
@@ -38,12 +41,24 @@ impl CpuClock {
     /// # Errors
     /// When there is no such process.
     pub fn of(pid: u32) -> io::Result<Self> {
-        let pid = libc::pid_t::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // A clock id carries the pid in its upper bits: 0 would mean ourselves, and a pid above the
+        // kernel's limit would turn into another clock.
+        if pid == 0 || pid > PID_MAX {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        let pid = pid.cast_signed();
         let mut id: libc::clockid_t = 0;
-        #[expect(unsafe_code, reason = "POSIX offers foreign CPU clocks only as a C function")]
+        #[expect(
+            unsafe_code,
+            reason = "POSIX offers foreign CPU clocks only as a C function"
+        )]
         // SAFETY: `id` is a valid place for the result; the call keeps no pointer.
         let code = unsafe { libc::clock_getcpuclockid(pid, &raw mut id) };
-        if code == 0 { Ok(Self { id }) } else { Err(io::Error::from_raw_os_error(code)) }
+        if code == 0 {
+            Ok(Self { id })
+        } else {
+            Err(io::Error::from_raw_os_error(code))
+        }
     }
 
     /// CPU time used so far, all threads, user and system.
@@ -78,7 +93,10 @@ pub fn cpu_step_ns() -> u64 {
 }
 
 fn read(clock: libc::clockid_t) -> io::Result<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     #[expect(unsafe_code, reason = "the standard library reads no CPU clocks")]
     // SAFETY: `time` is a valid place for the result; the call keeps no pointer.
     let code = unsafe { libc::clock_gettime(clock, &raw mut time) };
@@ -98,9 +116,15 @@ impl Utc {
     /// Now.
     #[must_use]
     pub fn now() -> Self {
-        #[expect(clippy::disallowed_methods, reason = "a report carries the date it was made")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a report carries the date it was made"
+        )]
         let now = SystemTime::now();
-        Self::from_unix_s(now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+        Self::from_unix_s(
+            now.duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+        )
     }
 
     /// The moment `unix_s` seconds after 1970-01-01 00:00:00.
@@ -140,7 +164,11 @@ impl Utc {
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let month_from_march = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+        let month = if month_from_march < 10 {
+            month_from_march + 3
+        } else {
+            month_from_march - 9
+        };
         let year = era * 400 + year_of_era + u64::from(month <= 2);
         (year, month, day)
     }
@@ -161,7 +189,10 @@ mod tests {
         ] {
             assert_eq!(Utc::from_unix_s(unix_s).display(), expected);
         }
-        assert_eq!(Utc::from_unix_s(1_782_460_907).compact(), "20260626T080147Z");
+        assert_eq!(
+            Utc::from_unix_s(1_782_460_907).compact(),
+            "20260626T080147Z"
+        );
     }
 
     #[test]
@@ -180,6 +211,17 @@ mod tests {
         child.wait().unwrap();
         assert!(clock.read_ns().is_err());
         assert!(CpuClock::of(child.id()).is_err());
+    }
+
+    #[test]
+    fn a_pid_that_cannot_be_is_not_taken_for_our_own() {
+        for pid in [0, PID_MAX + 1, u32::MAX >> 1, u32::MAX] {
+            assert_eq!(
+                CpuClock::of(pid).unwrap_err().raw_os_error(),
+                Some(libc::ESRCH),
+                "{pid}"
+            );
+        }
     }
 
     #[test]

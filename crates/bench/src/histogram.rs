@@ -43,7 +43,8 @@ impl Histogram {
 
     /// Records one latency. Zero counts as 1 ns, more than an hour as an hour.
     pub fn record(&mut self, latency_ns: u64) {
-        self.counts.saturating_record(latency_ns.clamp(1, HIGHEST_NS));
+        self.counts
+            .saturating_record(latency_ns.clamp(1, HIGHEST_NS));
     }
 
     /// Adds what another worker recorded.
@@ -51,7 +52,9 @@ impl Histogram {
     /// # Panics
     /// Never: all histograms share their bounds, also those read back from text.
     pub fn merge(&mut self, other: &Self) {
-        self.counts.add(&other.counts).expect("histograms share their bounds");
+        self.counts
+            .add(&other.counts)
+            .expect("histograms share their bounds");
     }
 
     /// Number of recorded values.
@@ -104,7 +107,9 @@ impl Histogram {
     #[must_use]
     pub fn to_base64(&self) -> String {
         let mut bytes = Vec::new();
-        V2Serializer::new().serialize(&self.counts, &mut bytes).expect("counts fit the encoding");
+        V2Serializer::new()
+            .serialize(&self.counts, &mut bytes)
+            .expect("counts fit the encoding");
         BASE64.encode(bytes)
     }
 
@@ -114,18 +119,24 @@ impl Histogram {
     /// When the text is not base64, not HdrHistogram V2, or holds values above an hour.
     pub fn from_base64(text: &str) -> Result<Self, HistogramError> {
         let bytes = BASE64.decode(text).map_err(|_| HistogramError::NotBase64)?;
-        let read: hdrhistogram::Histogram<u64> = Reader::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|error| HistogramError::NotHdr(error.to_string()))?;
+        let read: hdrhistogram::Histogram<u64> =
+            Reader::new()
+                .deserialize(&mut bytes.as_slice())
+                .map_err(|error| HistogramError::NotHdr(error.to_string()))?;
         let mut histogram = Self::new();
-        histogram.counts.add(&read).map_err(|_| HistogramError::TooLong { max_ns: read.max() })?;
+        histogram
+            .counts
+            .add(&read)
+            .map_err(|_| HistogramError::TooLong { max_ns: read.max() })?;
         Ok(histogram)
     }
 }
 
 impl fmt::Debug for Histogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Histogram").field("count", &self.count()).finish_non_exhaustive()
+        f.debug_struct("Histogram")
+            .field("count", &self.count())
+            .finish_non_exhaustive()
     }
 }
 

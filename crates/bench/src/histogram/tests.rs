@@ -37,8 +37,14 @@ fn zero_and_absurdly_long_are_counted_not_dropped() {
 
 #[test]
 fn text_that_is_no_histogram_is_refused() {
-    assert_eq!(Histogram::from_base64("***"), Err(HistogramError::NotBase64));
-    assert!(matches!(Histogram::from_base64("AAAA"), Err(HistogramError::NotHdr(_))));
+    assert_eq!(
+        Histogram::from_base64("***"),
+        Err(HistogramError::NotBase64)
+    );
+    assert!(matches!(
+        Histogram::from_base64("AAAA"),
+        Err(HistogramError::NotHdr(_))
+    ));
     let good = Histogram::new().to_base64();
     assert!(Histogram::from_base64(&good[..good.len() - 8]).is_err());
     assert!(serde_json::from_str::<Histogram>("\"AAAA\"").is_err());
@@ -53,7 +59,12 @@ fn a_histogram_of_other_bounds_is_taken_if_its_values_fit() {
         V2Serializer::new().serialize(&foreign, &mut bytes).unwrap();
         BASE64.encode(bytes)
     };
-    assert_eq!(Histogram::from_base64(&encode(5_000, 1_000_000)).unwrap().count(), 1);
+    assert_eq!(
+        Histogram::from_base64(&encode(5_000, 1_000_000))
+            .unwrap()
+            .count(),
+        1
+    );
     let long = Histogram::from_base64(&encode(HIGHEST_NS * 4, HIGHEST_NS * 8));
     assert!(matches!(long, Err(HistogramError::TooLong { .. })));
 }

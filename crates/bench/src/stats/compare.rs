@@ -35,7 +35,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The verdict in words.
+    /// The verdict in words, about speed.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -67,7 +67,12 @@ pub fn compare(subject: &Description, baseline: &Description, better: Better) ->
     let ratio = (baseline.mean > 0.0).then(|| subject.mean / baseline.mean);
     let Some(errors) = Errors::of(subject, baseline).filter(|_| ratio.is_some()) else {
         let verdict = Verdict::NotComparable;
-        return Comparison { ratio, interval: None, degrees: None, verdict };
+        return Comparison {
+            ratio,
+            interval: None,
+            degrees: None,
+            verdict,
+        };
     };
     let degrees = errors.degrees();
     let interval = student_t(degrees).and_then(|t| errors.fieller(subject.mean, baseline.mean, t));
@@ -79,7 +84,12 @@ pub fn compare(subject: &Description, baseline: &Description, better: Better) ->
         (true, true, Better::Higher) | (true, false, Better::Lower) => Verdict::Faster,
         (true, ..) => Verdict::Slower,
     };
-    Comparison { ratio, interval, degrees: Some(degrees), verdict }
+    Comparison {
+        ratio,
+        interval,
+        degrees: Some(degrees),
+        verdict,
+    }
 }
 
 /// Squared standard errors of the two means.
@@ -121,6 +131,12 @@ impl Errors {
         let middle = subject * baseline;
         let constant = subject.powi(2) - t.powi(2) * self.subject;
         let root = (middle.powi(2) - square * constant).max(0.0).sqrt();
-        Some(Interval { low: (middle - root) / square, high: (middle + root) / square }.from_zero())
+        Some(
+            Interval {
+                low: (middle - root) / square,
+                high: (middle + root) / square,
+            }
+            .from_zero(),
+        )
     }
 }

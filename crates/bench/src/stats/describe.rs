@@ -17,7 +17,10 @@ impl Interval {
     /// The same interval without the part below zero, for quantities that cannot be negative.
     #[must_use]
     pub fn from_zero(self) -> Self {
-        Self { low: self.low.max(0.0), high: self.high.max(0.0) }
+        Self {
+            low: self.low.max(0.0),
+            high: self.high.max(0.0),
+        }
     }
 
     /// Whether `value` lies inside, ends included.
@@ -89,7 +92,10 @@ fn variance(values: &[f64], mean: f64) -> Option<f64> {
 
 fn interval(mean: f64, deviation: f64, count: usize) -> Option<Interval> {
     let margin = student_t(count as f64 - 1.0)? * deviation / (count as f64).sqrt();
-    Some(Interval { low: mean - margin, high: mean + margin })
+    Some(Interval {
+        low: mean - margin,
+        high: mean + margin,
+    })
 }
 
 fn median(sorted: &[f64]) -> f64 {

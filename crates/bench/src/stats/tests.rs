@@ -3,7 +3,10 @@ use proptest::prelude::*;
 use super::*;
 
 fn close(actual: f64, expected: f64, tolerance: f64) {
-    assert!((actual - expected).abs() <= tolerance, "{actual} is not {expected} ± {tolerance}");
+    assert!(
+        (actual - expected).abs() <= tolerance,
+        "{actual} is not {expected} ± {tolerance}"
+    );
 }
 
 #[test]
@@ -16,12 +19,13 @@ fn the_student_quantiles_are_the_tabled_ones() {
         (9.0, 2.262_157_163),
         (24.0, 2.063_898_562),
         (100.0, 1.983_971_519),
+        (1e4, 1.960_201_240),
+        (1.000_01e4, 1.960_201_238),
         (1e6, 1.959_966_357),
+        (f64::INFINITY, 1.959_963_985),
     ] {
-        close(student_t(degrees).unwrap(), expected, 5e-9 * expected.max(1.0));
+        close(student_t(degrees).unwrap(), expected, 3e-8);
     }
-    close(student_t(1e15).unwrap(), 1.959_964, 3e-6);
-    close(student_t(f64::INFINITY).unwrap(), 1.959_964, 3e-6);
     assert_eq!(student_t(0.0), None);
     assert_eq!(student_t(f64::NAN), None);
 }
@@ -30,7 +34,10 @@ fn the_student_quantiles_are_the_tabled_ones() {
 fn a_textbook_sample_is_described_to_the_digit() {
     // 2 4 4 4 5 5 7 9: mean 5, sum of squares 32, s² = 32/7.
     let d = describe(&[9.0, 2.0, 4.0, 4.0, 5.0, 4.0, 5.0, 7.0]).unwrap();
-    assert_eq!((d.count, d.mean, d.min, d.max, d.median), (8, 5.0, 2.0, 9.0, 4.5));
+    assert_eq!(
+        (d.count, d.mean, d.min, d.max, d.median),
+        (8, 5.0, 2.0, 9.0, 4.5)
+    );
     close(d.variance.unwrap(), 32.0 / 7.0, 1e-12);
     close(d.deviation.unwrap(), 2.138_089_935, 1e-9);
     close(d.variation.unwrap(), 0.427_617_987, 1e-9);
@@ -44,7 +51,10 @@ fn a_textbook_sample_is_described_to_the_digit() {
 fn one_value_has_a_mean_and_nothing_more() {
     let d = describe(&[7.0]).unwrap();
     assert_eq!((d.mean, d.median, d.min, d.max), (7.0, 7.0, 7.0, 7.0));
-    assert_eq!((d.variance, d.deviation, d.variation, d.interval), (None, None, None, None));
+    assert_eq!(
+        (d.variance, d.deviation, d.variation, d.interval),
+        (None, None, None, None)
+    );
     assert_eq!(describe(&[]), None);
     assert_eq!(describe(&[1.0, f64::NAN]), None);
 }
@@ -86,26 +96,50 @@ fn a_single_run_is_compared_with_nothing() {
     let one = describe(&[10.0]).unwrap();
     let many = describe(&[1.0, 2.0, 3.0]).unwrap();
     let c = compare(&one, &many, Better::Higher);
-    assert_eq!((c.ratio, c.interval, c.verdict), (Some(5.0), None, Verdict::NotComparable));
+    assert_eq!(
+        (c.ratio, c.interval, c.verdict),
+        (Some(5.0), None, Verdict::NotComparable)
+    );
     let zero = describe(&[0.0, 0.0]).unwrap();
-    assert_eq!(compare(&many, &zero, Better::Higher).verdict, Verdict::NotComparable);
+    assert_eq!(
+        compare(&many, &zero, Better::Higher).verdict,
+        Verdict::NotComparable
+    );
 }
 
 #[test]
 fn lower_is_faster_for_latency() {
     let fast = describe(&[1.0, 1.1, 0.9]).unwrap();
     let slow = describe(&[2.0, 2.1, 1.9]).unwrap();
-    assert_eq!(compare(&fast, &slow, Better::Lower).verdict, Verdict::Faster);
-    assert_eq!(compare(&slow, &fast, Better::Lower).verdict, Verdict::Slower);
-    assert_eq!(compare(&fast, &slow, Better::Higher).verdict, Verdict::Slower);
+    assert_eq!(
+        compare(&fast, &slow, Better::Lower).verdict,
+        Verdict::Faster
+    );
+    assert_eq!(
+        compare(&slow, &fast, Better::Lower).verdict,
+        Verdict::Slower
+    );
+    assert_eq!(
+        compare(&fast, &slow, Better::Higher).verdict,
+        Verdict::Slower
+    );
 }
 
 #[test]
 fn samples_without_spread_differ_by_their_means_alone() {
-    let (two, three) = (describe(&[2.0, 2.0]).unwrap(), describe(&[3.0, 3.0]).unwrap());
+    let (two, three) = (
+        describe(&[2.0, 2.0]).unwrap(),
+        describe(&[3.0, 3.0]).unwrap(),
+    );
     let c = compare(&three, &two, Better::Higher);
     assert_eq!(c.verdict, Verdict::Faster);
-    assert_eq!(c.interval, Some(Interval { low: 1.5, high: 1.5 }));
+    assert_eq!(
+        c.interval,
+        Some(Interval {
+            low: 1.5,
+            high: 1.5
+        })
+    );
 }
 
 #[test]

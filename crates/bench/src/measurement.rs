@@ -1,0 +1,146 @@
+//! What a workload hands over after one repeat, and every figure that follows from it.
+//!
+//! A measurement holds only what was read or counted. The figures are derived here, once, so that a
+//! live line, a table and a plot cannot disagree; a figure whose inputs are missing does not exist.
+//!
+//! The *send window* is the time in which messages could be sent: it opens when set-up is done, and
+//! closes with the last completion, or in a paced run with the end of the schedule if that is later
+//! (each message owns its whole interval, so 100 messages at 100 per second make one second).
+
+mod figures;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+use crate::process::Usage;
+
+/// One repeat as measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Messages handed over.
+    pub sent: u64,
+    /// Of those, how many ended well from the sender's point of view.
+    pub completed: u64,
+    /// Length of the send window.
+    pub window_ns: u64,
+    /// Connecting, subscribing, warming up: before the window, reported apart.
+    pub setup_ns: Option<u64>,
+    /// First and last completion.
+    pub completions: Option<Arrivals>,
+    /// Failures at the sender by kind.
+    pub errors: BTreeMap<String, u64>,
+    /// What the receiving side counted, where there is one that counts.
+    pub sink: Option<Sink>,
+    /// Latency of each completed message from its real send.
+    pub service: Option<Histogram>,
+    /// The same from its intended send; paced modes only.
+    pub response: Option<Histogram>,
+    /// By how much the generator was late though free to send; paced modes only.
+    pub lag: Option<Histogram>,
+    /// What the processes used during the window.
+    pub usage: Option<Usage>,
+}
+
+/// The receiving side's counts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sink {
+    /// Messages of the run received; warm-up is not counted.
+    pub received: u64,
+    /// First and last of them.
+    pub arrivals: Option<Arrivals>,
+    /// How long the sink ran; only to reproduce reports that divide by it.
+    pub elapsed_ns: Option<u64>,
+    /// Failures by kind.
+    pub errors: BTreeMap<String, u64>,
+}
+
+/// The first and the last of some events on the monotonic clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// The first.
+    pub first_ns: u64,
+    /// The last.
+    pub last_ns: u64,
+}
+
+impl Arrivals {
+    /// Notes an event at `at_ns`.
+    pub fn note(arrivals: &mut Option<Self>, at_ns: u64) {
+        let new = Self {
+            first_ns: at_ns,
+            last_ns: at_ns,
+        };
+        *arrivals = Some(arrivals.map_or(new, |old| old.and(new)));
+    }
+
+    /// The span over both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            first_ns: self.first_ns.min(other.first_ns),
+            last_ns: self.last_ns.max(other.last_ns),
+        }
+    }
+
+    fn active_s(self) -> f64 {
+        self.last_ns.saturating_sub(self.first_ns) as f64 / 1e9
+    }
+}
+
+impl Measurement {
+    /// Checks that the measurement does not contradict itself.
+    ///
+    /// # Errors
+    /// When it has no window, completed more than it sent, or holds more or fewer latencies than
+    /// completions.
+    pub fn check(&self) -> Result<(), MeasurementError> {
+        let Self {
+            sent, completed, ..
+        } = *self;
+        if self.window_ns == 0 {
+            return Err(MeasurementError::NoWindow);
+        }
+        if completed > sent {
+            return Err(MeasurementError::MoreCompleted { sent, completed });
+        }
+        for histogram in [&self.service, &self.response].into_iter().flatten() {
+            let recorded = histogram.count();
+            if recorded != completed {
+                return Err(MeasurementError::SamplesDiffer {
+                    recorded,
+                    completed,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a measurement cannot be true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MeasurementError {
+    /// Nothing can be divided by it.
+    #[error("the send window has no length")]
+    NoWindow,
+    /// A message was counted twice, or not counted when sent.
+    #[error("{completed} messages completed, but only {sent} were sent")]
+    MoreCompleted {
+        /// Messages sent.
+        sent: u64,
+        /// Messages completed.
+        completed: u64,
+    },
+    /// Percentiles would be those of an unknown part of the messages.
+    #[error("{recorded} latencies recorded for {completed} completed messages")]
+    SamplesDiffer {
+        /// Latencies in the histogram.
+        recorded: u64,
+        /// Messages completed.
+        completed: u64,
+    },
+}
+
+#[cfg(test)]
+mod tests;

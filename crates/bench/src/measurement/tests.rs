@@ -1,0 +1,209 @@
+use crate::model::{Metric, Metrics, Mode};
+use crate::process::{HostLoad, Role, RoleUsage};
+
+use super::*;
+
+fn histogram(values_ns: &[u64]) -> Histogram {
+    let mut histogram = Histogram::new();
+    values_ns.iter().for_each(|ns| histogram.record(*ns));
+    histogram
+}
+
+fn usage(role: Role, cpu_ns: Option<u64>) -> RoleUsage {
+    RoleUsage {
+        role,
+        name: role.name().into(),
+        cpu_ns,
+        wall_ns: 1_000_000_000,
+        cpu_step_ns: 1,
+        rss_bytes: Some(1 << 20),
+        rss_peak_bytes: Some(2 << 20),
+    }
+}
+
+fn paced_run() -> Measurement {
+    Measurement {
+        sent: 100,
+        completed: 100,
+        window_ns: 1_000_000_000,
+        setup_ns: Some(4_100_000),
+        sink: Some(Sink {
+            received: 100,
+            arrivals: Some(Arrivals {
+                first_ns: 5,
+                last_ns: 990_000_005,
+            }),
+            elapsed_ns: Some(2_000_000_000),
+            errors: BTreeMap::new(),
+        }),
+        ..Measurement::default()
+    }
+}
+
+#[track_caller]
+fn is(metrics: &Metrics, metric: Metric, expected: f64) {
+    let actual = metrics
+        .get(metric)
+        .unwrap_or_else(|| panic!("{} is absent", metric.key()));
+    assert!(
+        (actual - expected).abs() < 1e-9 * expected.abs().max(1.0),
+        "{actual} != {expected}"
+    );
+}
+
+#[test]
+fn the_fence_post_is_in_the_old_figure_and_not_in_the_steady_one() {
+    let metrics = paced_run().metrics(&Mode::REQUEST_REPLY);
+    is(&metrics, Metric::SenderRate, 100.0);
+    is(&metrics, Metric::ObservedRate, 100.0 / 0.99);
+    is(&metrics, Metric::SteadyRate, 100.0);
+    is(&metrics, Metric::SinkRate, 50.0);
+    is(&metrics, Metric::Setup, 4.1);
+}
+
+#[test]
+fn a_mode_counted_by_the_sender_observes_the_senders_rate() {
+    let run = Measurement {
+        sink: None,
+        completions: Some(Arrivals {
+            first_ns: 0,
+            last_ns: 495_000_000,
+        }),
+        ..paced_run()
+    };
+    let metrics = run.metrics(&Mode::WRITE);
+    is(&metrics, Metric::ObservedRate, 100.0);
+    is(&metrics, Metric::SteadyRate, 200.0);
+    assert_eq!(metrics.get(Metric::SinkRate), None);
+    assert_eq!(metrics.get(Metric::SinkErrors), None);
+}
+
+#[test]
+fn what_was_not_measured_is_absent() {
+    let run = Measurement {
+        sent: 1,
+        completed: 1,
+        window_ns: 1,
+        ..Measurement::default()
+    };
+    let metrics = run.metrics(&Mode::REQUEST_REPLY);
+    for metric in [
+        Metric::ObservedRate,
+        Metric::SteadyRate,
+        Metric::LatencyP99,
+        Metric::ResponseP99,
+        Metric::NodeCpu,
+        Metric::TotalCpu,
+        Metric::NodeCpuPerMessage,
+        Metric::Setup,
+        Metric::HostSteal,
+    ] {
+        assert_eq!(metrics.get(metric), None, "{}", metric.key());
+    }
+}
+
+#[test]
+fn a_single_arrival_has_no_rate() {
+    let sink = Sink {
+        received: 1,
+        arrivals: Some(Arrivals {
+            first_ns: 7,
+            last_ns: 7,
+        }),
+        ..Sink::default()
+    };
+    let run = Measurement {
+        sink: Some(sink),
+        ..paced_run()
+    };
+    assert_eq!(
+        run.metrics(&Mode::FIRE_AND_FORGET)
+            .get(Metric::ObservedRate),
+        None
+    );
+}
+
+#[test]
+fn cpu_is_summed_by_role_and_divided_by_messages() {
+    let mut run = paced_run();
+    run.usage = Some(Usage {
+        roles: vec![
+            usage(Role::Sender, Some(100_000_000)),
+            usage(Role::Responder, Some(50_000_000)),
+            usage(Role::Node, Some(20_000_000)),
+            usage(Role::Node, Some(10_000_000)),
+        ],
+        host: Some(HostLoad {
+            steal_percent: 1.0,
+            foreign_percent: 2.0,
+        }),
+    });
+    let metrics = run.metrics(&Mode::REQUEST_REPLY);
+    is(&metrics, Metric::SenderCpu, 10.0);
+    is(&metrics, Metric::NodeCpu, 3.0);
+    is(&metrics, Metric::TotalCpu, 18.0);
+    is(&metrics, Metric::NodeCpuPerMessage, 300.0);
+    is(&metrics, Metric::TotalCpuPerMessage, 1_800.0);
+    is(&metrics, Metric::NodeRssPeak, (4 << 20) as f64);
+    is(&metrics, Metric::HostForeign, 2.0);
+}
+
+#[test]
+fn a_process_without_a_figure_leaves_no_total() {
+    let mut run = paced_run();
+    let roles = vec![usage(Role::Sender, Some(1)), usage(Role::Node, None)];
+    run.usage = Some(Usage { roles, host: None });
+    let metrics = run.metrics(&Mode::REQUEST_REPLY);
+    assert!(metrics.get(Metric::SenderCpu).is_some());
+    assert_eq!(metrics.get(Metric::NodeCpu), None);
+    assert_eq!(metrics.get(Metric::TotalCpu), None);
+    assert_eq!(metrics.get(Metric::ResponderCpu), None);
+}
+
+#[test]
+fn latencies_are_milliseconds_of_the_histogram() {
+    let mut run = Measurement {
+        sent: 2,
+        completed: 2,
+        ..paced_run()
+    };
+    run.service = Some(histogram(&[1_000_000, 3_000_000]));
+    run.response = Some(histogram(&[2_000_000, 30_000_000]));
+    let metrics = run.metrics(&Mode::REQUEST_REPLY);
+    assert!((metrics.get(Metric::LatencyMean).unwrap() - 2.0).abs() < 0.01);
+    assert!((metrics.get(Metric::LatencyP99).unwrap() - 3.0).abs() < 0.01);
+    assert!((metrics.get(Metric::ResponseMax).unwrap() - 30.0).abs() < 0.1);
+}
+
+#[test]
+fn a_measurement_that_contradicts_itself_is_refused() {
+    let good = paced_run();
+    assert_eq!(good.check(), Ok(()));
+    let run = Measurement {
+        window_ns: 0,
+        ..good.clone()
+    };
+    assert_eq!(run.check(), Err(MeasurementError::NoWindow));
+    let run = Measurement {
+        sent: 99,
+        ..good.clone()
+    };
+    assert_eq!(
+        run.check(),
+        Err(MeasurementError::MoreCompleted {
+            sent: 99,
+            completed: 100
+        })
+    );
+    let run = Measurement {
+        service: Some(histogram(&[1; 98])),
+        ..good
+    };
+    assert_eq!(
+        run.check(),
+        Err(MeasurementError::SamplesDiffer {
+            recorded: 98,
+            completed: 100
+        })
+    );
+}

@@ -1,0 +1,230 @@
+//! What is run: a target, a mode and its parameters.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Area, Metric, Mode};
+use crate::format::thousands;
+
+/// One row of a matrix: everything that makes two runs repeats of each other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Case {
+    /// Name of the system measured: `telpher`, `nats`.
+    pub target: String,
+    /// Part of the system.
+    pub area: Area,
+    /// Way of exchanging messages.
+    pub mode: Mode,
+    /// Clients that send at once.
+    pub clients: u32,
+    /// Payload of a message in bytes.
+    pub size: u64,
+    /// Offered messages per second of all clients together; 0 is as fast as possible.
+    pub rate: u64,
+    /// Messages each client keeps in flight, where the mode bounds them.
+    pub in_flight: Option<u32>,
+    /// Whatever else tells cases apart: `transport=unix`, `acks=all`.
+    pub parameters: BTreeMap<String, String>,
+}
+
+impl Case {
+    /// A case with one client, an empty payload and no pace.
+    #[must_use]
+    pub fn new(target: impl Into<String>, area: Area, mode: Mode) -> Self {
+        Self {
+            target: target.into(),
+            area,
+            mode,
+            clients: 1,
+            size: 0,
+            rate: 0,
+            in_flight: None,
+            parameters: BTreeMap::new(),
+        }
+    }
+
+    /// With that many clients.
+    #[must_use]
+    pub fn clients(self, clients: u32) -> Self {
+        Self { clients, ..self }
+    }
+
+    /// With payloads of `size` bytes.
+    #[must_use]
+    pub fn size(self, size: u64) -> Self {
+        Self { size, ..self }
+    }
+
+    /// At `rate` messages per second in total.
+    #[must_use]
+    pub fn rate(self, rate: u64) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// With `in_flight` messages in flight per client.
+    #[must_use]
+    pub fn in_flight(self, in_flight: u32) -> Self {
+        Self {
+            in_flight: Some(in_flight),
+            ..self
+        }
+    }
+
+    /// With a further parameter.
+    #[must_use]
+    pub fn parameter(mut self, key: &str, value: impl fmt::Display) -> Self {
+        self.parameters.insert(key.to_owned(), value.to_string());
+        self
+    }
+
+    /// Whether messages leave on a schedule.
+    #[must_use]
+    pub fn paced(&self) -> bool {
+        self.rate > 0
+    }
+
+    /// The metrics a reader looks at first; the first of them decides about `unstable`.
+    #[must_use]
+    pub fn headline(&self) -> &'static [Metric] {
+        match (self.mode.answered, self.paced()) {
+            (true, true) => &[Metric::LatencyMean, Metric::LatencyP99],
+            (true, false) => &[
+                Metric::ObservedRate,
+                Metric::LatencyMean,
+                Metric::LatencyP99,
+            ],
+            (false, _) => &[Metric::ObservedRate],
+        }
+    }
+
+    /// Everything but the target: cases of several targets with the same workload are compared.
+    #[must_use]
+    pub fn workload(&self) -> String {
+        let mut words = format!(
+            "{}-{}-c{}-s{}-r{}",
+            self.area.name(),
+            self.mode.name,
+            self.clients,
+            self.size,
+            self.rate
+        );
+        if let Some(in_flight) = self.in_flight {
+            words += &format!("-f{in_flight}");
+        }
+        for (key, value) in &self.parameters {
+            words += &format!("-{key}={value}");
+        }
+        words
+    }
+
+    /// What the modes of one report have in common: unpaced answered cases of a target that differ in
+    /// nothing but mode and depth are a series, and their rates may be divided by each other. `None`
+    /// for all others.
+    #[must_use]
+    pub fn series(&self) -> Option<String> {
+        (self.mode.answered && !self.paced()).then(|| {
+            format!(
+                "{}-{}-c{}-s{}-{:?}",
+                self.target,
+                self.area.name(),
+                self.clients,
+                self.size,
+                self.parameters
+            )
+        })
+    }
+
+    /// A unique name, fit for files.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let fit = |c: char| {
+            if c.is_ascii_alphanumeric() || "-._=".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        };
+        format!("{}-{}", self.target, self.workload())
+            .chars()
+            .map(fit)
+            .collect()
+    }
+
+    /// What tells cases apart, as name and words, in a fixed order.
+    #[must_use]
+    pub fn parts(&self) -> Vec<(&str, String)> {
+        let clients = match self.clients {
+            1 => "1 client".to_owned(),
+            clients => format!("{clients} clients"),
+        };
+        let pace = match self.rate {
+            0 => "unpaced".to_owned(),
+            rate => format!("{}/s", thousands(rate as f64, 0)),
+        };
+        let mut parts = vec![("mode", self.mode.name.to_string()), ("clients", clients)];
+        parts.extend(
+            self.in_flight
+                .map(|depth| ("in flight", format!("{depth} in flight"))),
+        );
+        parts.push(("size", format!("{} B", thousands(self.size as f64, 0))));
+        parts.push(("rate", pace));
+        parts.extend(
+            self.parameters
+                .iter()
+                .map(|(key, value)| (&**key, format!("{key} {value}"))),
+        );
+        parts
+    }
+
+    /// The parameters in words: `1 client · 16 B · 100/s`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        self.words_without(&["mode"])
+    }
+
+    /// The words of all parts but those named.
+    #[must_use]
+    pub fn words_without(&self, names: &[&str]) -> String {
+        let parts = self
+            .parts()
+            .into_iter()
+            .filter(|(name, _)| !names.contains(name));
+        parts
+            .map(|(_, words)| words)
+            .collect::<Vec<_>>()
+            .join(" · ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_names_everything_that_tells_cases_apart() {
+        let case = Case::new("telpher", Area::Rpc, Mode::CONCURRENT)
+            .clients(2)
+            .size(128)
+            .in_flight(10)
+            .parameter("transport", "unix:/x");
+        assert_eq!(
+            case.key(),
+            "telpher-rpc-concurrent-c2-s128-r0-f10-transport=unix__x"
+        );
+        assert_eq!(
+            case.words(),
+            "2 clients · 10 in flight · 128 B · unpaced · transport unix:/x"
+        );
+        assert_ne!(case.key(), case.clone().in_flight(11).key());
+        assert_eq!(
+            case.workload(),
+            Case {
+                target: "nats".into(),
+                ..case.clone()
+            }
+            .workload()
+        );
+    }
+}

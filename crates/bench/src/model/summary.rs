@@ -1,0 +1,97 @@
+//! What all repeats of a case say together.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Case, Metric, Run};
+use crate::flags::{self, Raised};
+use crate::histogram::{Histogram, LatencySummary};
+use crate::measurement::Measurement;
+use crate::stats::{self, Description};
+
+/// The statistics of a case.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Number of runs.
+    pub runs: usize,
+    /// Each metric that at least one run has; its `count` says how many had it. Intervals are cut at
+    /// zero: no metric can be negative.
+    pub metrics: BTreeMap<Metric, Description>,
+    /// Percentiles over the messages of all runs; they are not the means of the runs' percentiles.
+    pub pooled: Pooled,
+    /// Failures by side and kind over all runs.
+    pub errors: BTreeMap<String, u64>,
+    /// Flags of the case, and those of its runs with how many raised them.
+    pub flags: Vec<Raised>,
+}
+
+/// Latencies of the messages of all runs together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pooled {
+    /// From the real send.
+    pub service: Option<LatencySummary>,
+    /// From the intended send.
+    pub response: Option<LatencySummary>,
+}
+
+impl Summary {
+    /// Summarises the runs of a case.
+    #[must_use]
+    pub fn of(case: &Case, runs: &[Run]) -> Self {
+        let mut metrics = BTreeMap::new();
+        for metric in Metric::ALL {
+            let values: Vec<_> = runs
+                .iter()
+                .filter_map(|run| run.metrics.get(*metric))
+                .collect();
+            if let Some(mut description) = stats::describe(&values) {
+                description.interval = description.interval.map(stats::Interval::from_zero);
+                metrics.insert(*metric, description);
+            }
+        }
+        let mut errors = BTreeMap::new();
+        for (kind, count) in runs.iter().flat_map(|run| &run.errors) {
+            *errors.entry(kind.clone()).or_default() += count;
+        }
+        let pooled = Pooled {
+            service: pool(runs, |run| run.service.as_ref()).and_then(|pool| pool.summary()),
+            response: pool(runs, |run| run.response.as_ref()).and_then(|pool| pool.summary()),
+        };
+        let flags = flags::of_case(case, runs, &metrics);
+        Self {
+            runs: runs.len(),
+            metrics,
+            pooled,
+            errors,
+            flags,
+        }
+    }
+
+    /// The statistics of one metric.
+    #[must_use]
+    pub fn get(&self, metric: Metric) -> Option<&Description> {
+        self.metrics.get(&metric)
+    }
+
+    /// The mean of one metric.
+    #[must_use]
+    pub fn mean(&self, metric: Metric) -> Option<f64> {
+        self.get(metric).map(|description| description.mean)
+    }
+}
+
+/// The merged histogram of all runs that have one.
+pub(crate) fn pool(
+    runs: &[Run],
+    histogram: impl Fn(&Measurement) -> Option<&Histogram>,
+) -> Option<Histogram> {
+    let mut pooled: Option<Histogram> = None;
+    for one in runs
+        .iter()
+        .filter_map(|run| histogram(run.measured.as_ref()?))
+    {
+        pooled.get_or_insert_default().merge(one);
+    }
+    pooled
+}

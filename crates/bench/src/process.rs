@@ -1,0 +1,223 @@
+//! What the processes of a run cost, and what else the machine was doing meanwhile.
+//!
+//! A [`Watch`] reads every role's CPU clock at both edges of the measured window, and its memory at the
+//! end; beside them the machine's own counters, to tell whether somebody else used it. A figure that
+//! could not be read is absent, never zero. It does not know what the processes are for.
+
+mod host;
+
+use std::fs;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{self, CpuClock};
+use host::CpuTimes;
+pub use host::HostLoad;
+
+/// The part a process plays in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Offers the load.
+    Sender,
+    /// Receives, and answers where the mode asks for it.
+    Responder,
+    /// Stands between them.
+    Node,
+}
+
+impl Role {
+    /// All roles in the order of the reports.
+    pub const ALL: [Self; 3] = [Self::Sender, Self::Responder, Self::Node];
+
+    /// The role's name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Responder => "responder",
+            Self::Node => "node",
+        }
+    }
+}
+
+/// What one process used between the edges of a window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoleUsage {
+    /// Its part.
+    pub role: Role,
+    /// Which of several processes of that role: `node-2`.
+    pub name: String,
+    /// CPU time of all threads, user and system. Absent when the process had ended.
+    pub cpu_ns: Option<u64>,
+    /// Length of the window on the monotonic clock.
+    pub wall_ns: u64,
+    /// Smallest step of the CPU clock.
+    pub cpu_step_ns: u64,
+    /// Resident memory at the end of the window.
+    pub rss_bytes: Option<u64>,
+    /// Highest resident memory since the process started.
+    pub rss_peak_bytes: Option<u64>,
+}
+
+/// Everything measured around one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// One entry per process.
+    pub roles: Vec<RoleUsage>,
+    /// Absent where the machine's counters cannot be read.
+    pub host: Option<HostLoad>,
+}
+
+/// A measurement in progress.
+#[derive(Debug)]
+pub struct Watch {
+    processes: Vec<Watched>,
+    host: Option<CpuTimes>,
+    /// The bench itself, when it plays no role: its work is not foreign.
+    own_cpu_ns: Option<u64>,
+    started_ns: u64,
+}
+
+#[derive(Debug)]
+struct Watched {
+    role: Role,
+    name: String,
+    pid: u32,
+    clock: CpuClock,
+    cpu_ns: u64,
+}
+
+impl Watch {
+    /// Starts measuring: call it at the opening edge of the send window.
+    ///
+    /// # Errors
+    /// When one of the processes does not run.
+    pub fn start(processes: &[(Role, u32)]) -> Result<Self, WatchError> {
+        // Found by spinning the first time, which does not belong into a window.
+        clock::cpu_step_ns();
+        let mut watched = Vec::with_capacity(processes.len());
+        for (position, &(role, pid)) in processes.iter().enumerate() {
+            let earlier = processes[..position]
+                .iter()
+                .filter(|(other, _)| *other == role)
+                .count();
+            let several = processes.iter().filter(|(other, _)| *other == role).count() > 1;
+            let name = if several {
+                format!("{}-{}", role.name(), earlier + 1)
+            } else {
+                role.name().into()
+            };
+            let error = |source| WatchError {
+                name: name.clone(),
+                pid,
+                source,
+            };
+            let clock = CpuClock::of(pid).map_err(error)?;
+            let cpu_ns = clock.read_ns().map_err(error)?;
+            watched.push(Watched {
+                role,
+                name,
+                pid,
+                clock,
+                cpu_ns,
+            });
+        }
+        let takes_part = processes.iter().any(|(_, pid)| *pid == std::process::id());
+        Ok(Self {
+            processes: watched,
+            host: CpuTimes::read(),
+            own_cpu_ns: (!takes_part).then(clock::own_cpu_ns),
+            started_ns: clock::now_ns(),
+        })
+    }
+
+    /// Ends the measurement: call it at the closing edge of the send window, while the processes run.
+    #[must_use]
+    pub fn stop(self) -> Usage {
+        // The clocks first: what takes time comes after the window.
+        let cpu_ns: Vec<_> = self.processes.iter().map(Watched::used_ns).collect();
+        let own_ns = self
+            .own_cpu_ns
+            .map_or(0, |before| clock::own_cpu_ns() - before);
+        let wall_ns = clock::now_ns() - self.started_ns;
+        let after = CpuTimes::read();
+        let processes = self.processes.iter().zip(cpu_ns);
+        let roles: Vec<_> = processes
+            .map(|(one, cpu_ns)| one.usage(cpu_ns, wall_ns))
+            .collect();
+        let ours_ns = own_ns + roles.iter().filter_map(|role| role.cpu_ns).sum::<u64>();
+        let host = self.host.zip(after).and_then(|(before, after)| {
+            // A role whose clock is gone would be counted as foreign.
+            let known = roles.iter().all(|role| role.cpu_ns.is_some());
+            known
+                .then(|| before.until(after, ours_ns, wall_ns))
+                .flatten()
+        });
+        Usage { roles, host }
+    }
+}
+
+impl Watched {
+    /// CPU time since the start; absent when the process has ended.
+    fn used_ns(&self) -> Option<u64> {
+        self.clock
+            .read_ns()
+            .ok()
+            .map(|after| after.saturating_sub(self.cpu_ns))
+    }
+
+    fn usage(&self, cpu_ns: Option<u64>, wall_ns: u64) -> RoleUsage {
+        let memory = Memory::of(self.pid);
+        RoleUsage {
+            role: self.role,
+            name: self.name.clone(),
+            cpu_ns,
+            wall_ns,
+            cpu_step_ns: clock::cpu_step_ns(),
+            rss_bytes: memory.map(|memory| memory.rss_bytes),
+            rss_peak_bytes: memory.map(|memory| memory.rss_peak_bytes),
+        }
+    }
+}
+
+/// A process that was to be measured cannot be.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read the CPU clock of the {name}, process {pid}: {source}")]
+pub struct WatchError {
+    name: String,
+    pid: u32,
+    source: io::Error,
+}
+
+/// Resident memory of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Now (`VmRSS`).
+    pub rss_bytes: u64,
+    /// Highest since the process started (`VmHWM`).
+    pub rss_peak_bytes: u64,
+}
+
+impl Memory {
+    /// Reads the memory of a running process. `None` when it has ended.
+    #[must_use]
+    pub fn of(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+    }
+
+    fn parse(status: &str) -> Option<Self> {
+        let kib = |key: &str| -> Option<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+            line.trim().strip_suffix(" kB")?.trim().parse().ok()
+        };
+        Some(Self {
+            rss_bytes: kib("VmRSS:")? * 1024,
+            rss_peak_bytes: kib("VmHWM:")? * 1024,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

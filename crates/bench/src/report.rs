@@ -1,0 +1,45 @@
+//! Results as people read them: terminal tables, Markdown in the styles of the reports we reproduce,
+//! tab-separated values, and one HTML page.
+//!
+//! Reports only write down what [`Results`] hold. They compute nothing but layout, so that two reports
+//! of the same results cannot disagree.
+
+mod html;
+mod overview;
+mod slim;
+mod table;
+mod tsv;
+mod uvrpc;
+
+pub(crate) use html::escape;
+pub use html::page;
+pub use overview::{Detail, Section, overview, terminal};
+pub use slim::{full as slim, suite_summary, technical_report};
+pub use table::Table;
+pub use tsv::tsv;
+pub use uvrpc::uvrpc;
+
+use crate::model::Results;
+
+/// A style of Markdown report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// The SLIM suite's: live lines, summary tables, technical report.
+    Slim,
+    /// The UVRPC report's: every run of the call modes, averages, speed-ups.
+    Uvrpc,
+}
+
+impl Style {
+    /// All styles by name.
+    pub const ALL: [(&'static str, Self); 2] = [("slim", Self::Slim), ("uvrpc", Self::Uvrpc)];
+
+    /// Writes the report.
+    #[must_use]
+    pub fn render(self, results: &Results) -> String {
+        match self {
+            Self::Slim => slim(results),
+            Self::Uvrpc => uvrpc(results),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! One page with everything: no script, no request to anywhere, light and dark, fit for print.
+
+mod cards;
+mod formulas;
+
+use super::Table;
+use super::overview::{Detail, Section, overview};
+use crate::flags::Flag;
+use crate::model::Results;
+use crate::plot::{self, Kind, Plot};
+
+const STYLE: &str = include_str!("html/page.css");
+
+/// The whole page.
+#[must_use]
+pub fn page(results: &Results) -> String {
+    let plots = plot::all(results);
+    let mut text = head(results);
+    text += &cards::cards(results);
+    for (kind, id, title, text_of) in PLOTS {
+        let of_kind: Vec<_> = plots.iter().filter(|plot| plot.kind == kind).collect();
+        if !of_kind.is_empty() {
+            text += &format!(
+                "<section id=\"{id}\"><h2>{title}</h2>\n<p>{}</p>\n",
+                words(text_of)
+            );
+            text += &figures(&of_kind);
+            text += "</section>\n";
+        }
+    }
+    text += &tables(results);
+    text += &flags(results);
+    text += formulas::METHOD;
+    text += &environment(results);
+    text + "</main></body></html>\n"
+}
+
+const PLOTS: [(Kind, &str, &str, &str); 5] = [
+    (
+        Kind::Throughput,
+        "throughput",
+        "Throughput",
+        "Messages per second where the mode counts them: at the sink, or at the sender where there is \
+         none. At a configured rate the bar can only reach the mark.",
+    ),
+    (
+        Kind::Latency,
+        "latency",
+        "Latency",
+        "Each further nine takes the same room, so the tail is as wide as the body. Where messages leave \
+         on a schedule, response latency also counts the time a message waited because the one before it \
+         was slow.",
+    ),
+    (
+        Kind::Capacity,
+        "capacity",
+        "Capacity",
+        "What came through at each rate offered, first in growing steps, then closing in.",
+    ),
+    (
+        Kind::Cpu,
+        "cpu",
+        "CPU",
+        "CPU time of each role's process, all threads, user and system, from its CPU clock at both edges \
+         of the window.",
+    ),
+    (
+        Kind::RunOrder,
+        "run-order",
+        "Run order",
+        "Every run in the order in which it ran. A slope is drift, a step is an event, a lone dot is a run \
+         to look into.",
+    ),
+];
+
+fn head(results: &Results) -> String {
+    let environment = &results.environment;
+    let mut facts = vec![format!("{} UTC", results.generated)];
+    facts.extend(environment.cpu_model.clone());
+    facts.extend(environment.cpu_count.map(|count| format!("{count} CPUs")));
+    facts.extend(environment.placement.clone());
+    facts.extend(
+        environment
+            .kernel
+            .as_ref()
+            .map(|kernel| format!("Linux {kernel}")),
+    );
+    facts.extend(
+        environment
+            .commit
+            .as_ref()
+            .map(|commit| format!("commit {commit}")),
+    );
+    let facts: Vec<_> = facts
+        .iter()
+        .map(|fact| format!("<span>{}</span>", escape(fact)))
+        .collect();
+    let runs: usize = results.cases.iter().map(|result| result.runs.len()).sum();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light \
+         dark\">\n<title>{name} · telpher bench</title>\n<style>{theme}{plot}{STYLE}</style>\n</head>\n\
+         <body><main>\n<header>\n<p class=\"brand\">{LOGO}telpher bench</p>\n<h1>{name}</h1>\n\
+         <p class=\"facts\">{facts}</p>\n<pre class=\"command\"><code>{command}</code></pre>\n\
+         <p class=\"lead\">{cases} in {runs} runs. Figures are means over runs with Student-t 95\u{a0}% \
+         intervals; what was not measured is n/a.</p>\n</header>\n",
+        name = escape(&results.name),
+        theme = plot::THEME,
+        plot = plot::STYLE,
+        facts = facts.concat(),
+        command = escape(&environment.command),
+        cases = match results.cases.len() {
+            1 => "1 case".to_owned(),
+            count => format!("{count} cases"),
+        },
+    )
+}
+
+/// A carriage on its line.
+const LOGO: &str = "<svg class=\"logo\" viewBox=\"0 0 28 20\" aria-hidden=\"true\"><path d=\"M0 4 Q14 8 28 \
+    4\"/><path d=\"M14 6 v4\"/><rect x=\"8.5\" y=\"10\" width=\"11\" height=\"7\" rx=\"2\"/></svg>";
+
+fn figures(plots: &[&Plot]) -> String {
+    let figure = |plot: &&Plot| {
+        format!(
+            "<figure>\n<h3>{}</h3>\n{}<figcaption>{}</figcaption>\n</figure>\n",
+            escape(&plot.title),
+            plot.inline(),
+            words(&plot.caption)
+        )
+    };
+    format!(
+        "<div class=\"figures\">\n{}</div>\n",
+        plots.iter().map(figure).collect::<String>()
+    )
+}
+
+fn tables(results: &Results) -> String {
+    let mut text = String::from(
+        "<section id=\"tables\"><h2>Tables</h2>\n<p>Means over runs; p99.9 is over the messages of all runs \
+         together (pooled), because a mean of percentiles is not a percentile.</p>\n",
+    );
+    for Section {
+        heading,
+        table,
+        notes,
+    } in overview(results, Detail::Full)
+    {
+        text += &format!("<h3>{}</h3>\n{}", escape(&heading), table.html());
+        for note in notes {
+            text += &format!("<p class=\"note\">{}</p>\n", words(&note));
+        }
+    }
+    text + "</section>\n"
+}
+
+fn flags(results: &Results) -> String {
+    let mut raised: Vec<Flag> = results.flags().map(|(_, raised)| raised.flag).collect();
+    raised.sort_unstable();
+    raised.dedup();
+    if raised.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "<section id=\"flags\"><h2>Flags</h2>\n<p>Where a number does not mean what it seems.</p>\n<dl>\n",
+    );
+    for flag in raised {
+        let (name, meaning) = (flag.name(), words(flag.meaning()));
+        text += &format!("<dt id=\"{name}\">{name}</dt><dd>{meaning}</dd>\n");
+    }
+    text + "</dl></section>\n"
+}
+
+fn environment(results: &Results) -> String {
+    let mut table = Table::new(["Fact", "Value"], 2);
+    let setup = &results.setup;
+    let known = [
+        ("Server", setup.server.clone()),
+        ("Destination", setup.destination.clone()),
+        ("Duration of a run", setup.duration.clone()),
+        (
+            "Repeats of a case",
+            setup.repeats.map(|repeats| repeats.to_string()),
+        ),
+    ];
+    for (name, value) in known.into_iter().filter(|(_, value)| value.is_some()) {
+        table.row([Some(name.to_owned()), value]);
+    }
+    for (name, value) in setup.notes.iter().chain(&results.environment.facts()) {
+        table.row([
+            Some(name.clone()),
+            Some(value.clone()).filter(|value| value != "n/a"),
+        ]);
+    }
+    format!(
+        "<section id=\"environment\"><h2>Environment</h2>\n{}<p class=\"note\">Layout of results.json: \
+         version {}.</p></section>\n",
+        table.html(),
+        results.schema_version
+    )
+}
+
+/// Prose as HTML, in which a number stays with its unit.
+fn words(text: &str) -> String {
+    escape(text).replace(" %", "\u{a0}%")
+}
+
+/// Text as HTML and as the value of an attribute.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! A card for each case: its first figure large, the next ones small, its flags.
+
+use super::escape;
+use crate::flags::Raised;
+use crate::format::{human, margin};
+use crate::model::{CaseResult, Metric, Results};
+use crate::plot;
+
+/// Cases shown as cards at the top; beyond that the tables are the better overview.
+const CARDS_MAX: usize = 12;
+
+pub(super) fn cards(results: &Results) -> String {
+    if results.cases.is_empty() || results.cases.len() > CARDS_MAX {
+        return String::new();
+    }
+    let mut text = String::from("<section class=\"cards\" aria-label=\"At a glance\">\n");
+    for result in &results.cases {
+        text += &card(result, &plot::colour(results, &result.case));
+    }
+    text + "</section>\n"
+}
+
+fn card(result: &CaseResult, colour: &str) -> String {
+    let case = &result.case;
+    let Some(metric) = case.headline().first() else {
+        return String::new();
+    };
+    let described = result.summary.get(*metric);
+    let value = described.map_or("n/a".to_owned(), |one| human(one.mean, metric.unit()));
+    let (number, unit) = value.split_once([' ', '/']).unwrap_or((&value, ""));
+    let unit = if value.contains("/s") { "/s" } else { unit };
+    let spread = described.and_then(|one| Some(margin(one.mean, one.interval?) + " · "));
+    let others = [
+        Metric::ObservedRate,
+        Metric::LatencyP50,
+        Metric::LatencyP99,
+        Metric::NodeCpuPerMessage,
+    ];
+    let others: String = others
+        .into_iter()
+        .filter(|other| other != metric)
+        .filter_map(|other| {
+            let mean = result.summary.mean(other)?;
+            let words = match other {
+                Metric::LatencyP50 => "p50",
+                Metric::LatencyP99 => "p99",
+                Metric::NodeCpuPerMessage => "node CPU",
+                _ => "rate",
+            };
+            let per = if other == Metric::NodeCpuPerMessage {
+                "/msg"
+            } else {
+                ""
+            };
+            Some(format!(
+                "<span>{words} <b>{}{per}</b></span>",
+                escape(&human(mean, other.unit()))
+            ))
+        })
+        .collect();
+    format!(
+        "<article class=\"card {colour}\">\n<h3><i></i>{target} <span>{mode}</span></h3>\n\
+         <p class=\"what\">{words}</p>\n<p class=\"big\">{number}<small>{unit}</small></p>\n\
+         <p class=\"label\">{label} · {spread}n = {runs}</p>\n<p class=\"others\">{others}</p>\n{chips}</article>\n",
+        target = escape(&case.target),
+        mode = escape(&case.mode.name),
+        words = escape(&case.words()),
+        number = escape(number),
+        unit = escape(unit),
+        label = metric.label(),
+        spread = spread.unwrap_or_default(),
+        runs = result.summary.runs,
+        chips = chips(&result.summary.flags),
+    )
+}
+
+fn chips(raised: &[Raised]) -> String {
+    if raised.is_empty() {
+        return String::new();
+    }
+    let chip = |raised: &Raised| {
+        let (name, detail) = (raised.flag.name(), escape(&raised.detail));
+        format!("<a class=\"chip\" href=\"#{name}\" title=\"{detail}\">{name}</a>")
+    };
+    format!(
+        "<p class=\"chips\">{}</p>\n",
+        raised.iter().map(chip).collect::<String>()
+    )
+}

@@ -1,0 +1,151 @@
+//! The tables one looks at first: a row per case, the figures people ask for, in units they read.
+
+mod capacity;
+mod columns;
+mod ratios;
+
+use super::Table;
+use crate::flags;
+use crate::model::{CaseResult, Results};
+use capacity::capacity;
+use columns::{BRIEF, FULL};
+use ratios::ratios;
+
+/// A table with its heading and the sentences that belong under it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// What the table is about.
+    pub heading: String,
+    /// The table.
+    pub table: Table,
+    /// Flags, failures and explanations, a line each.
+    pub notes: Vec<String>,
+}
+
+/// How much of each figure a table shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Means with their margins, to fit a terminal.
+    Brief,
+    /// Intervals and everything measured.
+    Full,
+}
+
+/// A section for each group of comparable cases, then capacity and ratios where there are some.
+#[must_use]
+pub fn overview(results: &Results, detail: Detail) -> Vec<Section> {
+    let mut sections: Vec<_> = results
+        .comparable()
+        .iter()
+        .map(|cases| section(cases, detail))
+        .collect();
+    if !results.sweeps.is_empty() {
+        sections.push(capacity(&results.sweeps));
+    }
+    if !results.comparisons.is_empty() {
+        let note = "Ratio of means; Fieller interval with Welch–Satterthwaite degrees of freedom.";
+        let (heading, notes) = ("ratios".to_owned(), vec![note.to_owned()]);
+        sections.push(Section {
+            heading,
+            table: ratios(results),
+            notes,
+        });
+    }
+    sections
+}
+
+/// All tables for a terminal.
+#[must_use]
+pub fn terminal(results: &Results) -> String {
+    let mut text = String::new();
+    for Section {
+        heading,
+        table,
+        notes,
+    } in overview(results, Detail::Brief)
+    {
+        text += &format!("\n{heading}\n{}\n", table.terminal());
+        for note in notes {
+            text += &format!("   {note}\n");
+        }
+    }
+    text += "\nMeans over runs, ± half the 95 % interval; p99.9* is over the messages of all runs (pooled).\n";
+    let mut raised: Vec<_> = results.flags().map(|(_, raised)| raised.flag).collect();
+    raised.sort_unstable();
+    raised.dedup();
+    if !raised.is_empty() {
+        text += "\nflags\n";
+        for flag in raised {
+            text += &format!("   {flag}: {}\n", flag.meaning());
+        }
+    }
+    text
+}
+
+/// What all cases of a section share stands in the heading, and only there.
+fn section(cases: &[&CaseResult], detail: Detail) -> Section {
+    let first = cases[0].case.parts();
+    let shared: Vec<_> = first
+        .iter()
+        .filter(|part| cases.iter().all(|one| one.case.parts().contains(part)))
+        .map(|(name, words)| (*name, words.as_str()))
+        .collect();
+    let names: Vec<&str> = shared.iter().map(|(name, _)| *name).collect();
+    let words: Vec<&str> = shared.iter().map(|(_, words)| *words).collect();
+    let heading = format!("{} · {}", cases[0].case.area.name(), words.join(" · "));
+    let columns = match detail {
+        Detail::Brief => BRIEF,
+        Detail::Full => FULL,
+    };
+    let heads = ["Target", "Case", "n"]
+        .into_iter()
+        .chain(columns.iter().map(|(head, _)| *head));
+    let mut table = Table::new(heads, 2);
+    let mut notes = Vec::new();
+    for result in cases {
+        let (target, own) = (
+            result.case.target.clone(),
+            result.case.words_without(&names),
+        );
+        let own = (!own.is_empty()).then_some(own);
+        let who = own
+            .iter()
+            .fold(target.clone(), |who, words| format!("{who}, {words}"));
+        let left = [Some(target), own, Some(result.summary.runs.to_string())];
+        table.row(
+            left.into_iter()
+                .chain(columns.iter().map(|(_, cell)| cell(result))),
+        );
+        if !result.summary.flags.is_empty() {
+            notes.push(format!("{who}: {}", flags::sentence(&result.summary.flags)));
+        }
+        for (kind, count) in &result.summary.errors {
+            notes.push(format!("{who}: {count} × {kind}"));
+        }
+    }
+    Section {
+        heading,
+        table: table.without_empty_columns(),
+        notes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_terminal_tables_are_as_snapped() {
+        insta::assert_snapshot!(terminal(&crate::fixture::results()));
+    }
+
+    #[test]
+    fn the_full_tables_are_as_snapped() {
+        let sections = overview(&crate::fixture::results(), Detail::Full);
+        let text: Vec<_> = sections
+            .iter()
+            .map(|one| format!("{}\n{}", one.heading, one.table.markdown()))
+            .collect();
+        insta::assert_snapshot!(text.join("\n"));
+    }
+}

@@ -1,0 +1,231 @@
+//! What one worker counts while it sends, without leaving out the waits it caused itself.
+//!
+//! A worker that falls behind its schedule sends late, and timing only from the real send would hide
+//! that wait ("coordinated omission"). A paced tally therefore keeps two latencies of every message:
+//! *service* from when it left and *response* from when it was meant to leave; and beside them the
+//! *lag* by which the generator itself, though free to send, left late. Closed loops have no intended
+//! time and keep service only.
+//!
+//! One tally per worker thread, merged at the end: nothing is shared while sending, and the histograms
+//! hold exactly what was completed. All times are nanoseconds of one clock.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+use crate::measurement::{Arrivals, Measurement};
+
+/// When a paced message was meant to leave, could have left and did leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// By the schedule.
+    pub intended_ns: u64,
+    /// When its sender was free to send: the previous answer was there, credit was left. A sender that
+    /// never waits for answers passes the intended time.
+    pub ready_ns: u64,
+    /// When it was handed over.
+    pub sent_ns: u64,
+}
+
+/// The counts and latencies of one worker.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    sent: u64,
+    completed: u64,
+    errors: BTreeMap<String, u64>,
+    arrivals: Option<Arrivals>,
+    service: Option<Histogram>,
+    response: Option<Histogram>,
+    lag: Option<Histogram>,
+}
+
+impl Tally {
+    /// A tally of nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A message left, in a closed loop.
+    pub fn sent(&mut self) {
+        self.sent += 1;
+    }
+
+    /// A message left, on a schedule.
+    pub fn sent_paced(&mut self, departure: Departure) {
+        self.sent += 1;
+        let due_ns = departure.intended_ns.max(departure.ready_ns);
+        record(&mut self.lag, departure.sent_ns.saturating_sub(due_ns));
+    }
+
+    /// A message is done at `done_ns`, and no latency is measured of it.
+    pub fn completed(&mut self, done_ns: u64) {
+        self.completed += 1;
+        Arrivals::note(&mut self.arrivals, done_ns);
+    }
+
+    /// A message of a closed loop was answered.
+    pub fn answered(&mut self, sent_ns: u64, done_ns: u64) {
+        self.completed(done_ns);
+        record(&mut self.service, done_ns.saturating_sub(sent_ns));
+    }
+
+    /// A message of a schedule was answered.
+    pub fn answered_paced(&mut self, departure: Departure, done_ns: u64) {
+        self.answered(departure.sent_ns, done_ns);
+        record(
+            &mut self.response,
+            done_ns.saturating_sub(departure.intended_ns),
+        );
+    }
+
+    /// A message ended otherwise; `kind` is a stable word, such as the name of an error code.
+    pub fn failed(&mut self, kind: &str) {
+        match self.errors.get_mut(kind) {
+            Some(count) => *count += 1,
+            None => drop(self.errors.insert(kind.to_owned(), 1)),
+        }
+    }
+
+    /// Adds another worker's tally.
+    pub fn merge(&mut self, other: Self) {
+        self.sent += other.sent;
+        self.completed += other.completed;
+        for (kind, count) in other.errors {
+            *self.errors.entry(kind).or_default() += count;
+        }
+        self.arrivals = match (self.arrivals, other.arrivals) {
+            (Some(own), Some(others)) => Some(own.and(others)),
+            (own, others) => own.or(others),
+        };
+        merge(&mut self.service, other.service);
+        merge(&mut self.response, other.response);
+        merge(&mut self.lag, other.lag);
+    }
+
+    /// The measurement of a run with this tally, over a send window of `window_ns`.
+    #[must_use]
+    pub fn over(self, window_ns: u64) -> Measurement {
+        Measurement {
+            sent: self.sent,
+            completed: self.completed,
+            window_ns,
+            setup_ns: None,
+            completions: self.arrivals,
+            errors: self.errors,
+            sink: None,
+            service: self.service,
+            response: self.response,
+            lag: self.lag,
+            usage: None,
+        }
+    }
+}
+
+fn record(histogram: &mut Option<Histogram>, latency_ns: u64) {
+    histogram.get_or_insert_default().record(latency_ns);
+}
+
+fn merge(histogram: &mut Option<Histogram>, other: Option<Histogram>) {
+    match (histogram.as_mut(), other) {
+        (Some(own), Some(other)) => own.merge(&other),
+        (None, other) => *histogram = other,
+        (Some(_), None) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_stall_shows_in_the_response_latency_and_not_in_the_service_latency() {
+        // One message per ms; each takes 1 µs, but the third stalls for 10 ms and delays those after it.
+        let mut tally = Tally::new();
+        let mut free_ns = 0;
+        for index in 0..20u64 {
+            let intended_ns = index * 1_000_000;
+            let sent_ns = intended_ns.max(free_ns);
+            let departure = Departure {
+                intended_ns,
+                ready_ns: free_ns,
+                sent_ns,
+            };
+            free_ns = sent_ns + if index == 2 { 10_000_000 } else { 1_000 };
+            tally.sent_paced(departure);
+            tally.answered_paced(departure, free_ns);
+        }
+        let run = tally.over(20_000_000);
+        let (service, response) = (run.service.unwrap(), run.response.unwrap());
+        assert!(service.quantile(0.90) < 1_100);
+        assert!(response.quantile(0.75) > 5_000_000);
+        // The generator itself was never late: it was waiting for an answer.
+        assert!(run.lag.unwrap().quantile(1.0) <= 1);
+    }
+
+    #[test]
+    fn a_generator_that_oversleeps_is_seen_in_the_lag() {
+        let mut tally = Tally::new();
+        tally.sent_paced(Departure {
+            intended_ns: 1_000,
+            ready_ns: 0,
+            sent_ns: 2_001_000,
+        });
+        assert!(tally.over(1).lag.unwrap().quantile(1.0) >= 2_000_000);
+    }
+
+    #[test]
+    fn a_closed_loop_has_no_response_latency() {
+        let mut tally = Tally::new();
+        tally.sent();
+        tally.answered(0, 500);
+        let run = tally.over(1_000);
+        assert!(run.service.is_some());
+        assert_eq!((run.response, run.lag), (None, None));
+    }
+
+    proptest! {
+        #[test]
+        fn merged_workers_count_what_they_counted_alone(
+            workers in prop::collection::vec(
+                prop::collection::vec((any::<u32>(), 0u64..1_000_000, 0u8..4), 0..60),
+                1..6,
+            ),
+        ) {
+            let mut merged = Tally::new();
+            for worker in &workers {
+                let mut tally = Tally::new();
+                for &(intended, took, fate) in worker {
+                    let intended_ns = u64::from(intended);
+                    let sent_ns = intended_ns + took / 2;
+                    let departure = Departure { intended_ns, ready_ns: 0, sent_ns };
+                    tally.sent_paced(departure);
+                    match fate {
+                        0 => tally.failed("busy"),
+                        1 => tally.failed("unconfirmed"),
+                        _ => tally.answered_paced(departure, intended_ns + took),
+                    }
+                }
+                merged.merge(tally);
+            }
+            let all: Vec<_> = workers.iter().flatten().collect();
+            let answered = || all.iter().filter(|(.., fate)| *fate > 1);
+            let completed = answered().count() as u64;
+            let run = merged.over(1_000);
+            prop_assert_eq!(run.check(), Ok(()));
+            prop_assert_eq!(run.sent, all.len() as u64);
+            prop_assert_eq!(run.completed, completed);
+            prop_assert_eq!(run.errors.values().sum::<u64>() + completed, run.sent);
+            let count = |histogram: &Option<Histogram>| histogram.as_ref().map_or(0, Histogram::count);
+            prop_assert_eq!(count(&run.service), completed);
+            prop_assert_eq!(count(&run.response), completed);
+            prop_assert_eq!(count(&run.lag), run.sent);
+            let ends = answered().map(|(intended, took, _)| u64::from(*intended) + took);
+            prop_assert_eq!(run.completions.map(|span| span.first_ns), ends.clone().min());
+            prop_assert_eq!(run.completions.map(|span| span.last_ns), ends.max());
+        }
+    }
+}

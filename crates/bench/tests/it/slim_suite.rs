@@ -1,0 +1,155 @@
+//! The SLIM suite's smoke report: 75 live lines of its own, and the tables it made of them.
+//!
+//! The lines carry two decimals, so each value may be off by 0.005. A mean can move by as much, an end of
+//! an interval by 0.0071 (t · 0.005 / √24 more), a variance by about 2 · s · 0.005 (0.11 for the largest
+//! here). None of this shows: every cell that follows from the lines comes out equal to the printed
+//! digit, so the comparison is of text, with no tolerance at all.
+//!
+//! Not in the lines, and so not to be recomputed: sender CPU, responder CPU, and the mean numbers of
+//! messages. They are the only cells that ours leaves as `n/a`.
+
+use bench::lines;
+use bench::model::{CaseResult, Environment, Metric, Results, Run, SCHEMA_VERSION, Setup};
+use bench::report;
+
+const REPORT: &str = include_str!("../data/slim-suite.md");
+
+fn results() -> Results {
+    let mut cases: Vec<(bench::model::Case, Vec<Run>)> = Vec::new();
+    for line in REPORT.lines() {
+        let Some((case, run)) = lines::parse_result(line, "slim") else {
+            continue;
+        };
+        match cases.iter_mut().find(|(other, _)| *other == case) {
+            Some((_, runs)) => runs.push(run),
+            None => cases.push((case, vec![run])),
+        }
+    }
+    Results {
+        schema_version: SCHEMA_VERSION,
+        name: "slim-suite".to_owned(),
+        generated: "2026-06-26 08:01:47".to_owned(),
+        environment: Environment::default(),
+        setup: Setup::default(),
+        cases: cases
+            .into_iter()
+            .map(|(case, runs)| CaseResult::of(case, runs))
+            .collect(),
+        comparisons: Vec::new(),
+        sweeps: Vec::new(),
+    }
+}
+
+/// The head and the row of the table under a heading.
+fn table<'a>(document: &'a str, heading: &str) -> (Vec<&'a str>, Vec<&'a str>) {
+    let section = document
+        .split(heading)
+        .nth(1)
+        .unwrap_or_else(|| panic!("no {heading}"));
+    let mut rows = section.lines().filter(|line| line.starts_with("| "));
+    let mut cells = || {
+        let row = rows.next().expect("a row");
+        row.trim_matches('|').split('|').map(str::trim).collect()
+    };
+    let head = cells();
+    let marks: Vec<&str> = cells();
+    assert!(marks.iter().all(|mark| *mark == ":---"));
+    (head, cells())
+}
+
+#[test]
+fn all_75_lines_are_read() {
+    let results = results();
+    let runs: Vec<_> = results
+        .cases
+        .iter()
+        .map(|result| result.runs.len())
+        .collect();
+    assert_eq!(runs, [25, 25, 25]);
+    assert_eq!(REPORT.matches("BENCHMARK_RESULT ").count(), 75);
+}
+
+#[test]
+fn every_cell_that_follows_from_the_lines_is_recomputed_to_the_printed_digit() {
+    let ours = report::suite_summary(&results());
+    let absent = [
+        "Sender Mean CPU %",
+        "Sender CPU 95% CI",
+        "Responder Mean CPU %",
+        "Responder CPU 95% CI",
+        "Mean Sender Msgs",
+        "Mean Observed Msgs",
+    ];
+    let mut compared = 0;
+    for heading in [
+        "### Request-Reply Results",
+        "### Fire-And-Forget Results",
+        "### Write Results",
+    ] {
+        let (heads, expected) = table(REPORT, heading);
+        let (our_heads, actual) = table(&ours, heading);
+        assert_eq!(our_heads, heads, "{heading}");
+        for ((head, expected), actual) in heads.iter().zip(expected).zip(actual) {
+            if absent.contains(head) {
+                assert_eq!(actual, "n/a", "{heading}: {head}");
+            } else {
+                assert_eq!(actual, expected, "{heading}: {head}");
+                compared += 1;
+            }
+        }
+    }
+    // 18 columns without 2, and twice 21 without 6.
+    assert_eq!(compared, 16 + 15 + 15);
+}
+
+#[test]
+fn the_mode_summaries_are_recomputed_to_the_printed_digit() {
+    let results = results();
+    let expected = REPORT
+        .lines()
+        .filter(|line| line.starts_with("MODE_SUMMARY"));
+    let groups = results.groups();
+    assert_eq!(groups.len(), 3);
+    for (cases, expected) in groups.iter().zip(expected) {
+        let ours = lines::mode_summary(cases).unwrap();
+        assert!(ours.starts_with(expected), "{ours}\n{expected}");
+    }
+}
+
+#[test]
+fn our_lines_of_their_runs_begin_with_their_lines() {
+    let results = results();
+    let theirs = REPORT
+        .lines()
+        .filter(|line| line.starts_with("BENCHMARK_RESULT"));
+    let runs = results
+        .cases
+        .iter()
+        .flat_map(|one| one.runs.iter().map(|run| (&one.case, run)));
+    for ((case, run), expected) in runs.zip(theirs) {
+        let ours = lines::benchmark_result(case, run);
+        assert!(
+            ours.starts_with(&format!("{expected} target=slim area=agent")),
+            "{ours}"
+        );
+    }
+}
+
+#[test]
+fn the_interval_is_students_and_not_the_normal_one() {
+    // With z instead of t the sender's interval would be [927.64, 934.48].
+    let results = results();
+    let sends = results.cases[1].summary.get(Metric::SenderRate).unwrap();
+    let interval = sends.interval.unwrap();
+    assert_eq!(
+        format!("{:.2} {:.2}", interval.low, interval.high),
+        "927.46 934.66"
+    );
+}
+
+#[test]
+fn runs_known_only_by_their_lines_make_a_page_too() {
+    let page = report::page(&results());
+    assert!(page.contains("3 cases in 75 runs"));
+    assert!(page.contains("fire-and-forget · 1 client · 16 B · 1,000/s"));
+}
