@@ -1,1 +1,114 @@
-//! x
+//! The Rust client of Telpher, and its RPC server.
+//!
+//! Call a method of a process you are connected to, or of an agent behind a node: only the address
+//! differs.
+//!
+//! ```
+//! use client::{Caller, Server};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::new()
+//!     .handle("greet", |request: client::Request| async move {
+//!         let name = std::str::from_utf8(&request.body)?;
+//!         Ok(format!("hello, {name}"))
+//!     });
+//! let listening = server.listen("tcp://127.0.0.1:0").await?;
+//!
+//! let caller = Caller::connect(listening.address()).await?;
+//! assert_eq!(caller.call("greet", "Ada").await?, "hello, Ada");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | call and wait | [`Caller::call`] |
+//! | call many times, a few at once, replies in order | [`Caller::call_all`] |
+//! | call many times at once | [`Caller::call_batch`] |
+//! | call many times with a function for the replies | [`Caller::callbacks`] |
+//! | send without a reply | [`Caller::one_way`] |
+//! | get any number of replies | [`Caller::stream`] |
+//! | take the first of several | [`race`] |
+//! | send values instead of bytes | [`Caller::typed`], [`service!`] |
+//! | call without a runtime, at the lowest latency | [`blocking::Client`] |
+//! | send to agents by name, and listen | [`Client::send`], [`Client::subscribe`] |
+//! | answer | [`Server::listen`], [`Server::attach`] |
+//!
+//! Everything has a deadline (10 s unless it says otherwise), ends in exactly one outcome, and says
+//! in a [`CallError`] what happened, whether it may have been executed, and what to do.
+//!
+//! A connection is one task on the caller's runtime; there are no threads. What several callers
+//! queue until that task runs leaves in one write, and the answers that one read brings are
+//! completed under one lock. Memory is bounded: by windows of calls, messages and bytes on both
+//! sides, which wait or answer `busy`.
+
+pub mod blocking;
+mod buffers;
+mod call;
+mod call_all;
+mod callback;
+mod caller;
+mod client;
+mod clock;
+mod completed;
+mod connect_error;
+mod context;
+mod core;
+mod driver;
+mod engine;
+mod envelope;
+mod error;
+mod events;
+mod exchange;
+mod fault;
+mod handshake;
+mod intake;
+mod items;
+mod link;
+mod mailbox;
+mod messaging;
+mod metadata;
+mod one_way;
+mod options;
+mod pending;
+mod port;
+mod queue;
+mod race;
+mod registry;
+mod retry;
+mod routes;
+mod server;
+mod service;
+mod streaming;
+mod subscription;
+mod timer;
+mod typed;
+mod writer;
+
+pub use bytes::Bytes;
+pub use model::{ByteSize, ErrorCode, Name, Retry};
+pub use wire::{Cast, Receipt};
+
+pub use call::Call;
+pub use call_all::CallAll;
+pub use callback::Callbacks;
+pub use caller::Caller;
+pub use client::Client;
+pub use connect_error::ConnectError;
+pub use context::Context;
+pub use envelope::Envelope;
+pub use error::{CallError, Sent};
+pub use events::{ConnectionState, Events};
+pub use exchange::WhenFull;
+pub use fault::Fault;
+pub use messaging::Durability;
+pub use metadata::Metadata;
+pub use one_way::OneWay;
+pub use options::{Builder, Connecting, Connector};
+pub use race::race;
+pub use retry::RetryPolicy;
+pub use server::{Attached, ItemSender, ListenError, Listening, Request, Server};
+pub use streaming::Replies;
+pub use subscription::{SubscribeOptions, Subscription};
+pub use typed::{Codec, Json, MessagePack, TypedCall, TypedCaller};

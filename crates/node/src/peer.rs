@@ -29,6 +29,17 @@ pub struct Facts {
     pub credit_bytes: u64,
 }
 
+/// What became of something for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handed {
+    /// It is on its way.
+    Over,
+    /// The client does not read.
+    NoRoom,
+    /// The client's connection has ended; the table is about to learn of it.
+    Gone,
+}
+
 pub(crate) struct Peer {
     pub(crate) id: ConnectionId,
     pub(crate) facts: Facts,
@@ -68,14 +79,15 @@ impl Peer {
         self: &Arc<Self>,
         outgoing: Outgoing<'_>,
         dirty: &mut Vec<Arc<Self>>,
-    ) -> bool {
+    ) -> Handed {
         match self.outlet.push(outgoing) {
             Pushed::First => {
                 dirty.push(self.clone());
-                true
+                Handed::Over
             }
-            Pushed::Queued => true,
-            Pushed::Full | Pushed::Closed => false,
+            Pushed::Queued => Handed::Over,
+            Pushed::Full => Handed::NoRoom,
+            Pushed::Closed => Handed::Gone,
         }
     }
 

@@ -14,7 +14,7 @@ use crate::connection::{Local, Path, Route};
 use crate::counters::Counter;
 use crate::handle::{Inner, release};
 use crate::lane::{Admission, Caller, Throttled};
-use crate::peer::Peer;
+use crate::peer::{Handed, Peer};
 use crate::ports::{Failure, Message, Outgoing};
 
 /// The first part of names that only the node itself may subscribe to.
@@ -217,7 +217,7 @@ impl<'a> Turn<'a> {
             Some(ms) => self.now_ns.saturating_add(u64::from(ms) * 1_000_000),
             None => u64::MAX,
         };
-        let mut full = 0;
+        let mut full = 0_u32;
         for subscriber in table.any(target, self.peer.id) {
             let responder = &subscriber.peer;
             let caller = Caller {
@@ -236,7 +236,8 @@ impl<'a> Turn<'a> {
                 source: subscriber.with_source.then_some(&*self.peer.source),
                 message,
             };
-            if responder.push(outgoing, &mut self.local.dirty) {
+            let handed = responder.push(outgoing, &mut self.local.dirty);
+            if handed == Handed::Over {
                 subscriber.delivered.fetch_add(1, Ordering::Relaxed);
                 return Ok(Path {
                     generation: tag.generation,
@@ -245,7 +246,7 @@ impl<'a> Turn<'a> {
                 });
             }
             responder.lane.lock().calls.take(ticket);
-            full += 1;
+            full += u32::from(handed == Handed::NoRoom);
         }
         if full > 0 {
             let message = format!("all {full} instances of `{}` are full", table.base(target));
@@ -333,11 +334,18 @@ impl<'a> Turn<'a> {
                 subscriber.dropped.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
-            if !receiver.push(outgoing, &mut self.local.dirty) {
+            let handed = receiver.push(outgoing, &mut self.local.dirty);
+            if handed != Handed::Over {
                 receiver.lane.lock().revoke(message.size());
-                copies.dropped += 1;
-                subscriber.dropped.fetch_add(1, Ordering::Relaxed);
-                continue;
+            }
+            match handed {
+                Handed::Over => {}
+                Handed::Gone => continue,
+                Handed::NoRoom => {
+                    copies.dropped += 1;
+                    subscriber.dropped.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
             }
             if admission == Admission::Pressed && !paused.swap(true, Ordering::Relaxed) {
                 let sender = Arc::downgrade(self.peer);

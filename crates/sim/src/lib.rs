@@ -5,7 +5,11 @@
 //! traits as the real thing: [`net::Source`], [`net::Sink`], [`node::Clock`], [`node::Entropy`].
 
 mod network;
+mod node;
+mod transcript;
 mod world;
 
 pub use network::{Link, Network, Weather};
-pub use world::{SimClock, SimEntropy, run};
+pub use node::Node;
+pub use transcript::Transcript;
+pub use world::run;

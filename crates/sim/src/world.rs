@@ -29,13 +29,13 @@ pub fn run<T>(world: impl Future<Output = T>) -> T {
 
 /// The node's clock: simulated time.
 #[derive(Debug)]
-pub struct SimClock {
+pub(crate) struct SimClock {
     start: Instant,
 }
 
 impl SimClock {
     /// A clock that starts now.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self {
             start: Instant::now(),
         }
@@ -54,11 +54,11 @@ impl Clock for SimClock {
 
 /// The node's dice.
 #[derive(Debug)]
-pub struct SimEntropy(Mutex<fastrand::Rng>);
+pub(crate) struct SimEntropy(Mutex<fastrand::Rng>);
 
 impl SimEntropy {
     /// Dice whose every throw follows from `seed`.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))
     }
 }

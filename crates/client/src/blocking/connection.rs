@@ -1,0 +1,472 @@
+//! One blocking connection: frames out, frames in, and whose they are.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use model::ErrorCode;
+use net::Address;
+use wire::{
+    Bind, Correlation, FEATURES, Failure, Flags, HEADER_SIZE, Header, Hello, Inbox, Item, Kind,
+    Payload, Role, VERSION, VERSION_MIN, Window,
+};
+
+use super::socket::{Reader, Socket, is_timeout, now};
+use super::spin::{Spin, Spinner};
+use crate::handshake::{FIRST_FRAME_SIZE_MAX, HANDSHAKE_TIMEOUT, judge_welcome};
+use crate::link::{Peer, to_method};
+use crate::routes::{Bound, Routes};
+use crate::{CallError, ConnectError, Sent};
+
+/// Bytes of requests under way at once: as much as the sockets hold, so that neither side ever
+/// waits for the other to read while it writes itself.
+const UNDER_WAY_SIZE_MAX: usize = 64 << 10;
+
+/// Calls under way at once.
+const UNDER_WAY_MAX: usize = 1024;
+
+const CHUNK_SIZE: usize = 64 << 10;
+
+/// A pause after which a look is taken whether the other side is still there.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What this side says of itself, and how it behaves.
+pub(crate) struct Introduction<'a> {
+    pub(crate) token: &'a str,
+    pub(crate) window: Window,
+    pub(crate) name: &'a str,
+    pub(crate) deadline: Duration,
+    pub(crate) spin: Spin,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    socket: Socket,
+    reader: Reader,
+    inbox: Inbox,
+    chunk: Vec<u8>,
+    out: Vec<u8>,
+    peer: Peer,
+    routes: Routes,
+    /// The agent that is called; empty for a server.
+    name: String,
+    deadline: Duration,
+    frame_size_max: u32,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Calls that wait for their outcome, the oldest first.
+    sent: VecDeque<(Correlation, Instant)>,
+    used: Instant,
+    is_usable: bool,
+    farewell: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    generation: u32,
+    /// The index of the body, while somebody waits.
+    waiting: Option<usize>,
+    size: usize,
+}
+
+type Settle<'s> = &'s mut dyn FnMut(usize, Result<&[u8], CallError>);
+
+impl Connection {
+    pub(crate) fn open(
+        address: &Address,
+        introduction: Introduction<'_>,
+    ) -> Result<Self, ConnectError> {
+        let text = address.to_string();
+        if matches!(address, Address::Tls { .. } | Address::Inproc { .. }) {
+            return Err(ConnectError::Unsupported {
+                address: text,
+                hint: "the blocking client speaks tcp:// and unix://; use `Client` for the others",
+            });
+        }
+        let io_error = |cause: io::Error| match is_timeout(&cause) {
+            true => ConnectError::Timeout {
+                address: text.clone(),
+                timeout: HANDSHAKE_TIMEOUT,
+            },
+            false => ConnectError::Io {
+                address: text.clone(),
+                cause,
+            },
+        };
+        let mut socket = Socket::connect(address, HANDSHAKE_TIMEOUT).map_err(io_error)?;
+        let hello = Hello {
+            version_min: VERSION_MIN,
+            version_max: VERSION,
+            features: FEATURES,
+            window: introduction.window,
+            token: introduction.token,
+            name: "",
+        };
+        let mut out = Vec::new();
+        hello.encode(&mut out);
+        socket
+            .set_write_timeout(introduction.deadline)
+            .map_err(io_error)?;
+        socket.write_all(&out).map_err(io_error)?;
+        out.clear();
+        let mut reader = Reader::new(Spinner::new(introduction.spin));
+        let deadline = now() + HANDSHAKE_TIMEOUT;
+        let mut head = [0; HEADER_SIZE];
+        read_exact(&mut reader, &mut socket, &mut head, deadline).map_err(io_error)?;
+        let header = Header::decode(&head);
+        if header.length > FIRST_FRAME_SIZE_MAX {
+            return Err(ConnectError::Protocol {
+                address: text,
+                cause: "its first frame is too large".to_owned(),
+            });
+        }
+        let mut payload = vec![0; header.length as usize];
+        read_exact(&mut reader, &mut socket, &mut payload, deadline).map_err(io_error)?;
+        let peer = judge_welcome(&text, header, &payload)?;
+        Ok(Self {
+            socket,
+            reader,
+            inbox: Inbox::new(introduction.window.frame_size_max),
+            chunk: vec![0; CHUNK_SIZE],
+            out,
+            peer,
+            routes: Routes::default(),
+            name: introduction.name.to_owned(),
+            deadline: introduction.deadline,
+            frame_size_max: introduction.window.frame_size_max,
+            slots: Vec::new(),
+            free: Vec::new(),
+            sent: VecDeque::new(),
+            used: now(),
+            is_usable: true,
+            farewell: None,
+        })
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        self.peer.role
+    }
+
+    /// Whether calls can be made on it.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.is_usable
+    }
+
+    /// After a while without calls: answers what the other side asked meanwhile, and notices
+    /// whether it is gone.
+    pub(crate) fn look_around(&mut self) {
+        if now().saturating_duration_since(self.used) < IDLE {
+            return;
+        }
+        loop {
+            let mut chunk = std::mem::take(&mut self.chunk);
+            let read = self.socket.read_now(&mut chunk);
+            let outcome = match read {
+                Ok(0) => Err(self.lost("the peer closed the connection")),
+                Ok(count) => self.take_in(&chunk[..count], &mut |_, _| {}),
+                Err(error) if is_timeout(&error) => {
+                    self.chunk = chunk;
+                    break;
+                }
+                Err(error) => Err(self.lost(&error.to_string())),
+            };
+            self.chunk = chunk;
+            if outcome.is_err() || self.flush().is_err() {
+                self.is_usable = false;
+                break;
+            }
+        }
+    }
+
+    /// Makes a call with each body; every outcome is settled once.
+    pub(crate) fn run(&mut self, method: &str, bodies: &[&[u8]], settle: Settle<'_>) {
+        let mut next = 0;
+        let mut left = bodies.len();
+        let mut settle = |index: usize, answer: Result<&[u8], CallError>| {
+            left -= 1;
+            settle(index, answer);
+        };
+        // A connection that was lost settles the rest itself.
+        let outcome = self.pump(method, bodies, &mut next, &mut settle);
+        self.used = now();
+        if let Err(error) = outcome {
+            self.is_usable = false;
+            self.abandon(&error, &mut settle);
+            for index in next..bodies.len() {
+                let message = error.message.clone();
+                settle(index, Err(CallError::new(ErrorCode::Unavailable, message)));
+            }
+        }
+        debug_assert_eq!(left, 0, "every call is settled once");
+    }
+
+    fn pump(
+        &mut self,
+        method: &str,
+        bodies: &[&[u8]],
+        next: &mut usize,
+        settle: Settle<'_>,
+    ) -> Result<(), CallError> {
+        loop {
+            self.queue(method, bodies, next, settle);
+            self.flush()?;
+            let Some(deadline) = self.oldest_deadline() else {
+                match *next == bodies.len() {
+                    true => return Ok(()),
+                    false => continue,
+                }
+            };
+            let mut chunk = std::mem::take(&mut self.chunk);
+            let read = self.reader.read(&mut self.socket, &mut chunk, deadline);
+            let outcome = match read {
+                Ok(0) => Err(self.lost("the peer closed the connection")),
+                Ok(count) => self.take_in(&chunk[..count], settle),
+                Err(error) if is_timeout(&error) => {
+                    self.expire(settle);
+                    Ok(())
+                }
+                Err(error) => Err(self.lost(&error.to_string())),
+            };
+            self.chunk = chunk;
+            outcome?;
+        }
+    }
+
+    /// Queues as many of the next requests as may be under way.
+    fn queue(&mut self, method: &str, bodies: &[&[u8]], next: &mut usize, settle: Settle<'_>) {
+        let calls_max = UNDER_WAY_MAX.min(self.peer.window.calls_max as usize).max(1);
+        let mut size = self.under_way_size();
+        let mut sent_at = None;
+        while let Some(body) = bodies.get(*next) {
+            let payload = body.len() + 4;
+            let limit = self.peer.window.frame_size_max;
+            if payload > limit as usize {
+                let message = format!("a payload of {payload} bytes is above the limit of {limit}");
+                settle(*next, Err(CallError::new(ErrorCode::TooLarge, message)));
+                *next += 1;
+                continue;
+            }
+            let occupied = self.slots.len() - self.free.len();
+            if occupied >= calls_max || (size > 0 && size + payload > UNDER_WAY_SIZE_MAX) {
+                if self.sent.is_empty() {
+                    let message = "calls that were given up are not answered by the other side";
+                    settle(*next, Err(CallError::new(ErrorCode::Busy, message)));
+                    *next += 1;
+                    continue;
+                }
+                break;
+            }
+            size += payload;
+            let deadline = *sent_at.get_or_insert_with(now) + self.deadline;
+            self.request(method, body, *next, deadline);
+            *next += 1;
+        }
+    }
+
+    fn request(&mut self, method: &str, body: &[u8], index: usize, deadline: Instant) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                waiting: None,
+                size: 0,
+            });
+            self.slots.len() as u32 - 1
+        });
+        let entry = &mut self.slots[slot as usize];
+        entry.generation = entry.generation.checked_add(1).unwrap_or(1);
+        entry.waiting = Some(index);
+        entry.size = body.len();
+        let correlation = Correlation {
+            slot,
+            generation: entry.generation,
+        };
+        let target = to_method(&self.name, method);
+        let route = match self.routes.bind(target) {
+            Bound::Already(route) => route,
+            Bound::Newly(route) => {
+                let bind = Bind {
+                    route,
+                    cast: target.cast,
+                    method: target.method,
+                    name: target.name,
+                };
+                bind.encode(&mut self.out);
+                route
+            }
+        };
+        let milliseconds = self.deadline.as_millis().try_into().unwrap_or(u32::MAX);
+        let payload = Payload {
+            deadline_ms: Some(milliseconds),
+            metadata: &[],
+            body,
+        };
+        payload.encode(Kind::REQUEST, Flags::NONE, route, correlation, &mut self.out);
+        self.sent.push_back((correlation, deadline));
+    }
+
+    fn flush(&mut self) -> Result<(), CallError> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let written = self.socket.write_all(&self.out);
+        self.out.clear();
+        written.map_err(|error| self.lost(&error.to_string()))
+    }
+
+    fn take_in(&mut self, chunk: &[u8], settle: Settle<'_>) -> Result<(), CallError> {
+        let mut inbox = std::mem::replace(&mut self.inbox, Inbox::new(0));
+        let mut frames = inbox.feed(chunk);
+        let mut outcome = Ok(());
+        while outcome.is_ok()
+            && let Some(item) = frames.next()
+        {
+            outcome = match item {
+                Item::Frame(header, payload) => self.take(header, payload, settle),
+                Item::Oversize { header, fatal } => self.take_oversize(header, fatal, settle),
+            };
+        }
+        self.inbox = inbox;
+        outcome
+    }
+
+    fn take(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        settle: Settle<'_>,
+    ) -> Result<(), CallError> {
+        let malformed = |error: wire::Malformed| {
+            CallError::new(ErrorCode::Protocol, error.to_string()).with_sent(Sent::Unknown)
+        };
+        match header.kind {
+            Kind::REPLY if header.flags.contains(Flags::MORE) => {}
+            Kind::REPLY => {
+                let message = Payload::decode(header.flags, payload).map_err(malformed)?;
+                self.answer(header.correlation, Ok(message.body), settle);
+            }
+            Kind::ERROR => {
+                let failure = Failure::decode(payload).map_err(malformed)?;
+                match header.correlation {
+                    Correlation::NONE => {
+                        self.farewell = Some(format!("{}: {}", failure.code, failure.message));
+                    }
+                    call => self.answer(call, Err(CallError::from_wire(&failure)), settle),
+                }
+            }
+            Kind::PING => wire::encode_pong(header.correlation, &mut self.out),
+            // The next call goes to a new connection.
+            Kind::GOAWAY => self.is_usable = false,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_oversize(
+        &mut self,
+        header: Header,
+        fatal: bool,
+        settle: Settle<'_>,
+    ) -> Result<(), CallError> {
+        let (size, limit) = (header.length, self.frame_size_max);
+        let message = format!("the answer of {size} bytes is above this client's limit of {limit}");
+        let error = CallError::new(ErrorCode::TooLarge, message).with_sent(Sent::Yes);
+        if fatal {
+            return Err(error);
+        }
+        self.answer(header.correlation, Err(error), settle);
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        correlation: Correlation,
+        answer: Result<&[u8], CallError>,
+        settle: Settle<'_>,
+    ) {
+        let Some(slot) = self.slots.get_mut(correlation.slot as usize) else {
+            return;
+        };
+        if slot.generation != correlation.generation || slot.size == FREE {
+            return;
+        }
+        let waiting = slot.waiting.take();
+        slot.size = FREE;
+        self.free.push(correlation.slot);
+        if let Some(index) = waiting {
+            settle(index, answer);
+        }
+    }
+
+    /// When the oldest call that still waits has waited for too long.
+    fn oldest_deadline(&mut self) -> Option<Instant> {
+        while let Some((correlation, deadline)) = self.sent.front() {
+            if self.waits(*correlation) {
+                return Some(*deadline);
+            }
+            self.sent.pop_front();
+        }
+        None
+    }
+
+    fn waits(&self, correlation: Correlation) -> bool {
+        let slot = &self.slots[correlation.slot as usize];
+        slot.generation == correlation.generation && slot.waiting.is_some()
+    }
+
+    /// Ends the calls that have waited for too long, and tells the other side.
+    fn expire(&mut self, settle: Settle<'_>) {
+        let now = now();
+        while let Some((correlation, deadline)) = self.sent.front().copied() {
+            if self.waits(correlation) {
+                if deadline > now {
+                    break;
+                }
+                wire::encode_cancel(correlation, &mut self.out);
+                let index = self.slots[correlation.slot as usize].waiting.take();
+                if let Some(index) = index {
+                    settle(index, Err(crate::link::late(Sent::Unknown)));
+                }
+            }
+            self.sent.pop_front();
+        }
+    }
+
+    /// Ends every call under way: the connection is gone.
+    fn abandon(&mut self, error: &CallError, settle: Settle<'_>) {
+        for slot in &mut self.slots {
+            if let Some(index) = slot.waiting.take() {
+                settle(index, Err(error.clone()));
+            }
+        }
+        self.sent.clear();
+    }
+
+    fn under_way_size(&self) -> usize {
+        let sizes = self.slots.iter().map(|slot| slot.size);
+        sizes.filter(|size| *size != FREE).map(|size| size + 4).sum()
+    }
+
+    fn lost(&mut self, reason: &str) -> CallError {
+        let message = self.farewell.take().unwrap_or_else(|| reason.to_owned());
+        CallError::new(ErrorCode::Unconfirmed, message).with_sent(Sent::Unknown)
+    }
+}
+
+/// The size of a slot that is not in use.
+const FREE: usize = usize::MAX;
+
+fn read_exact(
+    reader: &mut Reader,
+    socket: &mut Socket,
+    buffer: &mut [u8],
+    deadline: Instant,
+) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(socket, &mut buffer[filled..], deadline)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => filled += count,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! One call, awaited.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, Sleep};
+use wire::{Flags, Kind, TRACEPARENT};
+
+use crate::clock::Timeout;
+use crate::core::Core;
+use crate::exchange::{Exchange, Exchanged, Terms, WhenFull};
+use crate::link::Outgoing;
+use crate::routes::Target;
+use crate::{CallError, Context, Metadata, RetryPolicy};
+
+/// A call that is being made; awaiting it gives the reply. From [`Caller::call`].
+///
+/// Nothing happens before it is polled. Dropping it cancels the call: the handler is dropped.
+#[must_use = "a call does nothing unless it is awaited"]
+pub struct Call<'a, B> {
+    core: &'a Arc<Core>,
+    target: Target<'a>,
+    body: B,
+    options: CallOptions,
+    exchange: Exchange<&'a Arc<Core>>,
+    retries: Retries,
+}
+
+/// What a call can be told.
+#[derive(Clone)]
+pub(crate) struct CallOptions {
+    pub(crate) timeout: Timeout,
+    pub(crate) when_full: WhenFull,
+    pub(crate) metadata: Metadata,
+    pub(crate) retry: Option<RetryPolicy>,
+}
+
+#[derive(Default)]
+struct Retries {
+    made: u32,
+    pause: Option<Pin<Box<Sleep>>>,
+    /// Of all attempts together; known after the first.
+    deadline: Option<Instant>,
+}
+
+impl<'a, B: AsRef<[u8]>> Call<'a, B> {
+    pub(crate) fn new(core: &'a Arc<Core>, target: Target<'a>, body: B) -> Self {
+        Self {
+            core,
+            target,
+            body,
+            options: CallOptions::new(core),
+            exchange: Exchange::new(core),
+            retries: Retries::default(),
+        }
+    }
+
+    pub(crate) fn with_options(mut self, options: CallOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// As the repetition of a call that failed so, without the body having been kept here.
+    pub(crate) fn after(mut self, error: &CallError) -> Self {
+        self.retries.plan(&self.options, error, None);
+        self
+    }
+
+    /// How long the call may take, all attempts together; `None` for ever. Covers waiting for
+    /// room, writing, the handler and the way back.
+    pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.options.timeout = Timeout::new(deadline.into());
+        self
+    }
+
+    /// Takes no longer than the request that is being answered may take, and carries its trace
+    /// context on.
+    pub fn within(mut self, context: &Context) -> Self {
+        self.options.inherit(context);
+        self
+    }
+
+    /// Repeats the call if it fails and repeating is safe.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.options.retry = Some(policy);
+        self
+    }
+
+    /// What to do while the window is full or there is no connection; waiting is the default.
+    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+        self.options.when_full = when_full;
+        self
+    }
+
+    /// Sends entries along with the body.
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.options.metadata = metadata;
+        self
+    }
+
+    /// Sends the W3C trace context along: `00-TRACE-SPAN-FLAGS`.
+    pub fn traceparent(mut self, traceparent: &str) -> Self {
+        let metadata = std::mem::take(&mut self.options.metadata);
+        self.options.metadata = metadata.with(TRACEPARENT, traceparent);
+        self
+    }
+}
+
+impl<B> Unpin for Call<'_, B> {}
+
+impl<B: AsRef<[u8]>> Future for Call<'_, B> {
+    type Output = Result<Bytes, CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let outgoing = Outgoing {
+            kind: Kind::REQUEST,
+            flags: Flags::NONE,
+            target: this.target,
+            metadata: this.options.metadata.block(),
+            body: this.body.as_ref(),
+        };
+        loop {
+            if let Some(pause) = &mut this.retries.pause {
+                ready!(pause.as_mut().poll(cx));
+                this.retries.pause = None;
+                this.options.timeout = Timeout::until(this.retries.deadline, Instant::now());
+                this.exchange = Exchange::new(this.core);
+            }
+            let terms = this.options.terms();
+            let exchanged = this.exchange.poll(&outgoing, terms, cx);
+            let Exchanged { outcome, deadline } = ready!(exchanged);
+            match outcome {
+                Ok(reply) => return Poll::Ready(Ok(reply)),
+                Err(error) if this.retries.plan(&this.options, &error, deadline) => {}
+                Err(error) => return Poll::Ready(Err(*error)),
+            }
+        }
+    }
+}
+
+impl Retries {
+    /// Whether there will be another attempt; the pause before it is set then.
+    fn plan(
+        &mut self,
+        options: &CallOptions,
+        error: &CallError,
+        deadline: Option<Instant>,
+    ) -> bool {
+        let Some(policy) = &options.retry else {
+            return false;
+        };
+        self.made += 1;
+        let Some(pause) = policy.pause(error, self.made) else {
+            return false;
+        };
+        let now = Instant::now();
+        if self.made == 1 {
+            self.deadline = deadline.or(options.timeout.deadline(now));
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= now + pause) {
+            return false;
+        }
+        self.pause = Some(Box::pin(tokio::time::sleep(pause)));
+        true
+    }
+}
+
+impl CallOptions {
+    pub(crate) fn new(core: &Core) -> Self {
+        Self {
+            timeout: core.options.deadline,
+            when_full: WhenFull::Wait,
+            metadata: Metadata::new(),
+            retry: None,
+        }
+    }
+
+    pub(crate) fn terms(&self) -> Terms {
+        Terms {
+            when_full: self.when_full,
+            ..Terms::new(self.timeout)
+        }
+    }
+
+    /// No longer than the request that is being answered; its trace goes on.
+    pub(crate) fn inherit(&mut self, context: &Context) {
+        if let Some(remaining) = context.deadline_remaining() {
+            let remaining = Timeout::new(Some(remaining));
+            self.timeout = self.timeout.min(remaining);
+        }
+        for key in [TRACEPARENT, wire::TRACESTATE] {
+            if let Some(value) = context.metadata().get(key) {
+                let metadata = std::mem::take(&mut self.metadata);
+                self.metadata = metadata.with(key, value);
+            }
+        }
+    }
+}
+
+impl<B> std::fmt::Debug for Call<'_, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Call({} {})", self.target.name, self.target.method)
+    }
+}

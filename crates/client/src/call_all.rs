@@ -1,0 +1,326 @@
+//! Many calls of one method through a sliding window, replies in order.
+//!
+//! Only the oldest call is waited for: its completion wakes the caller once, who then takes every
+//! reply that stands in line and makes as many new calls, under one lock and with one write.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use tokio::time::Instant;
+use wire::{Flags, Kind};
+
+use crate::call::CallOptions;
+use crate::clock::Timeout;
+use crate::completed::Completed;
+use crate::core::{Admission, Core, Life, State};
+use crate::exchange::{Place, enter, give_up, leave, update, waited_too_long};
+use crate::link::Outgoing;
+use crate::pending::Holder;
+use crate::queue::Ticket;
+use crate::routes::Target;
+use crate::{Call, CallError, Caller, Context, Metadata, RetryPolicy};
+
+/// Bodies that are taken from the iterator at a time.
+const STAGE_LENGTH: usize = 256;
+
+/// Replies to many calls, in order. From [`Caller::call_all`].
+///
+/// Dropping it cancels the calls that are under way.
+#[must_use = "no call is made unless the replies are asked for"]
+pub struct CallAll<'a, I: Iterator> {
+    core: &'a Arc<Core>,
+    target: Target<'a>,
+    bodies: I,
+    is_exhausted: bool,
+    concurrency: usize,
+    options: CallOptions,
+    /// Bodies of calls that were not made yet.
+    staged: VecDeque<I::Item>,
+    /// Calls that were made, the oldest first.
+    window: VecDeque<Made<I::Item>>,
+    /// Outcomes that stand in line to be yielded.
+    settled: VecDeque<Settled<I::Item>>,
+    /// A place among those who wait for room, and until when.
+    waiting: Option<(Ticket, Option<Instant>)>,
+    repeating: Option<Call<'a, I::Item>>,
+}
+
+struct Made<B> {
+    /// Where its outcome will be, or that it could not be made.
+    outcome: Result<Place, CallError>,
+    /// Kept when the call may have to be repeated.
+    body: Option<B>,
+}
+
+struct Settled<B> {
+    outcome: Result<Bytes, CallError>,
+    body: Option<B>,
+}
+
+/// Whether the next call can be made.
+enum Verdict {
+    Go,
+    Later,
+    Never(CallError),
+}
+
+impl<'a, I> CallAll<'a, I>
+where
+    I: Iterator,
+    I::Item: AsRef<[u8]>,
+{
+    pub(crate) fn new(
+        caller: &'a Caller,
+        method: &'a str,
+        bodies: I,
+        concurrency: usize,
+    ) -> Self {
+        Self {
+            core: caller.core(),
+            target: caller.target(method),
+            bodies,
+            is_exhausted: false,
+            concurrency: concurrency.max(1),
+            options: CallOptions::new(caller.core()),
+            staged: VecDeque::new(),
+            window: VecDeque::new(),
+            settled: VecDeque::new(),
+            waiting: None,
+            repeating: None,
+        }
+    }
+
+    /// How long each call may take; `None` for ever.
+    pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.options.timeout = Timeout::new(deadline.into());
+        self
+    }
+
+    /// Takes no longer than the request that is being answered may take, and carries its trace
+    /// context on.
+    pub fn within(mut self, context: &Context) -> Self {
+        self.options.inherit(context);
+        self
+    }
+
+    /// Repeats the calls that fail and may be repeated. A call is repeated when its turn to be
+    /// yielded comes.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.options.retry = Some(policy);
+        self
+    }
+
+    /// Sends entries along with each body.
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.options.metadata = metadata;
+        self
+    }
+
+    /// The next reply; `None` after the last.
+    pub async fn next(&mut self) -> Option<Result<Bytes, CallError>> {
+        std::future::poll_fn(|cx| self.poll_reply(cx)).await
+    }
+
+    fn poll_reply(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<Bytes, CallError>>> {
+        loop {
+            if let Some(call) = &mut self.repeating {
+                let outcome = ready!(Pin::new(call).poll(cx));
+                self.repeating = None;
+                return Poll::Ready(Some(outcome));
+            }
+            if let Some(settled) = self.settled.pop_front() {
+                match self.repeat(settled) {
+                    Some(outcome) => return Poll::Ready(Some(outcome)),
+                    None => continue,
+                }
+            }
+            self.advance(cx);
+            if self.settled.is_empty() {
+                let is_over = self.is_exhausted && self.staged.is_empty();
+                return match is_over && self.window.is_empty() {
+                    true => Poll::Ready(None),
+                    false => Poll::Pending,
+                };
+            }
+        }
+    }
+
+    /// The outcome, unless the call is to be made again.
+    fn repeat(&mut self, settled: Settled<I::Item>) -> Option<Result<Bytes, CallError>> {
+        let Settled { outcome, body } = settled;
+        match (outcome, body, self.options.retry) {
+            (Err(error), Some(body), Some(policy)) if policy.pause(&error, 1).is_some() => {
+                let call = Call::new(self.core, self.target, body);
+                self.repeating = Some(call.with_options(self.options.clone()).after(&error));
+                None
+            }
+            (outcome, _, _) => Some(outcome),
+        }
+    }
+
+    /// Takes the replies that stand in line, makes new calls, and waits for the oldest.
+    fn advance(&mut self, cx: &mut TaskContext<'_>) {
+        let mut completed = Completed::default();
+        let mut guard = self.core.state.lock();
+        self.harvest(&mut guard, &mut completed);
+        loop {
+            // The iterator is not ours: it does not run under the lock.
+            drop(guard);
+            self.stage();
+            guard = self.core.state.lock();
+            if !self.fill(&mut guard, cx) {
+                break;
+            }
+        }
+        self.harvest(&mut guard, &mut completed);
+        if let Some(Made {
+            outcome: Ok(oldest),
+            ..
+        }) = self.window.front()
+            && let Some(link) = guard.link_mut(oldest.link)
+            && let Some(Holder::Future(waker)) = link.pending.holder(oldest.correlation)
+        {
+            update(waker, cx);
+        }
+        guard.settle(&mut completed);
+        guard.forget_spent();
+        drop(guard);
+        completed.finish(&[]);
+    }
+
+    fn harvest(&mut self, state: &mut State, completed: &mut Completed) {
+        while let Some(oldest) = self.window.front() {
+            let taken = match &oldest.outcome {
+                Ok(place) => state
+                    .link_mut(place.link)
+                    .and_then(|link| link.take(place.correlation, completed))
+                    .map(|(outcome, _)| outcome.map_err(|error| *error)),
+                Err(error) => Some(Err(error.clone())),
+            };
+            let Some(outcome) = taken else { break };
+            let body = self.window.pop_front().and_then(|made| made.body);
+            self.settled.push_back(Settled { outcome, body });
+        }
+    }
+
+    fn stage(&mut self) {
+        let under_way = self.window.len() + self.settled.len();
+        let wanted = self.concurrency.saturating_sub(under_way).min(STAGE_LENGTH);
+        while self.staged.len() < wanted && !self.is_exhausted {
+            match self.bodies.next() {
+                Some(body) => self.staged.push_back(body),
+                None => self.is_exhausted = true,
+            }
+        }
+    }
+
+    /// Makes calls with the staged bodies as far as there is room. Returns whether there may be
+    /// room for more.
+    fn fill(&mut self, state: &mut State, cx: &mut TaskContext<'_>) -> bool {
+        let is_all = self.staged.len() < STAGE_LENGTH;
+        while let Some(body) = self.staged.front() {
+            let outgoing = Outgoing {
+                kind: Kind::REQUEST,
+                flags: Flags::NONE,
+                target: self.target,
+                metadata: self.options.metadata.block(),
+                body: body.as_ref(),
+            };
+            let is_idle = self.window.is_empty() && self.settled.is_empty();
+            let timeout = self.options.timeout;
+            let verdict = judge(state, &mut self.waiting, is_idle, timeout, cx);
+            let outcome = match (verdict, &mut state.link) {
+                (Verdict::Later, _) => return false,
+                (Verdict::Never(error), _) => Err(error),
+                (Verdict::Go, None) => Err(state.unavailable()),
+                (Verdict::Go, Some(link)) => link.check(&outgoing, timeout).map(|()| Place {
+                    link: link.id,
+                    correlation: link.issue(&outgoing, timeout, Holder::Future(None)),
+                }),
+            };
+            let body = self.staged.pop_front();
+            let body = body.filter(|_| self.options.retry.is_some());
+            self.window.push_back(Made { outcome, body });
+        }
+        !is_all
+    }
+}
+
+/// Whether the next call can be made. Somebody who has nothing under way waits in the queue.
+fn judge(
+    state: &mut State,
+    waiting: &mut Option<(Ticket, Option<Instant>)>,
+    is_idle: bool,
+    timeout: Timeout,
+    cx: &TaskContext<'_>,
+) -> Verdict {
+    let Some((ticket, until)) = *waiting else {
+        return match state.admits_call() {
+            Admission::Open => Verdict::Go,
+            Admission::Closed => Verdict::Never(state.unavailable()),
+            Admission::Full | Admission::Down => {
+                if is_idle {
+                    let until = timeout.deadline(Instant::now());
+                    *waiting = Some((enter(state, cx, until), until));
+                }
+                Verdict::Later
+            }
+        };
+    };
+    let has_room = state.link.as_ref().is_some_and(|link| link.room() > 0);
+    let verdict = if until.is_some_and(|until| until <= Instant::now()) {
+        Verdict::Never(waited_too_long(state))
+    } else if state.life != Life::Open {
+        Verdict::Never(state.unavailable())
+    } else if has_room && state.calls.may_try(ticket) {
+        Verdict::Go
+    } else {
+        state.calls.stay(ticket, cx.waker());
+        return Verdict::Later;
+    };
+    state.calls.leave(ticket);
+    *waiting = None;
+    verdict
+}
+
+impl<I: Iterator> Unpin for CallAll<'_, I> {}
+
+impl<I> Stream for CallAll<'_, I>
+where
+    I: Iterator,
+    I::Item: AsRef<[u8]>,
+{
+    type Item = Result<Bytes, CallError>;
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Bytes, CallError>>> {
+        self.get_mut().poll_reply(cx)
+    }
+}
+
+impl<I: Iterator> Drop for CallAll<'_, I> {
+    fn drop(&mut self) {
+        if let Some((ticket, _)) = self.waiting {
+            leave(self.core, ticket);
+        }
+        let places = self.window.drain(..).filter_map(|made| made.outcome.ok());
+        let places: Vec<Place> = places.collect();
+        if !places.is_empty() {
+            give_up(self.core, places);
+        }
+    }
+}
+
+impl<I: Iterator> std::fmt::Debug for CallAll<'_, I> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Target { name, method, .. } = self.target;
+        write!(f, "CallAll({name} {method}, {} at a time)", self.concurrency)
+    }
+}

@@ -1,0 +1,187 @@
+//! Calls whose answers go to a function.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wire::{Flags, Kind};
+
+use crate::clock::Timeout;
+use crate::completed::{Callback, Once};
+use crate::core::{Admission, Core, Life};
+use crate::exchange::{enter, leave, window_is_full};
+use crate::link::{Outgoing, late, to_method};
+use crate::pending::Holder;
+use crate::queue::Ticket;
+use crate::{CallError, Caller, Sent};
+
+/// One method and one function for the answers to any number of calls, from
+/// [`Caller::callbacks`].
+///
+/// A call is told apart by its tag and allocates nothing. For every call that
+/// [`Callbacks::call`] accepts, the function is called exactly once: with the reply, with the
+/// error of the handler, when the deadline has passed, or when the connection is lost. It is
+/// called by the task of the connection, so it must not block; it may make further calls.
+///
+/// ```
+/// use client::{Caller, Server};
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::sync::Arc;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let server = Server::new().handle("echo", |request: client::Request| async { Ok(request.body) });
+/// # let listening = server.listen("tcp://127.0.0.1:0").await?;
+/// let caller = Caller::connect(listening.address()).await?;
+/// let (done, mut all_done) = tokio::sync::mpsc::unbounded_channel();
+/// let callbacks = caller.callbacks("echo", move |tag, outcome| {
+///     let _ = done.send((tag, outcome.map(<[u8]>::len).map_err(Clone::clone)));
+/// });
+/// for tag in 0..3 {
+///     callbacks.call(tag, "hello")?;
+/// }
+/// for tag in 0..3 {
+///     assert_eq!(all_done.recv().await, Some((tag, Ok(5))));
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Callbacks {
+    caller: Caller,
+    method: Box<str>,
+    function: Arc<Callback>,
+    timeout: Timeout,
+}
+
+impl Callbacks {
+    pub(crate) fn new<F>(caller: Caller, method: &str, function: F) -> Self
+    where
+        F: Fn(u64, Result<&[u8], &CallError>) + Send + Sync + 'static,
+    {
+        let timeout = caller.core().options.deadline;
+        Self {
+            caller,
+            method: method.into(),
+            function: Arc::new(function),
+            timeout,
+        }
+    }
+
+    /// How long each call may take; `None` for ever.
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.timeout = Timeout::new(deadline.into());
+        self
+    }
+
+    /// Makes a call. Fails, without the function being called, when the window is full (`busy`),
+    /// there is no connection (`unavailable`) or the body is too large.
+    pub fn call(&self, tag: u64, body: impl AsRef<[u8]>) -> Result<(), CallError> {
+        let outgoing = request(self.caller.name(), &self.method, body.as_ref());
+        make(self.caller.core(), &outgoing, self.timeout, || {
+            Holder::Callback(self.function.clone(), tag)
+        })
+    }
+
+    /// Waits until a call would be accepted; fails with `unavailable` when none ever will.
+    pub async fn ready(&self) -> Result<(), CallError> {
+        let mut waiting = Waiting {
+            core: self.caller.core(),
+            ticket: None,
+        };
+        poll_fn(|cx| waiting.poll(cx)).await
+    }
+}
+
+impl std::fmt::Debug for Callbacks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Callbacks({} {})", self.caller.name(), self.method)
+    }
+}
+
+pub(crate) fn on_reply(
+    caller: &Caller,
+    method: &str,
+    body: &[u8],
+    function: Once,
+) -> Result<(), CallError> {
+    let timeout = caller.core().options.deadline;
+    let outgoing = request(caller.name(), method, body);
+    make(caller.core(), &outgoing, timeout, || Holder::Once(function))
+}
+
+fn request<'a>(name: &'a str, method: &'a str, body: &'a [u8]) -> Outgoing<'a> {
+    Outgoing {
+        kind: Kind::REQUEST,
+        flags: Flags::NONE,
+        target: to_method(name, method),
+        metadata: &[],
+        body,
+    }
+}
+
+fn make(
+    core: &Core,
+    outgoing: &Outgoing<'_>,
+    timeout: Timeout,
+    holder: impl FnOnce() -> Holder,
+) -> Result<(), CallError> {
+    if timeout.is_over() {
+        return Err(late(Sent::No));
+    }
+    let mut state = core.state.lock();
+    match state.admits_call() {
+        Admission::Open => {}
+        Admission::Full => return Err(window_is_full(state.link.as_ref())),
+        Admission::Down | Admission::Closed => return Err(state.unavailable()),
+    }
+    let Some(link) = &mut state.link else {
+        return Err(state.unavailable());
+    };
+    // Made only now: what a refused call leaves behind is not dropped under the lock.
+    link.check(outgoing, timeout)?;
+    link.issue(outgoing, timeout, holder());
+    Ok(())
+}
+
+/// A place among those who wait for room, given back when it is dropped.
+struct Waiting<'a> {
+    core: &'a Core,
+    ticket: Option<Ticket>,
+}
+
+impl Waiting<'_> {
+    fn poll(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<(), CallError>> {
+        let mut guard = self.core.state.lock();
+        let state = &mut *guard;
+        let Some(ticket) = self.ticket else {
+            return match state.admits_call() {
+                Admission::Open => Poll::Ready(Ok(())),
+                Admission::Closed => Poll::Ready(Err(state.unavailable())),
+                Admission::Full | Admission::Down => {
+                    self.ticket = Some(enter(state, cx, None::<Instant>));
+                    Poll::Pending
+                }
+            };
+        };
+        let has_room = state.link.as_ref().is_some_and(|link| link.room() > 0);
+        if state.life != Life::Open {
+            return Poll::Ready(Err(state.unavailable()));
+        }
+        if has_room && state.calls.may_try(ticket) {
+            return Poll::Ready(Ok(()));
+        }
+        state.calls.stay(ticket, cx.waker());
+        Poll::Pending
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            leave(self.core, ticket);
+        }
+    }
+}

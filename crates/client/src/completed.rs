@@ -1,0 +1,139 @@
+//! What a change of the table of calls leads to outside of its lock.
+//!
+//! Wakers, callbacks and whatever a caller left behind run code that is not ours; under the lock
+//! it could come back and wait for itself. So the table only collects them here.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::Bytes;
+use model::ErrorCode;
+use wire::Correlation;
+
+use crate::CallError;
+use crate::pending::{Answer, Holder};
+use crate::registry::{Joining, Receiver, Registration};
+
+/// A function that is called for every answer of many calls, with the call's tag.
+pub(crate) type Callback = dyn Fn(u64, Result<&[u8], &CallError>) + Send + Sync;
+
+/// A function that is called for one answer.
+pub(crate) type Once = Box<dyn FnOnce(Result<&[u8], &CallError>) + Send>;
+
+/// A function to call.
+pub(crate) enum Fired {
+    Callback(Arc<Callback>, u64),
+    Once(Once),
+}
+
+/// What to call it with. A body that lies whole in the chunk is not copied.
+enum Argument {
+    InChunk(Range<usize>),
+    Owned(Bytes),
+    Error(Box<CallError>),
+}
+
+#[derive(Default)]
+pub(crate) struct Completed {
+    pub(crate) wakers: Vec<Waker>,
+    /// Calls of which the peer should be told that nobody waits any more.
+    pub(crate) cancels: Vec<Correlation>,
+    /// A slot became free.
+    pub(crate) is_room: bool,
+    /// Subscriptions that were confirmed, under which full name, or refused.
+    pub(crate) joined: Vec<(Box<Joining>, Result<String, ErrorCode>)>,
+    /// Subscriptions that ended without being asked to.
+    pub(crate) ended: Vec<(Receiver, ErrorCode)>,
+    /// Registrations that are not needed any more.
+    pub(crate) replaced: Vec<Registration>,
+    fired: Vec<(Fired, Argument)>,
+    dropped: Vec<Holder>,
+}
+
+impl Completed {
+    /// Calls `fired` later; `answer` lies in `chunk` or elsewhere.
+    pub(crate) fn fire(&mut self, fired: Fired, answer: Answer<'_>, chunk: &[u8]) {
+        let argument = match answer {
+            Ok(body) => match range_in(body, chunk) {
+                Some(range) => Argument::InChunk(range),
+                None => Argument::Owned(Bytes::copy_from_slice(body)),
+            },
+            Err(error) => Argument::Error(error),
+        };
+        self.fired.push((fired, argument));
+    }
+
+    /// Drops what a caller left behind, later.
+    pub(crate) fn drop_later(&mut self, holder: Holder) {
+        if !matches!(holder, Holder::Nobody | Holder::Future(None)) {
+            self.dropped.push(holder);
+        }
+    }
+
+    /// Wakes and calls everybody. To be called without the lock, with the chunk that was read.
+    pub(crate) fn finish(&mut self, chunk: &[u8]) {
+        self.dropped.clear();
+        self.replaced.clear();
+        for (receiver, code) in self.ended.drain(..) {
+            receiver.mailbox.end(code);
+        }
+        for waker in self.wakers.drain(..) {
+            waker.wake();
+        }
+        for (fired, argument) in self.fired.drain(..) {
+            let answer = match &argument {
+                Argument::InChunk(range) => Ok(&chunk[range.clone()]),
+                Argument::Owned(body) => Ok(&body[..]),
+                Argument::Error(error) => Err(&**error),
+            };
+            // A callback that panics harms neither the connection nor the other callbacks; the
+            // panic hook has told about it.
+            let _ = catch_unwind(AssertUnwindSafe(|| match fired {
+                Fired::Callback(callback, tag) => callback(tag, answer),
+                Fired::Once(once) => once(answer),
+            }));
+        }
+    }
+}
+
+/// Where `part` lies in `whole`, if it does.
+fn range_in(part: &[u8], whole: &[u8]) -> Option<Range<usize>> {
+    let start = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
+    let end = start.checked_add(part.len())?;
+    (end <= whole.len()).then_some(start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_found_in_its_whole_only() {
+        let whole = [1, 2, 3, 4];
+        let other = [2, 3];
+        assert_eq!(range_in(&whole[1..3], &whole), Some(1..3));
+        assert_eq!(range_in(&whole[4..], &whole), Some(4..4));
+        assert_eq!(range_in(&other, &whole), None);
+        assert_eq!(range_in(&whole, &whole[1..]), None);
+    }
+
+    #[test]
+    fn a_callback_that_panics_does_not_keep_the_others_from_running() {
+        let count = Arc::new(std::sync::atomic::AtomicU64::new(0));
+        let seen = count.clone();
+        let callback: Arc<Callback> = Arc::new(move |tag, answer| {
+            assert_ne!(tag, 1, "this one fails on purpose");
+            seen.fetch_add(answer.unwrap().len() as u64, std::sync::atomic::Ordering::Relaxed);
+        });
+        let mut completed = Completed::default();
+        let chunk = *b"abcdef";
+        for tag in 0..3 {
+            let fired = Fired::Callback(callback.clone(), tag);
+            completed.fire(fired, Ok(&chunk[..2]), &chunk);
+        }
+        completed.finish(&chunk);
+        assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 4);
+    }
+}

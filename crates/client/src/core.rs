@@ -1,0 +1,356 @@
+//! What a client's handles, its connections' tasks and its driver share: one lock.
+//!
+//! There is at most one connection for new calls. Older ones stay while calls on them are under
+//! way (the peer asked to go away) or while outcomes wait to be fetched (it is gone).
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use model::ErrorCode;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use wire::{Correlation, Role, Subscribe};
+
+use crate::CallError;
+use crate::clock::Timeout;
+use crate::completed::Completed;
+use crate::events::ConnectionState;
+use crate::link::{Link, Peer};
+use crate::options::Options;
+use crate::pending::Holder;
+use crate::queue::{Queue, earlier};
+use crate::registry::{Joining, Purpose, Receiver, Registry};
+
+pub(crate) struct Core {
+    pub(crate) state: Mutex<State>,
+    pub(crate) options: Options,
+    pub(crate) events: watch::Sender<ConnectionState>,
+}
+
+pub(crate) struct State {
+    /// Where new calls go.
+    pub(crate) link: Option<Link>,
+    /// Connections that only finish.
+    pub(crate) old: Vec<Link>,
+    /// Calls that wait for room, or for a connection.
+    pub(crate) calls: Queue,
+    /// One-way messages that wait for credit, or for a connection.
+    pub(crate) sends: Queue,
+    /// One-way messages to a target of which every subscriber is full.
+    pub(crate) flows: Queue,
+    pub(crate) registry: Registry,
+    /// Why there is no connection, when there is none.
+    pub(crate) down: String,
+    pub(crate) life: Life,
+    /// Wakes the driver.
+    pub(crate) driver: Option<Waker>,
+    links_opened: u64,
+}
+
+/// Whether the client goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// As long as there are handles.
+    Open,
+    /// What is under way is finished, nothing new begins.
+    Closing,
+    /// Nothing is left.
+    Closed,
+}
+
+/// Whether something may be queued now.
+pub(crate) enum Admission {
+    Open,
+    /// Later: the peer or the own window is full.
+    Full,
+    /// Later: there is no connection.
+    Down,
+    /// Never again.
+    Closed,
+}
+
+impl Core {
+    pub(crate) fn new(options: Options) -> Arc<Self> {
+        let state = State {
+            link: None,
+            old: Vec::new(),
+            calls: Queue::default(),
+            sends: Queue::default(),
+            flows: Queue::default(),
+            registry: Registry::default(),
+            down: "not connected yet".to_owned(),
+            life: Life::Open,
+            driver: None,
+            links_opened: 0,
+        };
+        Arc::new(Self {
+            state: Mutex::new(state),
+            events: watch::Sender::new(ConnectionState::Connecting),
+            options,
+        })
+    }
+
+    /// Makes a connection the one for new calls, and subscribes on it to everything again.
+    pub(crate) fn open_link(&self, peer: Peer) -> u64 {
+        let mut completed = Completed::default();
+        let (id, state) = {
+            let mut state = self.state.lock();
+            state.links_opened += 1;
+            let id = state.links_opened;
+            let in_flight_max = self.options.in_flight_max;
+            let software = peer.software.clone();
+            let address = peer.address.clone();
+            let is_node = peer.role == Role::Node;
+            let mut link = Link::new(id, peer, in_flight_max, Instant::now());
+            if is_node {
+                rejoin(&mut link, &state.registry);
+            }
+            state.link = Some(link);
+            state.settle(&mut completed);
+            state.flows.wake(usize::MAX, &mut completed.wakers);
+            (id, ConnectionState::Connected { address, software })
+        };
+        completed.finish(&[]);
+        self.events.send_replace(state);
+        id
+    }
+
+    /// The peer asked to go away: new calls wait for the next connection.
+    pub(crate) fn retire_link(&self, id: u64, reason: &str) {
+        let mut state = self.state.lock();
+        if let Some(link) = state.link.take_if(|link| link.id == id) {
+            state.old.push(link);
+            state.down = reason.to_owned();
+            drop(state);
+            let reason = reason.to_owned();
+            self.events.send_replace(ConnectionState::Draining { reason });
+        }
+    }
+
+    /// A connection is gone.
+    pub(crate) fn lose_link(&self, id: u64, is_last_unwritten: bool, reason: &str) {
+        let mut completed = Completed::default();
+        {
+            let mut guard = self.state.lock();
+            let state = &mut *guard;
+            if let Some(link) = state.link.take_if(|link| link.id == id) {
+                state.old.push(link);
+                state.down = reason.to_owned();
+            }
+            if let Some(link) = state.link_mut(id) {
+                link.lose(is_last_unwritten, reason, &mut completed);
+            }
+            state.finish_change(id, &mut completed);
+            state.forget_spent();
+        }
+        completed.finish(&[]);
+    }
+
+    /// The driver ends: nobody waits for anything any more.
+    pub(crate) fn shut(&self, reason: &str) {
+        let mut completed = Completed::default();
+        let ended: Vec<_> = {
+            let mut guard = self.state.lock();
+            let state = &mut *guard;
+            state.life = Life::Closed;
+            state.down = reason.to_owned();
+            state.old.extend(state.link.take());
+            for link in &mut state.old {
+                link.lose(false, reason, &mut completed);
+            }
+            completed.joined.clear();
+            state.forget_spent();
+            state.wake_all(&mut completed);
+            state.registry.drain().collect()
+        };
+        completed.finish(&[]);
+        for registration in ended {
+            registration.receiver.mailbox.end(ErrorCode::Unavailable);
+        }
+        self.events.send_replace(ConnectionState::Closed);
+    }
+
+    /// No further calls; what is under way is finished.
+    pub(crate) fn begin_close(&self) {
+        let mut completed = Completed::default();
+        {
+            let mut state = self.state.lock();
+            if state.life == Life::Open {
+                state.life = Life::Closing;
+                state.down = "the client was closed".to_owned();
+            }
+            state.wake_all(&mut completed);
+            if let Some(link) = &mut state.link {
+                link.wake();
+            }
+            completed.wakers.extend(state.driver.take());
+        }
+        completed.finish(&[]);
+    }
+
+    /// Who gets what is sent to a name that was subscribed here.
+    pub(crate) fn receiver(&self, name: &str) -> Option<Receiver> {
+        let state = self.state.lock();
+        let registration = state.registry.get(name)?;
+        Some(registration.receiver.clone())
+    }
+}
+
+impl State {
+    /// Whether a call may be queued now by somebody who has not waited.
+    pub(crate) fn admits_call(&self) -> Admission {
+        match &self.link {
+            _ if self.life != Life::Open => Admission::Closed,
+            None => Admission::Down,
+            Some(link) if !self.calls.has_waiting() && link.room() > self.calls.woken() => {
+                Admission::Open
+            }
+            Some(_) => Admission::Full,
+        }
+    }
+
+    /// Offers room to those who wait for it.
+    pub(crate) fn settle(&mut self, completed: &mut Completed) {
+        let Some(link) = &self.link else { return };
+        if self.calls.has_waiting() {
+            let room = link.room().saturating_sub(self.calls.woken());
+            self.calls.wake(room, &mut completed.wakers);
+        }
+        if self.sends.has_waiting() {
+            let credit = link.credit().saturating_sub(self.sends.woken());
+            self.sends.wake(credit, &mut completed.wakers);
+        }
+    }
+
+    /// Everybody looks again.
+    fn wake_all(&mut self, completed: &mut Completed) {
+        for queue in [&mut self.calls, &mut self.sends, &mut self.flows] {
+            queue.wake(usize::MAX, &mut completed.wakers);
+        }
+    }
+
+    /// A connection that still has something to finish, or the current one.
+    pub(crate) fn link_mut(&mut self, id: u64) -> Option<&mut Link> {
+        match &mut self.link {
+            Some(link) if link.id == id => Some(link),
+            _ => self.old.iter_mut().find(|link| link.id == id),
+        }
+    }
+
+    /// After outcomes were fetched.
+    pub(crate) fn forget_spent(&mut self) {
+        if !self.old.is_empty() {
+            self.old.retain(|link| !link.is_spent());
+        }
+    }
+
+    /// Completes what a change of a connection led to while the lock is still held.
+    pub(crate) fn finish_change(&mut self, id: u64, completed: &mut Completed) {
+        if !completed.joined.is_empty() {
+            self.finish_joining(id, completed);
+        }
+        if !completed.cancels.is_empty()
+            && let Some(link) = self.link_mut(id)
+        {
+            link.cancel(completed);
+        }
+        if std::mem::take(&mut completed.is_room) {
+            self.settle(completed);
+        }
+    }
+
+    /// Subscriptions that were confirmed or refused.
+    fn finish_joining(&mut self, id: u64, completed: &mut Completed) {
+        for (joining, outcome) in std::mem::take(&mut completed.joined) {
+            let Joining {
+                registration,
+                purpose,
+                ..
+            } = *joining;
+            match (purpose, outcome) {
+                (Purpose::New, Ok(name)) => {
+                    let replaced = self.registry.insert(&name, registration);
+                    completed.replaced.extend(replaced);
+                    continue;
+                }
+                (Purpose::Unwanted, Ok(name)) => self.unsubscribe(id, &name),
+                (Purpose::Again(name), Ok(_)) => {
+                    // It may have been given up while it was made again.
+                    if self.registry.get(&name).is_none() {
+                        self.unsubscribe(id, &name);
+                    }
+                }
+                (Purpose::Again(name), Err(code)) => {
+                    // A lost connection is tried again; only a refusal ends the subscription.
+                    let is_refusal =
+                        !matches!(code, ErrorCode::Unconfirmed | ErrorCode::Unavailable);
+                    if is_refusal && let Some(ended) = self.registry.remove(&name) {
+                        completed.ended.push((ended.receiver, code));
+                    }
+                }
+                (Purpose::New | Purpose::Unwanted, Err(_)) => {}
+            }
+            completed.replaced.push(registration);
+        }
+    }
+
+    /// Tells the node that a subscription is not wanted any more.
+    pub(crate) fn unsubscribe(&mut self, id: u64, name: &str) {
+        if let Some(link) = self.link_mut(id) {
+            link.ask(Timeout::NONE, Holder::Nobody, |correlation, out| {
+                wire::encode_unsubscribe(name, correlation, out);
+            });
+        }
+    }
+
+    /// The earliest deadline of anybody who waits in a queue.
+    pub(crate) fn queue_deadline_min(&self) -> Option<Instant> {
+        let sends = earlier(self.sends.deadline_min(), self.flows.deadline_min());
+        earlier(self.calls.deadline_min(), sends)
+    }
+
+    /// Wakes those in the queues whose time is up.
+    pub(crate) fn sweep_queues(&mut self, now: Instant, completed: &mut Completed) {
+        for queue in [&mut self.calls, &mut self.sends, &mut self.flows] {
+            queue.sweep(now, &mut completed.wakers);
+        }
+    }
+
+    /// Whoever looks after the queues' deadlines must look again.
+    pub(crate) fn wake_sweeper(&mut self) {
+        match &mut self.link {
+            Some(link) => link.wake(),
+            None => {
+                if let Some(driver) = &self.driver {
+                    driver.wake_by_ref();
+                }
+            }
+        }
+    }
+
+    /// Why there is no connection, as the outcome of a call.
+    pub(crate) fn unavailable(&self) -> CallError {
+        CallError::new(ErrorCode::Unavailable, self.down.clone())
+    }
+}
+
+/// Subscribes again to everything that was subscribed on an earlier connection.
+fn rejoin(link: &mut Link, registry: &Registry) {
+    for (name, registration) in registry.iter() {
+        let subscribe = Subscribe {
+            options: registration.options,
+            name,
+        };
+        let joining = Joining {
+            registration: registration.clone(),
+            waker: None,
+            purpose: Purpose::Again(name.into()),
+        };
+        let holder = Holder::Joining(Box::new(joining));
+        let write = |correlation: Correlation, out: &mut Vec<u8>| {
+            subscribe.encode(correlation, out);
+        };
+        link.ask(Timeout::NONE, holder, write);
+    }
+}

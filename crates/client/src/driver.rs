@@ -1,0 +1,281 @@
+//! The task behind a client: keeps a connection, and makes the next one when it is lost.
+//!
+//! Calls that are under way when a connection is lost end; subscriptions are made again on the
+//! next one; calls that have not begun wait for it within their deadlines, which are watched here
+//! while there is no connection.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use net::Address;
+use tokio::time::{Instant, sleep_until};
+use wire::Role;
+
+use crate::ConnectError;
+use crate::completed::Completed;
+use crate::core::{Core, Life};
+use crate::engine::{End, Engine, Event};
+use crate::events::ConnectionState;
+use crate::handshake::{self, Established};
+use crate::intake::{Asker, Departure};
+use crate::port::Port;
+use crate::server::{Resolver, Responder};
+
+struct Driver {
+    core: Arc<Core>,
+    address: Address,
+    /// What the other end is, and must be again.
+    role: Role,
+    pauses: Pauses,
+    /// Attempts since a connection last held.
+    attempt: u32,
+    opened: Instant,
+}
+
+/// Ends whatever is under way when the task ends, however it ends: with its runtime, even.
+struct Shut(Arc<Core>);
+
+impl Drop for Shut {
+    fn drop(&mut self) {
+        self.0.shut("the client was closed");
+    }
+}
+
+impl Driver {
+    fn new(core: Arc<Core>, address: Address, role: Role) -> Self {
+        let pauses = Pauses::new(&core);
+        Self {
+            core,
+            address,
+            role,
+            pauses,
+            attempt: 0,
+            opened: Instant::now(),
+        }
+    }
+
+    /// Runs until the client is closed.
+    async fn run(mut self, first: Engine) {
+        let shut = Shut(self.core.clone());
+        let mut engine = first;
+        loop {
+            let elsewhere = match engine.run().await {
+                Event::End(end) => {
+                    close(&self.core, engine, end);
+                    None
+                }
+                Event::Goaway(departure) => self.depart(engine, departure),
+            };
+            match self.reconnect(elsewhere).await {
+                Some(established) => {
+                    self.opened = Instant::now();
+                    engine = self.open(established);
+                }
+                None => break,
+            }
+        }
+        drop(shut);
+    }
+
+    fn open(&self, established: Established) -> Engine {
+        let Established {
+            source,
+            writer,
+            peer,
+        } = established;
+        let options = &self.core.options;
+        let responder = Responder::new(
+            Resolver::Names(self.core.clone()),
+            Arc::new(Port::new(&options.window)),
+            options.window,
+            options.requests_size_max,
+            peer.window.frame_size_max,
+        );
+        let asker = Asker {
+            core: self.core.clone(),
+            link: self.core.open_link(peer),
+        };
+        let limit = options.window.frame_size_max;
+        let keepalive_ms = options.window.keepalive_ms;
+        Engine::new(source, writer, responder, Some(asker), limit, keepalive_ms)
+    }
+
+    /// Lets the old connection finish by itself. Returns where to go.
+    fn depart(&self, mut engine: Engine, departure: Departure) -> Option<Address> {
+        let Departure {
+            reason,
+            drain_ms,
+            address,
+        } = departure;
+        if let Some(link) = engine.link() {
+            self.core.retire_link(link, &reason);
+        }
+        engine.begin_drain(Duration::from_millis(drain_ms.into()) + DRAIN_GRACE);
+        let core = self.core.clone();
+        tokio::spawn(async move {
+            loop {
+                match engine.run().await {
+                    Event::End(end) => return close(&core, engine, end),
+                    Event::Goaway(_) => {}
+                }
+            }
+        });
+        address.parse().ok()
+    }
+
+    /// The next connection; `None` when the client is closed.
+    async fn reconnect(&mut self, elsewhere: Option<Address>) -> Option<Established> {
+        let core = self.core.clone();
+        let mut first_choice = elsewhere;
+        // Who takes connections and drops them at once is not tried without a pause either.
+        if self.opened.elapsed() > core.options.pause_max {
+            self.attempt = 0;
+        }
+        loop {
+            // Another address was named for going there at once; the same one needs time.
+            let pause = match &first_choice {
+                Some(_) => Duration::ZERO,
+                None => self.pauses.next(self.attempt),
+            };
+            let reason = core.state.lock().down.clone();
+            let attempt = self.attempt;
+            core.events
+                .send_replace(ConnectionState::Reconnecting { attempt, reason });
+            let wake_at = Instant::now() + pause;
+            while_down(&core, sleep_until(wake_at)).await?;
+            self.attempt += 1;
+            let address = first_choice.take().unwrap_or_else(|| self.address.clone());
+            let connecting = handshake::connect(&core.options, &address);
+            match while_down(&core, connecting).await? {
+                Ok(established) if established.peer.role == self.role => {
+                    return Some(established);
+                }
+                Ok(_) => self.note(format!("{address} is not what it was")),
+                Err(error) => self.note(error.brief()),
+            }
+        }
+    }
+
+    fn note(&self, reason: String) {
+        self.core.state.lock().down = reason;
+    }
+}
+
+/// How much longer than announced a peer is given to finish: it closes by itself.
+const DRAIN_GRACE: Duration = Duration::from_secs(1);
+
+fn close(core: &Core, engine: Engine, end: End) {
+    if let Some(link) = engine.link() {
+        core.lose_link(link, end.is_last_unwritten, &end.reason);
+    }
+    if let Some((code, message)) = end.verdict {
+        tokio::spawn(async move { engine.say_goodbye(code, &message).await });
+    }
+}
+
+/// Runs `future` while there is no connection, and looks after the deadlines of those who wait
+/// for one. `None` when the client is closed.
+async fn while_down<T>(core: &Core, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    let mut alarm = pin!(sleep_until(Instant::now()));
+    let mut armed = None;
+    poll_fn(|cx| {
+        let deadline = {
+            let mut completed = Completed::default();
+            let mut state = core.state.lock();
+            if state.life != Life::Open {
+                return Poll::Ready(None);
+            }
+            state.driver = Some(cx.waker().clone());
+            if state.queue_deadline_min().is_some() {
+                state.sweep_queues(Instant::now(), &mut completed);
+            }
+            let deadline = state.queue_deadline_min();
+            drop(state);
+            completed.finish(&[]);
+            deadline
+        };
+        if let Some(deadline) = deadline {
+            if armed != Some(deadline) {
+                alarm.as_mut().reset(deadline);
+                armed = Some(deadline);
+            }
+            if alarm.as_mut().poll(cx).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+        }
+        future.as_mut().poll(cx).map(Some)
+    })
+    .await
+}
+
+/// How long to wait before each attempt: exponential with full jitter, which spreads a crowd that
+/// lost the same node (AWS Architecture Blog, "Exponential Backoff And Jitter").
+struct Pauses {
+    random: fastrand::Rng,
+    min: Duration,
+    max: Duration,
+}
+
+impl Pauses {
+    fn new(core: &Core) -> Self {
+        let random = match core.options.seed {
+            Some(seed) => fastrand::Rng::with_seed(seed),
+            None => fastrand::Rng::new(),
+        };
+        Self {
+            random,
+            min: core.options.pause_min,
+            max: core.options.pause_max,
+        }
+    }
+
+    fn next(&mut self, attempt: u32) -> Duration {
+        full_jitter(&mut self.random, self.min, self.max, attempt)
+    }
+}
+
+/// A random part of `min` doubled `attempt` times, at most of `max`.
+pub(crate) fn full_jitter(
+    random: &mut fastrand::Rng,
+    min: Duration,
+    max: Duration,
+    attempt: u32,
+) -> Duration {
+    let ceiling = min.saturating_mul(1 << attempt.min(20)).min(max);
+    ceiling.mul_f64(random.f64())
+}
+
+/// Connects for the first time: an error here is the caller's, who is there to see it.
+pub(crate) async fn start(core: Arc<Core>, address: Address) -> Result<Role, ConnectError> {
+    let established = handshake::connect(&core.options, &address).await?;
+    let role = established.peer.role;
+    let driver = Driver::new(core, address, role);
+    let engine = driver.open(established);
+    tokio::spawn(driver.run(engine));
+    Ok(role)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_their_limit_and_repeat_with_the_seed() {
+        let (min, max) = (Duration::from_millis(50), Duration::from_secs(5));
+        let pauses = || {
+            let mut random = fastrand::Rng::with_seed(7);
+            (0..12)
+                .map(|attempt| full_jitter(&mut random, min, max, attempt))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(pauses(), pauses());
+        for (attempt, pause) in pauses().into_iter().enumerate() {
+            let ceiling = min.saturating_mul(1 << attempt).min(max);
+            assert!(pause <= ceiling);
+        }
+    }
+}

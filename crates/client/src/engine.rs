@@ -1,0 +1,427 @@
+//! One connection's task: it alone reads, writes and watches the clock.
+//!
+//! A turn writes what came together, reads until there is nothing more, and rests. Callers and
+//! streaming handlers append to buffers and wake it; nobody else touches the socket. Read buffers
+//! belong to the thread, so a connection that rests holds nothing but its state.
+
+use std::io;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use model::ErrorCode;
+use net::Source;
+use tokio::time::Instant;
+use wire::{Correlation, Failure, Goaway, Inbox, Item};
+
+use crate::completed::Completed;
+use crate::core::Life;
+use crate::intake::{Asker, Departure, Intake, News};
+use crate::queue::earlier;
+use crate::server::{Responder, Violation};
+use crate::timer::{Beat, Heartbeat, Timer};
+use crate::writer::Writer;
+use crate::{buffers, handshake};
+
+/// Bytes of answers that the peer has not taken from which on it is not read from.
+const HIGH_MARK: usize = 1 << 20;
+
+/// Chunks that are read in one turn before other tasks of the thread get theirs.
+const CHUNKS_PER_TURN: usize = 8;
+
+pub(crate) struct Engine {
+    source: Box<dyn Source>,
+    inbox: Inbox,
+    writer: Writer,
+    /// The batch that is being written contains calls.
+    batch_has_calls: bool,
+    responder: Responder,
+    asker: Option<Asker>,
+    /// Answers that wait to be written.
+    out: Vec<u8>,
+    /// What was read and not looked at, because the peer does not take its answers.
+    backlog: Vec<u8>,
+    frame_size_max: u32,
+    completed: Completed,
+    news: News,
+    timer: Timer,
+    heartbeat: Heartbeat,
+    task: Option<Waker>,
+    /// What is under way is finished until then, and nothing else.
+    drain_until: Option<Instant>,
+}
+
+/// What a connection's owner must act upon.
+pub(crate) enum Event {
+    /// The peer asks to go away; the engine goes on.
+    Goaway(Departure),
+    /// The connection is over.
+    End(End),
+}
+
+pub(crate) struct End {
+    pub(crate) reason: String,
+    /// Nothing was written of the last batch of calls.
+    pub(crate) is_last_unwritten: bool,
+    /// The peer broke the protocol, and is told so.
+    pub(crate) verdict: Option<(ErrorCode, String)>,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        source: Box<dyn Source>,
+        writer: Writer,
+        responder: Responder,
+        asker: Option<Asker>,
+        frame_size_max: u32,
+        keepalive_ms: u32,
+    ) -> Self {
+        let heartbeat = Heartbeat::new(keepalive_ms, Instant::now());
+        Self {
+            source,
+            inbox: Inbox::new(frame_size_max),
+            writer,
+            batch_has_calls: false,
+            responder,
+            asker,
+            out: Vec::new(),
+            backlog: Vec::new(),
+            frame_size_max,
+            completed: Completed::default(),
+            news: News::default(),
+            timer: Timer::new(heartbeat.at),
+            heartbeat,
+            task: None,
+            drain_until: None,
+        }
+    }
+
+    /// Runs until there is something to act upon.
+    pub(crate) async fn run(&mut self) -> Event {
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// The link of the asking half.
+    pub(crate) fn link(&self) -> Option<u64> {
+        self.asker.as_ref().map(|asker| asker.link)
+    }
+
+    /// From now on only what is under way is finished, at most for so long.
+    pub(crate) fn begin_drain(&mut self, time: Duration) {
+        self.drain_until = Some(Instant::now() + time);
+    }
+
+    /// Tells the peer to go away, and drains.
+    pub(crate) fn send_away(&mut self, time: Duration, message: &str) {
+        let goaway = Goaway {
+            code: ErrorCode::Unavailable,
+            drain_ms: time.as_millis().try_into().unwrap_or(u32::MAX),
+            address: "",
+            message,
+        };
+        goaway.encode(&mut self.out);
+        self.begin_drain(time);
+    }
+
+    /// Tells a peer that broke the protocol why, and closes.
+    pub(crate) async fn say_goodbye(mut self, code: ErrorCode, message: &str) {
+        Failure::new(code, message).encode(Correlation::NONE, &mut self.out);
+        let out = std::mem::take(&mut self.out);
+        let Self {
+            mut source,
+            mut writer,
+            responder,
+            ..
+        } = self;
+        drop(responder);
+        let writing = async {
+            std::future::poll_fn(|cx| writer.poll(cx)).await?;
+            writer.load(out);
+            std::future::poll_fn(|cx| writer.poll(cx)).await
+        };
+        let written = tokio::time::timeout(handshake::HANDSHAKE_TIMEOUT, writing).await;
+        if let Ok(Ok(())) = written {
+            handshake::linger(&mut *source, &writer).await;
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+        self.register(cx);
+        let mut chunk = buffers::take_chunk();
+        let event = self.turn(cx, &mut chunk);
+        buffers::give_chunk(chunk);
+        if self.out.is_empty() {
+            buffers::give(std::mem::take(&mut self.out));
+        }
+        event
+    }
+
+    /// Lets everybody who queues something wake this task.
+    fn register(&mut self, cx: &Context<'_>) {
+        if !self
+            .task
+            .as_ref()
+            .is_some_and(|task| task.will_wake(cx.waker()))
+        {
+            self.responder.register(cx.waker());
+            self.timer.forget_task();
+            self.task = Some(cx.waker().clone());
+        }
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>, chunk: &mut [u8]) -> Poll<Event> {
+        for _ in 0..CHUNKS_PER_TURN {
+            if self.timer.is_over()
+                && let Some(event) = self.watch_clock(Instant::now())
+            {
+                return Poll::Ready(event);
+            }
+            if self.out.capacity() == 0 {
+                self.out = buffers::take();
+            }
+            self.responder.poll(HIGH_MARK, &mut self.out);
+            if let Err(error) = self.write(cx) {
+                return Poll::Ready(self.end(&error.to_string()));
+            }
+            match self.read(cx, chunk) {
+                Poll::Ready(Ok(Read::Something)) => {}
+                Poll::Ready(Ok(Read::End)) => {
+                    return Poll::Ready(self.end("the peer closed the connection"));
+                }
+                Poll::Ready(Err(Broken::Io(error))) => {
+                    return Poll::Ready(self.end(&error.to_string()));
+                }
+                Poll::Ready(Err(Broken::Peer(code, message))) => {
+                    return Poll::Ready(self.end_with_verdict(code, message));
+                }
+                Poll::Pending => {
+                    if let Some(resting) = self.rest(cx) {
+                        return resting;
+                    }
+                }
+            }
+            if let Some(goaway) = self.news.goaway.take() {
+                return Poll::Ready(Event::Goaway(goaway));
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Writes what came together, if the peer has taken what came before.
+    fn write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let mut is_clear = self.writer.is_clear();
+        if !is_clear && let Poll::Ready(written) = self.writer.poll(cx) {
+            written?;
+            is_clear = true;
+        }
+        let mut batch = match &self.asker {
+            Some(_) => self.begin_turn(cx, is_clear),
+            None => Vec::new(),
+        };
+        if !is_clear {
+            return Ok(());
+        }
+        self.batch_has_calls = !batch.is_empty();
+        if batch.is_empty() {
+            std::mem::swap(&mut batch, &mut self.out);
+        } else {
+            batch.append(&mut self.out);
+        }
+        if batch.is_empty() {
+            buffers::give(batch);
+            return Ok(());
+        }
+        self.heartbeat.sent();
+        self.writer.load(batch);
+        match self.writer.poll(cx) {
+            Poll::Ready(written) => written,
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Stamps new calls with the time and takes what is to be written, if it can be.
+    fn begin_turn(&mut self, cx: &Context<'_>, is_clear: bool) -> Vec<u8> {
+        let Some(asker) = &self.asker else {
+            return Vec::new();
+        };
+        let mut state = asker.core.state.lock();
+        let Some(link) = state.link_mut(asker.link) else {
+            return Vec::new();
+        };
+        link.begin_turn(cx.waker());
+        if !is_clear {
+            return Vec::new();
+        }
+        let batch = link.take_out();
+        if !batch.is_empty() {
+            state.settle(&mut self.completed);
+            drop(state);
+            self.completed.finish(&[]);
+        }
+        batch
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>, chunk: &mut [u8]) -> Poll<Result<Read, Broken>> {
+        if self.out.len() >= HIGH_MARK {
+            return Poll::Pending;
+        }
+        if !self.backlog.is_empty() {
+            let backlog = std::mem::take(&mut self.backlog);
+            self.take_in(&backlog)?;
+            return Poll::Ready(Ok(Read::Something));
+        }
+        match self.source.poll_read(cx, chunk) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(0)) => Poll::Ready(Ok(Read::End)),
+            Poll::Ready(Ok(count)) => {
+                self.heartbeat.received();
+                self.take_in(&chunk[..count])?;
+                Poll::Ready(Ok(Read::Something))
+            }
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                Poll::Ready(Ok(Read::Something))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(Broken::Io(error))),
+        }
+    }
+
+    fn take_in(&mut self, chunk: &[u8]) -> Result<(), Broken> {
+        let mut intake = Intake::new(
+            self.asker.as_ref(),
+            &mut self.responder,
+            &mut self.completed,
+            &mut self.out,
+            chunk,
+            self.frame_size_max,
+            &mut self.news,
+        );
+        let mut frames = self.inbox.feed(chunk);
+        let mut outcome = Ok(());
+        while let Some(item) = frames.next() {
+            outcome = match item {
+                Item::Frame(header, payload) => intake.take(header, payload).map_err(Broken::from),
+                Item::Oversize { header, fatal } => {
+                    intake.take_oversize(header);
+                    let limit = self.frame_size_max;
+                    let size = header.length;
+                    let message = format!("a payload of {size} bytes is far above {limit}");
+                    match fatal {
+                        true => Err(Broken::Peer(ErrorCode::TooLarge, message)),
+                        false => Ok(()),
+                    }
+                }
+            };
+            if outcome.is_err() {
+                break;
+            }
+            if intake.out_size() >= HIGH_MARK {
+                self.backlog = frames.into_rest().to_vec();
+                break;
+            }
+        }
+        intake.finish();
+        self.completed.finish(chunk);
+        outcome
+    }
+
+    /// Rests, unless something came up meanwhile.
+    fn rest(&mut self, cx: &mut Context<'_>) -> Option<Poll<Event>> {
+        let mut wake_at = earlier(Some(self.heartbeat.at), self.responder.deadline_min());
+        wake_at = earlier(wake_at, self.drain_until);
+        let can_write = self.writer.is_clear();
+        let mut is_finished = can_write && self.out.is_empty() && self.responder.is_idle();
+        match &self.asker {
+            // A server waits for the caller to hang up: it may have sent what is not here yet.
+            None => is_finished = false,
+            Some(asker) => {
+                let mut guard = asker.core.state.lock();
+                let state = &mut *guard;
+                let is_ending = state.life != Life::Open || self.drain_until.is_some();
+                wake_at = earlier(wake_at, state.queue_deadline_min());
+                match state.link_mut(asker.link) {
+                    None => is_finished = true,
+                    Some(link) if can_write && link.has_out() => return None,
+                    Some(link) => {
+                        is_finished &= is_ending && link.is_quiet();
+                        wake_at = earlier(wake_at, link.deadline_min());
+                        link.end_turn();
+                    }
+                }
+            }
+        }
+        if is_finished {
+            return Some(Poll::Ready(self.end("the connection was closed")));
+        }
+        if let Some(at) = wake_at {
+            self.timer.arm(at, cx);
+        }
+        Some(Poll::Pending)
+    }
+
+    /// Looks after everything that has a time.
+    fn watch_clock(&mut self, now: Instant) -> Option<Event> {
+        if self.heartbeat.at <= now {
+            match self.heartbeat.beat(now) {
+                Beat::Quiet => {}
+                Beat::Ping => wire::encode_ping(Correlation::NONE, &mut self.out),
+                Beat::Dead => return Some(self.end("the peer does not answer any more")),
+            }
+        }
+        if self.drain_until.is_some_and(|until| until <= now) {
+            return Some(self.end("the time to finish is over"));
+        }
+        self.responder.expire(now, &mut self.out);
+        if let Some(asker) = &self.asker {
+            let mut guard = asker.core.state.lock();
+            let state = &mut *guard;
+            if let Some(link) = state.link_mut(asker.link) {
+                link.expire(now, &mut self.completed);
+            }
+            if state.link.as_ref().is_some_and(|link| link.id == asker.link) {
+                state.sweep_queues(now, &mut self.completed);
+            }
+            state.finish_change(asker.link, &mut self.completed);
+            drop(guard);
+            self.completed.finish(&[]);
+        }
+        self.timer.restart(self.heartbeat.at);
+        None
+    }
+
+    fn end(&mut self, reason: &str) -> Event {
+        let reason = match self.news.farewell.take() {
+            Some(farewell) => farewell,
+            None => reason.to_owned(),
+        };
+        Event::End(End {
+            reason,
+            is_last_unwritten: self.batch_has_calls && self.writer.is_untouched(),
+            verdict: None,
+        })
+    }
+
+    fn end_with_verdict(&mut self, code: ErrorCode, message: String) -> Event {
+        Event::End(End {
+            reason: format!("the peer broke the protocol: {message}"),
+            is_last_unwritten: self.batch_has_calls && self.writer.is_untouched(),
+            verdict: Some((code, message)),
+        })
+    }
+}
+
+enum Read {
+    Something,
+    End,
+}
+
+/// Why nothing more can be read.
+enum Broken {
+    Io(io::Error),
+    Peer(ErrorCode, String),
+}
+
+impl From<Violation> for Broken {
+    fn from(Violation(message): Violation) -> Self {
+        Self::Peer(ErrorCode::Protocol, message)
+    }
+}

@@ -1,0 +1,346 @@
+//! One message and its answer: waiting for room, being under way, being given up.
+//!
+//! What every verb that is answered has in common. The message stays with whoever made it until
+//! there is room; dropping an exchange gives it up and tells the peer.
+
+use std::task::{Context, Poll, Waker, ready};
+
+use model::ErrorCode;
+use tokio::time::Instant;
+use wire::Correlation;
+
+use crate::clock::Timeout;
+use crate::completed::Completed;
+use crate::core::{Admission, Core, Life, State};
+use crate::link::{Link, Outgoing, late};
+use crate::pending::{Holder, Outcome};
+use crate::queue::Ticket;
+use crate::{CallError, Sent};
+
+/// What to do while the window is full or there is no connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Wait, as long as the deadline allows.
+    #[default]
+    Wait,
+    /// Fail at once, with `busy` or `unavailable`.
+    Busy,
+}
+
+/// How long an exchange may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// From the beginning to the answer.
+    pub(crate) timeout: Timeout,
+    /// From the beginning until there is room.
+    pub(crate) wait: Timeout,
+    pub(crate) when_full: WhenFull,
+}
+
+impl Terms {
+    /// The same time for both.
+    pub(crate) fn new(timeout: Timeout) -> Self {
+        Self {
+            timeout,
+            wait: timeout,
+            when_full: WhenFull::Wait,
+        }
+    }
+}
+
+/// Of a client that is borrowed (`&Core`) or held (`Arc<Core>`).
+pub(crate) struct Exchange<C: AsRef<Core>> {
+    core: C,
+    stage: Stage,
+}
+
+/// Where to find a call that is under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) link: u64,
+    pub(crate) correlation: Correlation,
+}
+
+#[derive(Clone, Copy)]
+enum Stage {
+    New,
+    Queued {
+        ticket: Ticket,
+        wait_until: Option<Instant>,
+        deadline: Option<Instant>,
+    },
+    UnderWay(Place),
+    Over,
+}
+
+/// An exchange's outcome, and when its time would have been up if that is known.
+pub(crate) struct Exchanged {
+    pub(crate) outcome: Outcome,
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// Queues the message, when there is room for it.
+pub(crate) trait Issue: FnOnce(&mut Link, Timeout, &Waker) -> Result<Correlation, CallError> {}
+
+impl<F: FnOnce(&mut Link, Timeout, &Waker) -> Result<Correlation, CallError>> Issue for F {}
+
+impl<C: AsRef<Core>> Exchange<C> {
+    pub(crate) fn new(core: C) -> Self {
+        let stage = Stage::New;
+        Self { core, stage }
+    }
+
+    /// Is under way already, begun by somebody else.
+    pub(crate) fn under_way(core: C, place: Place) -> Self {
+        let stage = Stage::UnderWay(place);
+        Self { core, stage }
+    }
+
+    /// A message with a future that waits for its one answer.
+    pub(crate) fn poll(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        terms: Terms,
+        cx: &mut Context<'_>,
+    ) -> Poll<Exchanged> {
+        let begun = self.poll_begin(terms, cx, |link, timeout, waker| {
+            link.check(outgoing, timeout)?;
+            let holder = Holder::Future(Some(waker.clone()));
+            Ok(link.issue(outgoing, timeout, holder))
+        });
+        match ready!(begun) {
+            Ok(Begun::Now(_)) => Poll::Pending,
+            Ok(Begun::Before(place)) => self.poll_outcome(place, cx),
+            Err(exchanged) => Poll::Ready(exchanged),
+        }
+    }
+
+    /// Ready when the message is under way, or never will be.
+    pub(crate) fn poll_begin(
+        &mut self,
+        terms: Terms,
+        cx: &mut Context<'_>,
+        issue: impl Issue,
+    ) -> Poll<Result<Begun, Exchanged>> {
+        match self.stage {
+            Stage::New => self.begin(terms, cx, issue),
+            Stage::Queued {
+                ticket,
+                wait_until,
+                deadline,
+            } => self.go_on(ticket, wait_until, deadline, cx, issue),
+            Stage::UnderWay(place) => Poll::Ready(Ok(Begun::Before(place))),
+            Stage::Over => panic!("polled after it was ready"),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        terms: Terms,
+        cx: &mut Context<'_>,
+        issue: impl Issue,
+    ) -> Poll<Result<Begun, Exchanged>> {
+        if terms.timeout.is_over() {
+            return self.fail(late(Sent::No), None);
+        }
+        let mut guard = self.core.as_ref().state.lock();
+        let state = &mut *guard;
+        let outcome = match (state.admits_call(), terms.when_full) {
+            (Admission::Open, _) => start(state, terms.timeout, cx, issue),
+            (Admission::Full | Admission::Down, WhenFull::Wait) => {
+                let now = Instant::now();
+                let wait_until = terms.wait.deadline(now);
+                self.stage = Stage::Queued {
+                    ticket: enter(state, cx, wait_until),
+                    wait_until,
+                    deadline: terms.timeout.deadline(now),
+                };
+                return Poll::Pending;
+            }
+            (Admission::Full, WhenFull::Busy) => Err(window_is_full(state.link.as_ref())),
+            (Admission::Down | Admission::Closed, _) => Err(state.unavailable()),
+        };
+        drop(guard);
+        match outcome {
+            Ok(place) => self.go(place),
+            Err(error) => self.fail(error, None),
+        }
+    }
+
+    /// Woken because there is room, because the time is up, or for nothing.
+    fn go_on(
+        &mut self,
+        ticket: Ticket,
+        wait_until: Option<Instant>,
+        deadline: Option<Instant>,
+        cx: &mut Context<'_>,
+        issue: impl Issue,
+    ) -> Poll<Result<Begun, Exchanged>> {
+        let now = Instant::now();
+        let mut completed = Completed::default();
+        let mut guard = self.core.as_ref().state.lock();
+        let state = &mut *guard;
+        let has_room = state.link.as_ref().is_some_and(|link| link.room() > 0);
+        let outcome = if wait_until.is_some_and(|until| until <= now) {
+            Some(Err(waited_too_long(state)))
+        } else if state.life != Life::Open {
+            Some(Err(state.unavailable()))
+        } else if has_room && state.calls.may_try(ticket) {
+            Some(start(state, Timeout::until(deadline, now), cx, issue))
+        } else {
+            state.calls.stay(ticket, cx.waker());
+            None
+        };
+        if outcome.is_some() {
+            state.calls.leave(ticket);
+        }
+        // Whoever takes no room leaves it to the next.
+        if has_room && !matches!(outcome, Some(Ok(_))) {
+            state.settle(&mut completed);
+        }
+        drop(guard);
+        completed.finish(&[]);
+        match outcome {
+            None => Poll::Pending,
+            Some(Ok(place)) => self.go(place),
+            Some(Err(error)) => self.fail(error, deadline),
+        }
+    }
+
+    /// The one answer of a message that is under way.
+    pub(crate) fn poll_outcome(&mut self, place: Place, cx: &mut Context<'_>) -> Poll<Exchanged> {
+        let Place { link, correlation } = place;
+        let mut completed = Completed::default();
+        let mut guard = self.core.as_ref().state.lock();
+        let state = &mut *guard;
+        let taken = state
+            .link_mut(link)
+            .and_then(|link| link.take(correlation, &mut completed));
+        let Some((outcome, deadline)) = taken else {
+            let holder = state
+                .link_mut(link)
+                .and_then(|link| link.pending.holder(correlation));
+            match holder {
+                Some(Holder::Future(waker)) => update(waker, cx),
+                Some(Holder::Joining(joining)) => update(&mut joining.waker, cx),
+                _ => unreachable!("a call that is under way has a holder"),
+            }
+            return Poll::Pending;
+        };
+        self.stage = Stage::Over;
+        state.finish_change(link, &mut completed);
+        state.forget_spent();
+        drop(guard);
+        completed.finish(&[]);
+        Poll::Ready(Exchanged { outcome, deadline })
+    }
+
+    fn go(&mut self, place: Place) -> Poll<Result<Begun, Exchanged>> {
+        self.stage = Stage::UnderWay(place);
+        Poll::Ready(Ok(Begun::Now(place)))
+    }
+
+    fn fail(
+        &mut self,
+        error: CallError,
+        deadline: Option<Instant>,
+    ) -> Poll<Result<Begun, Exchanged>> {
+        self.stage = Stage::Over;
+        let outcome = Err(Box::new(error));
+        Poll::Ready(Err(Exchanged { outcome, deadline }))
+    }
+}
+
+impl<C: AsRef<Core>> Drop for Exchange<C> {
+    fn drop(&mut self) {
+        let core = self.core.as_ref();
+        match self.stage {
+            Stage::New | Stage::Over => {}
+            Stage::Queued { ticket, .. } => leave(core, ticket),
+            Stage::UnderWay(place) => give_up(core, [place]),
+        }
+    }
+}
+
+/// When a message got under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Begun {
+    /// With this very poll.
+    Now(Place),
+    /// Earlier.
+    Before(Place),
+}
+
+fn start(
+    state: &mut State,
+    timeout: Timeout,
+    cx: &Context<'_>,
+    issue: impl Issue,
+) -> Result<Place, CallError> {
+    let Some(link) = &mut state.link else {
+        return Err(state.unavailable());
+    };
+    let correlation = issue(link, timeout, cx.waker())?;
+    let link = link.id;
+    Ok(Place { link, correlation })
+}
+
+/// Nobody waits for these calls any more.
+pub(crate) fn give_up(core: &Core, places: impl IntoIterator<Item = Place>) {
+    let mut completed = Completed::default();
+    {
+        let mut state = core.state.lock();
+        for Place { link, correlation } in places {
+            let Some(found) = state.link_mut(link) else {
+                continue;
+            };
+            if found.pending.abandon(correlation, &mut completed) {
+                completed.cancels.push(correlation);
+            }
+            state.finish_change(link, &mut completed);
+        }
+        state.forget_spent();
+    }
+    completed.finish(&[]);
+}
+
+/// Joins those who wait for room.
+pub(crate) fn enter(state: &mut State, cx: &Context<'_>, deadline: Option<Instant>) -> Ticket {
+    let earliest = state.queue_deadline_min();
+    let ticket = state.calls.enter(cx.waker().clone(), deadline);
+    if state.queue_deadline_min() != earliest {
+        state.wake_sweeper();
+    }
+    ticket
+}
+
+/// Leaves those who wait for room; what was offered goes to the next.
+pub(crate) fn leave(core: &Core, ticket: Ticket) {
+    let mut completed = Completed::default();
+    {
+        let mut state = core.state.lock();
+        state.calls.leave(ticket);
+        state.settle(&mut completed);
+    }
+    completed.finish(&[]);
+}
+
+pub(crate) fn window_is_full(link: Option<&Link>) -> CallError {
+    let count = link.map_or(0, |link| link.pending.occupied());
+    let message = format!("the window of this client is full: {count} calls are under way");
+    CallError::new(ErrorCode::Busy, message)
+}
+
+pub(crate) fn waited_too_long(state: &State) -> CallError {
+    match &state.link {
+        Some(_) => late(Sent::No),
+        None => state.unavailable(),
+    }
+}
+
+pub(crate) fn update(waker: &mut Option<Waker>, cx: &Context<'_>) {
+    let is_same = |waker: &Waker| waker.will_wake(cx.waker());
+    if !waker.as_ref().is_some_and(is_same) {
+        *waker = Some(cx.waker().clone());
+    }
+}

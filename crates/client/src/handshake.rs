@@ -1,0 +1,293 @@
+//! The first frame of each side: HELLO from who connected, WELCOME or ERROR from who accepted.
+//!
+//! Read to the byte and no further, so that whatever follows is left to the connection's task.
+
+use std::future::poll_fn;
+use std::io;
+use std::time::Duration;
+
+use model::ErrorCode;
+use net::{Address, Source, Stream};
+use tokio::time::Instant;
+use wire::{
+    Correlation, FEATURES, Failure, HEADER_SIZE, Header, Hello, Kind, Role, VERSION, VERSION_MIN,
+    Welcome, Window,
+};
+
+use crate::ConnectError;
+use crate::link::Peer;
+use crate::options::Options;
+use crate::writer::Writer;
+
+/// How long the other side may take to answer the first frame.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Largest payload of a first frame: a token and a name of the largest size, and the numbers.
+pub(crate) const FIRST_FRAME_SIZE_MAX: u32 = 132 << 10;
+
+/// Bytes of a first frame that are read at a time.
+const STEP_SIZE: usize = 4096;
+
+/// A connection on which both sides have introduced themselves.
+pub(crate) struct Established {
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) writer: Writer,
+    pub(crate) peer: Peer,
+}
+
+/// Connects to `address` and introduces this side.
+pub(crate) async fn connect(
+    options: &Options,
+    address: &Address,
+) -> Result<Established, ConnectError> {
+    let text = address.to_string();
+    let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
+    let connecting = async {
+        let stream = match &options.connector {
+            Some(connector) => connector(address).await,
+            None => net::connect(address, options.tls.clone()).await,
+        };
+        let stream = stream.map_err(|cause| ConnectError::Io {
+            address: text.clone(),
+            cause,
+        })?;
+        introduce(options, &text, stream).await
+    };
+    match tokio::time::timeout_at(deadline, connecting).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(ConnectError::Timeout {
+            address: text,
+            timeout: HANDSHAKE_TIMEOUT,
+        }),
+    }
+}
+
+async fn introduce(
+    options: &Options,
+    address: &str,
+    stream: Stream,
+) -> Result<Established, ConnectError> {
+    let io_error = |cause| ConnectError::Io {
+        address: address.to_owned(),
+        cause,
+    };
+    let hello = Hello {
+        version_min: VERSION_MIN,
+        version_max: VERSION,
+        features: FEATURES,
+        window: options.window,
+        token: &options.token,
+        name: &options.name,
+    };
+    let mut out = Vec::new();
+    hello.encode(&mut out);
+    let mut source = stream.source;
+    let mut writer = Writer::new(stream.sink);
+    writer.load(out);
+    poll_fn(|cx| writer.poll(cx)).await.map_err(io_error)?;
+    let (header, payload) = match read_frame(&mut *source).await {
+        Ok(frame) => frame,
+        Err(FirstFrame::Io(cause)) => return Err(io_error(cause)),
+        Err(FirstFrame::Oversize) => {
+            return Err(protocol(address, "its first frame is too large"));
+        }
+    };
+    let peer = judge_welcome(address, header, &payload)?;
+    Ok(Established {
+        source,
+        writer,
+        peer,
+    })
+}
+
+/// Reads the answer to a HELLO.
+pub(crate) fn judge_welcome(
+    address: &str,
+    header: Header,
+    payload: &[u8],
+) -> Result<Peer, ConnectError> {
+    match header.kind {
+        Kind::WELCOME => {
+            let welcome = Welcome::decode(payload).map_err(|error| protocol(address, error))?;
+            if !(VERSION_MIN..=VERSION).contains(&welcome.version) {
+                let cause = format!("it chose version {}", welcome.version);
+                return Err(protocol(address, cause));
+            }
+            Ok(Peer {
+                role: welcome.role,
+                window: welcome.window,
+                software: welcome.software.to_owned(),
+                address: address.to_owned(),
+            })
+        }
+        Kind::ERROR => {
+            let failure = Failure::decode(payload).map_err(|error| protocol(address, error))?;
+            Err(ConnectError::Refused {
+                address: address.to_owned(),
+                code: failure.code,
+                message: failure.message.to_owned(),
+            })
+        }
+        kind => Err(protocol(address, format!("its first frame is {kind:?}"))),
+    }
+}
+
+fn protocol(address: &str, cause: impl ToString) -> ConnectError {
+    ConnectError::Protocol {
+        address: address.to_owned(),
+        cause: cause.to_string(),
+    }
+}
+
+/// What the accepting side knows of who connected.
+pub(crate) struct Accepted {
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) writer: Writer,
+    /// What the caller takes in.
+    pub(crate) window: Window,
+}
+
+/// What the accepting side says of itself.
+pub(crate) struct Host<'a> {
+    pub(crate) window: Window,
+    pub(crate) connection: u64,
+    pub(crate) admit: Option<&'a (dyn Fn(&str) -> bool + Send + Sync)>,
+    pub(crate) timeout: Duration,
+}
+
+/// Waits for a HELLO and answers it. `None` when there is nobody to serve; who sent something
+/// else was told why.
+pub(crate) async fn accept(host: Host<'_>, stream: Stream) -> Option<Accepted> {
+    let mut source = stream.source;
+    let mut writer = Writer::new(stream.sink);
+    let mut out = Vec::new();
+    let verdict = match tokio::time::timeout(host.timeout, read_frame(&mut *source)).await {
+        Ok(Ok((header, payload))) => judge_hello(&host, header, &payload, &mut out),
+        Ok(Err(FirstFrame::Oversize)) => Err((
+            ErrorCode::Protocol,
+            "this is not the Telpher protocol".to_owned(),
+        )),
+        Ok(Err(FirstFrame::Io(_))) => return None,
+        Err(_) => Err((
+            ErrorCode::Protocol,
+            format!("no HELLO arrived within {:?}", host.timeout),
+        )),
+    };
+    if let Err((code, message)) = &verdict {
+        Failure::new(*code, message).encode(Correlation::NONE, &mut out);
+    }
+    writer.load(out);
+    let writing = poll_fn(|cx| writer.poll(cx));
+    let written = tokio::time::timeout(host.timeout, writing).await;
+    match (verdict, written) {
+        (Ok(window), Ok(Ok(()))) => Some(Accepted {
+            source,
+            writer,
+            window,
+        }),
+        (Err(_), Ok(Ok(()))) => {
+            linger(&mut *source, &writer).await;
+            None
+        }
+        _ => None,
+    }
+}
+
+fn judge_hello(
+    host: &Host<'_>,
+    header: Header,
+    payload: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Window, (ErrorCode, String)> {
+    if header.kind != Kind::HELLO {
+        let message = format!("the first frame is {:?}, not HELLO", header.kind);
+        return Err((ErrorCode::Protocol, message));
+    }
+    let hello = Hello::decode(payload).map_err(|error| (ErrorCode::Protocol, error.to_string()))?;
+    let Some(version) = hello.negotiate() else {
+        let message = format!(
+            "versions {} to {} are not spoken here: only {VERSION_MIN} to {VERSION}",
+            hello.version_min, hello.version_max
+        );
+        return Err((ErrorCode::Unsupported, message));
+    };
+    if host.admit.is_some_and(|admit| !admit(hello.token)) {
+        let message = match hello.token {
+            "" => "a token is needed",
+            _ => "the token is not valid",
+        };
+        return Err((ErrorCode::Unauthenticated, message.to_owned()));
+    }
+    let welcome = Welcome {
+        version,
+        role: Role::Server,
+        features: hello.features & FEATURES,
+        window: host.window,
+        connection: host.connection,
+        software: concat!("telpher-client ", env!("CARGO_PKG_VERSION")),
+    };
+    welcome.encode(out);
+    Ok(hello.window)
+}
+
+/// How long somebody who was told an error may take to read it.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Bytes that are read and ignored meanwhile, at most.
+const LINGER_SIZE_MAX: usize = 64 << 20;
+
+/// Ends the own direction and ignores what still comes, so that the peer can read why: closing at
+/// once would throw away what it has not read.
+pub(crate) async fn linger(source: &mut dyn Source, writer: &Writer) {
+    writer.finish();
+    let draining = async {
+        let mut chunk = [0; STEP_SIZE];
+        let mut drained = 0;
+        while drained < LINGER_SIZE_MAX {
+            match poll_fn(|cx| source.poll_read(cx, &mut chunk)).await {
+                Ok(0) | Err(_) => break,
+                Ok(count) => drained += count,
+            }
+        }
+    };
+    // Whoever is still sending after this long does not listen.
+    let _ = tokio::time::timeout(LINGER, draining).await;
+}
+
+/// Why there is no first frame.
+enum FirstFrame {
+    Io(io::Error),
+    Oversize,
+}
+
+async fn read_frame(source: &mut dyn Source) -> Result<(Header, Vec<u8>), FirstFrame> {
+    let mut head = Vec::new();
+    read_exact(source, HEADER_SIZE, &mut head).await?;
+    let Some(head) = head.first_chunk() else {
+        return Err(FirstFrame::Io(io::ErrorKind::UnexpectedEof.into()));
+    };
+    let header = Header::decode(head);
+    if header.length > FIRST_FRAME_SIZE_MAX {
+        return Err(FirstFrame::Oversize);
+    }
+    let mut payload = Vec::new();
+    read_exact(source, header.length as usize, &mut payload).await?;
+    Ok((header, payload))
+}
+
+async fn read_exact(
+    source: &mut dyn Source,
+    size: usize,
+    into: &mut Vec<u8>,
+) -> Result<(), FirstFrame> {
+    let mut step = [0; STEP_SIZE];
+    while into.len() < size {
+        let missing = (size - into.len()).min(STEP_SIZE);
+        let read = poll_fn(|cx| source.poll_read(cx, &mut step[..missing])).await;
+        match read.map_err(FirstFrame::Io)? {
+            0 => return Err(FirstFrame::Io(io::ErrorKind::UnexpectedEof.into())),
+            count => into.extend_from_slice(&step[..count]),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! One chunk that was read, frame by frame.
+//!
+//! Answers go to the table of calls, all under one lock; requests go to the answering half, which
+//! runs handlers and therefore never under that lock.
+
+use std::sync::Arc;
+
+use model::ErrorCode;
+use parking_lot::MutexGuard;
+use wire::{Correlation, Credit, Ended, Failure, Flags, Goaway, Header, Kind, Payload};
+
+use crate::completed::Completed;
+use crate::core::{Core, State};
+use crate::pending::Answer;
+use crate::server::{Responder, Violation};
+use crate::{CallError, Sent};
+
+/// The asking half of a connection; a server's connections have none.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    pub(crate) core: Arc<Core>,
+    pub(crate) link: u64,
+}
+
+/// What a peer said about the connection as a whole.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// It will close, and why.
+    pub(crate) farewell: Option<String>,
+    /// It asks to go away.
+    pub(crate) goaway: Option<Departure>,
+}
+
+/// The content of a GOAWAY.
+#[derive(Clone, Debug)]
+pub(crate) struct Departure {
+    pub(crate) reason: String,
+    pub(crate) drain_ms: u32,
+    pub(crate) address: String,
+}
+
+pub(crate) struct Intake<'a> {
+    asker: Option<&'a Asker>,
+    state: Option<MutexGuard<'a, State>>,
+    responder: &'a mut Responder,
+    completed: &'a mut Completed,
+    out: &'a mut Vec<u8>,
+    chunk: &'a [u8],
+    frame_size_max: u32,
+    news: &'a mut News,
+}
+
+impl<'a> Intake<'a> {
+    pub(crate) fn new(
+        asker: Option<&'a Asker>,
+        responder: &'a mut Responder,
+        completed: &'a mut Completed,
+        out: &'a mut Vec<u8>,
+        chunk: &'a [u8],
+        frame_size_max: u32,
+        news: &'a mut News,
+    ) -> Self {
+        Self {
+            asker,
+            state: None,
+            responder,
+            completed,
+            out,
+            chunk,
+            frame_size_max,
+            news,
+        }
+    }
+
+    /// Bytes that the peer has been answered so far.
+    pub(crate) fn out_size(&self) -> usize {
+        self.out.len()
+    }
+
+    pub(crate) fn take(&mut self, header: Header, payload: &[u8]) -> Result<(), Violation> {
+        match header.kind {
+            Kind::REPLY => {
+                let message = Payload::decode(header.flags, payload)?;
+                self.answer(header, Ok(message.body));
+            }
+            Kind::RECEIPT => self.answer(header, Ok(payload)),
+            Kind::ERROR => {
+                let failure = Failure::decode(payload)?;
+                match header.correlation {
+                    Correlation::NONE => {
+                        let (code, message) = (failure.code, failure.message);
+                        self.news.farewell = Some(format!("{code}: {message}"));
+                    }
+                    _ => self.answer(header, Err(Box::new(CallError::from_wire(&failure)))),
+                }
+            }
+            Kind::CREDIT if header.correlation == Correlation::NONE => {
+                let Credit { messages, bytes } = Credit::decode(payload)?;
+                self.with_state(|state, link, completed| {
+                    if let Some(link) = state.link_mut(link) {
+                        link.credit_returned(messages, bytes);
+                    }
+                    state.settle(completed);
+                });
+            }
+            Kind::FLOW => {
+                let is_full = wire::decode_flow(payload)?;
+                self.with_state(|state, link, completed| {
+                    let link = state.link_mut(link);
+                    if link.is_some_and(|link| link.routes.set_full(header.route, is_full)) {
+                        state.flows.wake(usize::MAX, &mut completed.wakers);
+                    }
+                });
+            }
+            Kind::ENDED => self.end_subscription(Ended::decode(payload)?),
+            Kind::REQUEST | Kind::SEND | Kind::BIND | Kind::CANCEL | Kind::CREDIT => {
+                // Handlers run here: not under the lock.
+                self.unlock();
+                self.responder.take(header, payload, self.out)?;
+            }
+            Kind::PING => wire::encode_pong(header.correlation, self.out),
+            Kind::PONG => {}
+            Kind::GOAWAY => {
+                let goaway = Goaway::decode(payload)?;
+                self.news.goaway = Some(Departure {
+                    reason: format!("{}: {}", goaway.code, goaway.message),
+                    drain_ms: goaway.drain_ms,
+                    address: goaway.address.to_owned(),
+                });
+            }
+            Kind::SUBSCRIBE | Kind::UNSUBSCRIBE | Kind::WRITE => {
+                let message = "this is an RPC server: it has methods and no names";
+                let failure = Failure::new(ErrorCode::Unsupported, message);
+                failure.encode(header.correlation, self.out);
+            }
+            kind if kind.is_skippable() => {}
+            kind => {
+                let message = format!("a frame of kind {kind:?} has no place here");
+                return Err(Violation(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// A frame above the limit that is being skipped.
+    pub(crate) fn take_oversize(&mut self, header: Header) {
+        match header.kind {
+            Kind::REPLY | Kind::ERROR | Kind::RECEIPT => {
+                let limit = self.frame_size_max;
+                let size = header.length;
+                let message = format!(
+                    "the answer of {size} bytes is above this client's limit of {limit} (`frame_size_max`)"
+                );
+                let error = CallError::new(ErrorCode::TooLarge, message).with_sent(Sent::Yes);
+                self.answer(header, Err(Box::new(error)));
+            }
+            Kind::REQUEST | Kind::SEND => {
+                self.unlock();
+                self.responder.take_oversize(header, self.out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Completes what the chunk led to while the lock is still held.
+    pub(crate) fn finish(mut self) {
+        let completed = &mut *self.completed;
+        if completed.is_room || !completed.cancels.is_empty() {
+            self.with_state(|state, link, completed| state.finish_change(link, completed));
+        }
+        self.unlock();
+        self.responder.return_credit();
+    }
+
+    fn answer(&mut self, header: Header, answer: Answer<'_>) {
+        let chunk = self.chunk;
+        let more = header.flags.contains(Flags::MORE);
+        self.with_state(|state, link, completed| {
+            let Some(found) = state.link_mut(link) else {
+                return;
+            };
+            let correlation = header.correlation;
+            found
+                .pending
+                .answer(correlation, more, answer, chunk, completed);
+            if !completed.joined.is_empty() {
+                // What was sent to the new name may stand right behind.
+                state.finish_change(link, completed);
+            }
+        });
+    }
+
+    fn end_subscription(&mut self, ended: Ended<'_>) {
+        self.with_state(|state, link, completed| {
+            // An older connection loses its subscriptions to the newer one of this very client.
+            let is_current = state.link.as_ref().is_some_and(|current| current.id == link);
+            if is_current && let Some(registration) = state.registry.remove(ended.name) {
+                completed.ended.push((registration.receiver, ended.code));
+            }
+        });
+    }
+
+    /// Runs `change` under the lock, which is taken once for neighbouring answers.
+    fn with_state(&mut self, change: impl FnOnce(&mut State, u64, &mut Completed)) {
+        if let Some(asker) = self.asker {
+            let state = self.state.get_or_insert_with(|| asker.core.state.lock());
+            change(state, asker.link, self.completed);
+        }
+    }
+
+    fn unlock(&mut self) {
+        self.state = None;
+    }
+}

@@ -1,0 +1,121 @@
+//! What a stream's caller has received and not yet consumed.
+//!
+//! The responder may be ahead of the consumer by [`WINDOW`] items and no more, so a stream that
+//! nobody reads costs a bounded amount of memory. A responder that does not keep to that ends the
+//! stream.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use bytes::Bytes;
+use model::ErrorCode;
+
+use crate::completed::Completed;
+use crate::pending::Answer;
+use crate::{CallError, Sent};
+
+/// Items a responder may send before the consumer returns credit.
+pub(crate) const WINDOW: u32 = 64;
+
+/// Consumed items after which credit is returned.
+pub(crate) const CREDIT_BATCH: u32 = WINDOW / 2;
+
+/// How a stream ended.
+pub(crate) type End = Result<(), Box<CallError>>;
+
+pub(crate) struct Items {
+    pub(crate) queue: VecDeque<Bytes>,
+    pub(crate) waker: Option<Waker>,
+    /// Items that the responder may still send.
+    allowed: u32,
+    end: Option<End>,
+}
+
+impl Items {
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self {
+            queue: VecDeque::new(),
+            waker: Some(waker),
+            allowed: WINDOW,
+            end: None,
+        }
+    }
+
+    /// One more item; `false` when it ended the stream.
+    pub(crate) fn push(&mut self, item: Answer<'_>, completed: &mut Completed) -> bool {
+        if self.is_ended() {
+            return true;
+        }
+        let item = match item {
+            Ok(body) if self.allowed > 0 => body,
+            Ok(_) => {
+                self.end(Err(over_credit()), completed);
+                return false;
+            }
+            Err(error) => {
+                self.end(Err(error), completed);
+                return false;
+            }
+        };
+        self.allowed -= 1;
+        self.queue.push_back(Bytes::copy_from_slice(item));
+        completed.wakers.extend(self.waker.take());
+        true
+    }
+
+    /// No item follows.
+    pub(crate) fn end(&mut self, end: End, completed: &mut Completed) {
+        self.end.get_or_insert(end);
+        completed.wakers.extend(self.waker.take());
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// How it ended, for whoever has consumed every item.
+    pub(crate) fn take_end(&mut self) -> Option<End> {
+        // An ended stream stays ended.
+        self.end.replace(Ok(()))
+    }
+
+    /// The responder may send `count` more.
+    pub(crate) fn allow(&mut self, count: u32) {
+        self.allowed = self.allowed.saturating_add(count);
+    }
+}
+
+fn over_credit() -> Box<CallError> {
+    let message = format!("the responder sent more than {WINDOW} items beyond its credit");
+    Box::new(CallError::new(ErrorCode::Protocol, message).with_sent(Sent::Yes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_responder_that_ignores_its_credit_ends_the_stream() {
+        let mut items = Items::new(Waker::noop().clone());
+        let mut completed = Completed::default();
+        for _ in 0..WINDOW {
+            assert!(items.push(Ok(b"x"), &mut completed));
+        }
+        assert!(!items.push(Ok(b"x"), &mut completed));
+        assert_eq!(items.queue.len(), WINDOW as usize);
+        let error = items.take_end().unwrap().unwrap_err();
+        assert_eq!(error.code, ErrorCode::Protocol);
+    }
+
+    #[test]
+    fn credit_lets_the_responder_go_on() {
+        let mut items = Items::new(Waker::noop().clone());
+        let mut completed = Completed::default();
+        for _ in 0..WINDOW {
+            items.push(Ok(b"x"), &mut completed);
+        }
+        items.allow(1);
+        assert!(items.push(Ok(b"y"), &mut completed));
+        assert!(!items.push(Ok(b"z"), &mut completed));
+    }
+}

@@ -1,0 +1,444 @@
+//! The asking half of one connection: calls, routes, credit, and the bytes that wait to be
+//! written.
+//!
+//! Callers change it under the client's lock and never write themselves: they append to `out` and
+//! wake the connection's task when they are the first to do so since it last looked. Everything
+//! that came together until then leaves in one write.
+
+use std::task::Waker;
+
+use model::ErrorCode;
+use tokio::time::Instant;
+use wire::{Bind, Cast, Correlation, Flags, HEADER_SIZE, Header, Kind, Payload, Role, Window};
+
+use crate::clock::{Epoch, Timeout};
+use crate::completed::Completed;
+use crate::pending::{Holder, Outcome, Pending};
+use crate::routes::{Bound, Routes, Target};
+use crate::{CallError, Sent, buffers};
+
+/// Bytes that wait to be written from which on nothing more is accepted.
+const OUT_SIZE_MAX: usize = 4 << 20;
+
+/// What the other side is and takes in.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) role: Role,
+    pub(crate) window: Window,
+    pub(crate) software: String,
+    pub(crate) address: String,
+}
+
+/// A message to be sent.
+#[derive(Clone, Copy)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) flags: Flags,
+    pub(crate) target: Target<'a>,
+    pub(crate) metadata: &'a [u8],
+    pub(crate) body: &'a [u8],
+}
+
+pub(crate) struct Link {
+    /// Counts the client's connections.
+    pub(crate) id: u64,
+    pub(crate) pending: Pending,
+    pub(crate) peer: Peer,
+    pub(crate) routes: Routes,
+    calls_max: usize,
+    epoch: Epoch,
+    out: Vec<u8>,
+    /// Counts how often `out` was taken.
+    batch: u32,
+    task: Option<Waker>,
+    /// The task is at work and will look at `out` before it rests.
+    is_in_turn: bool,
+    /// One-way messages and bytes for which no credit came back.
+    outstanding: (u32, u64),
+    /// The connection is gone; outcomes wait to be fetched.
+    is_over: bool,
+}
+
+impl Link {
+    pub(crate) fn new(id: u64, peer: Peer, in_flight_max: usize, now: Instant) -> Self {
+        Self {
+            id,
+            calls_max: in_flight_max.min(peer.window.calls_max as usize),
+            pending: Pending::default(),
+            peer,
+            routes: Routes::default(),
+            epoch: Epoch::new(now),
+            out: Vec::new(),
+            batch: 0,
+            task: None,
+            is_in_turn: true,
+            outstanding: (0, 0),
+            is_over: false,
+        }
+    }
+
+    /// How many more calls are accepted now.
+    pub(crate) fn room(&self) -> usize {
+        match self.out.len() < OUT_SIZE_MAX {
+            true => self.calls_max.saturating_sub(self.pending.occupied()),
+            false => 0,
+        }
+    }
+
+    /// How many more one-way messages are accepted now, as far as their count goes.
+    pub(crate) fn credit(&self) -> usize {
+        let credit = self.peer.window.credit_messages;
+        match self.out.len() < OUT_SIZE_MAX {
+            true => credit.saturating_sub(self.outstanding.0) as usize,
+            false => 0,
+        }
+    }
+
+    /// Whether a one-way message of that size fits into the peer's window.
+    pub(crate) fn fits(&self, size: usize) -> bool {
+        let (messages, bytes) = self.outstanding;
+        messages == 0 || bytes + size as u64 <= self.peer.window.credit_bytes
+    }
+
+    /// Why a message can never be sent on this connection.
+    pub(crate) fn check(&self, outgoing: &Outgoing<'_>, timeout: Timeout) -> Result<(), CallError> {
+        let limit = self.peer.window.frame_size_max;
+        let size = payload_size(outgoing, timeout);
+        if size > limit as usize {
+            let message = format!(
+                "a payload of {size} bytes is above the limit of {limit} (`frame_size_max` of {})",
+                self.peer.address
+            );
+            return Err(CallError::new(ErrorCode::TooLarge, message));
+        }
+        if outgoing.metadata.len() > usize::from(u16::MAX) {
+            let size = outgoing.metadata.len();
+            let message = format!("metadata of {size} bytes is above the limit of 65535");
+            return Err(CallError::new(ErrorCode::TooLarge, message));
+        }
+        let target = outgoing.target;
+        if target.method.len() > model::limits::METHOD_LENGTH_MAX {
+            let message = format!("a method name of {} bytes", target.method.len());
+            return Err(CallError::new(ErrorCode::InvalidArgument, message));
+        }
+        let needs_node = !target.name.is_empty() || outgoing.kind == Kind::WRITE;
+        match (self.peer.role, needs_node, target.name.is_empty()) {
+            (Role::Server, true, _) => Err(not_a_node(&self.peer.address)),
+            (Role::Node, _, true) => Err(CallError::new(
+                ErrorCode::InvalidArgument,
+                format!("{} is a node: a name is needed", self.peer.address),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Queues a message that will be answered. It was checked before, and there is room.
+    pub(crate) fn issue(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        timeout: Timeout,
+        holder: Holder,
+    ) -> Correlation {
+        let was_quiet = self.out.is_empty() || !self.pending.has_fresh();
+        let route = self.bind(outgoing.target);
+        let correlation = self.pending.insert(holder, self.batch, timeout);
+        payload(outgoing, timeout).encode(
+            outgoing.kind,
+            outgoing.flags,
+            route,
+            correlation,
+            self.out(),
+        );
+        self.wake_if(was_quiet);
+        correlation
+    }
+
+    /// Queues a one-way message. It was checked before, and there is credit.
+    pub(crate) fn send(&mut self, outgoing: &Outgoing<'_>) {
+        self.spend(payload_size(outgoing, Timeout::NONE));
+        let was_quiet = self.out.is_empty();
+        let route = self.bind(outgoing.target);
+        payload(outgoing, Timeout::NONE).encode(
+            outgoing.kind,
+            outgoing.flags,
+            route,
+            Correlation::NONE,
+            self.out(),
+        );
+        self.wake_if(was_quiet);
+    }
+
+    /// Queues a message whose answer is waited for, without telling the peer for how long.
+    pub(crate) fn issue_untimed(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        timeout: Timeout,
+        holder: Holder,
+    ) -> Correlation {
+        let route = self.bind(outgoing.target);
+        self.ask(timeout, holder, |correlation, out| {
+            payload(outgoing, Timeout::NONE).encode(
+                outgoing.kind,
+                outgoing.flags,
+                route,
+                correlation,
+                out,
+            );
+        })
+    }
+
+    /// Queues something that `write` encodes with the correlation of its answer.
+    pub(crate) fn ask(
+        &mut self,
+        timeout: Timeout,
+        holder: Holder,
+        write: impl FnOnce(Correlation, &mut Vec<u8>),
+    ) -> Correlation {
+        let was_quiet = self.out.is_empty() || !self.pending.has_fresh();
+        let correlation = self.pending.insert(holder, self.batch, timeout);
+        write(correlation, self.out());
+        self.wake_if(was_quiet);
+        correlation
+    }
+
+    /// Queues something that is not answered.
+    pub(crate) fn tell(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let was_quiet = self.out.is_empty();
+        write(self.out());
+        self.wake_if(was_quiet);
+    }
+
+    /// One-way messages take from the peer's window.
+    pub(crate) fn spend(&mut self, size: usize) {
+        self.outstanding.0 += 1;
+        self.outstanding.1 += size as u64;
+    }
+
+    /// The peer returned credit.
+    pub(crate) fn credit_returned(&mut self, messages: u32, bytes: u64) {
+        self.outstanding.0 = self.outstanding.0.saturating_sub(messages);
+        self.outstanding.1 = self.outstanding.1.saturating_sub(bytes);
+    }
+
+    /// Tells the peer of calls for which nobody waits.
+    pub(crate) fn cancel(&mut self, completed: &mut Completed) {
+        for correlation in completed.cancels.drain(..) {
+            let was_quiet = self.out.is_empty();
+            wire::encode_cancel(correlation, self.out());
+            self.wake_if(was_quiet);
+        }
+    }
+
+    /// For the task, at the beginning of a turn: from now on it need not be woken.
+    pub(crate) fn begin_turn(&mut self, task: &Waker) {
+        self.is_in_turn = true;
+        if !self.task.as_ref().is_some_and(|known| known.will_wake(task)) {
+            self.task = Some(task.clone());
+        }
+        if self.pending.has_fresh() {
+            self.pending.stamp(self.epoch.start(Instant::now()));
+        }
+    }
+
+    /// For the task: it rests, and wants to be woken.
+    pub(crate) fn end_turn(&mut self) {
+        self.is_in_turn = false;
+    }
+
+    /// For the task: what is to be written next; empty when there is nothing.
+    pub(crate) fn take_out(&mut self) -> Vec<u8> {
+        if !self.out.is_empty() {
+            self.batch = self.batch.wrapping_add(1);
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// Whether nobody waits for an outcome that is not here.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.pending.is_quiet()
+    }
+
+    pub(crate) fn has_out(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// When the next call's time is up, or earlier.
+    pub(crate) fn deadline_min(&self) -> Option<Instant> {
+        let earliest = self.pending.deadline_min()?;
+        self.epoch.instant(earliest)
+    }
+
+    /// A call's outcome and deadline, when the outcome is here.
+    pub(crate) fn take(
+        &mut self,
+        correlation: Correlation,
+        completed: &mut Completed,
+    ) -> Option<(Outcome, Option<Instant>)> {
+        let (outcome, deadline) = self.pending.take(correlation, completed)?;
+        Some((outcome, self.epoch.instant(deadline)))
+    }
+
+    /// Ends the calls whose time is up, and tells the peer.
+    pub(crate) fn expire(&mut self, now: Instant, completed: &mut Completed) {
+        let unsent = self.batch;
+        let error = |batch| {
+            let sent = match batch == unsent {
+                true => Sent::No,
+                false => Sent::Unknown,
+            };
+            late(sent)
+        };
+        let expired = self
+            .pending
+            .expire(self.epoch.reached(now), error, completed);
+        let mut struck = Vec::new();
+        for call in expired {
+            match call.batch == unsent {
+                true => struck.push(call.correlation),
+                false => wire::encode_cancel(call.correlation, self.out()),
+            }
+        }
+        if !struck.is_empty() {
+            strike(&mut self.out, &struck);
+        }
+    }
+
+    /// The connection is gone. `is_last_unwritten` says that nothing was written of what was
+    /// taken last.
+    pub(crate) fn lose(
+        &mut self,
+        is_last_unwritten: bool,
+        reason: &str,
+        completed: &mut Completed,
+    ) {
+        let (unsent, last) = (self.batch, self.batch.wrapping_sub(1));
+        self.pending.fail_all(
+            self.epoch.start(Instant::now()),
+            |batch| match batch == unsent || (batch == last && is_last_unwritten) {
+                true => CallError::new(ErrorCode::Unavailable, reason),
+                false => CallError::new(ErrorCode::Unconfirmed, reason).with_sent(Sent::Unknown),
+            },
+            completed,
+        );
+        self.is_over = true;
+        self.task = None;
+        self.out = Vec::new();
+    }
+
+    /// Whether nothing will ever be asked of this link again.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.is_over && self.pending.occupied() == 0
+    }
+
+    /// The target's route, bound first if need be.
+    fn bind(&mut self, target: Target<'_>) -> u16 {
+        match self.routes.bind(target) {
+            Bound::Already(route) => route,
+            Bound::Newly(route) => {
+                let bind = Bind {
+                    route,
+                    cast: target.cast,
+                    method: target.method,
+                    name: target.name,
+                };
+                bind.encode(self.out());
+                route
+            }
+        }
+    }
+
+    fn out(&mut self) -> &mut Vec<u8> {
+        if self.out.capacity() == 0 {
+            self.out = buffers::take();
+        }
+        &mut self.out
+    }
+
+    fn wake_if(&self, was_quiet: bool) {
+        if was_quiet {
+            self.wake();
+        }
+    }
+
+    /// Lets the task look again.
+    pub(crate) fn wake(&self) {
+        if !self.is_in_turn
+            && let Some(task) = &self.task
+        {
+            task.wake_by_ref();
+        }
+    }
+}
+
+pub(crate) fn not_a_node(address: &str) -> CallError {
+    let message = format!("{address} is an RPC server: it knows methods and no names");
+    CallError::new(ErrorCode::Unsupported, message)
+}
+
+/// A call whose time was up.
+pub(crate) fn late(sent: Sent) -> CallError {
+    let message = match sent {
+        Sent::No => "the deadline passed before the call could be sent",
+        _ => "no answer came within the deadline",
+    };
+    CallError::new(ErrorCode::DeadlineExceeded, message).with_sent(sent)
+}
+
+pub(crate) fn payload_size(outgoing: &Outgoing<'_>, timeout: Timeout) -> usize {
+    let deadline = timeout.as_wire().map_or(0, |_| 4);
+    let metadata = match outgoing.metadata.len() {
+        0 => 0,
+        length => 2 + length,
+    };
+    deadline + metadata + outgoing.body.len()
+}
+
+fn payload<'a>(outgoing: &Outgoing<'a>, timeout: Timeout) -> Payload<'a> {
+    Payload {
+        deadline_ms: timeout.as_wire(),
+        metadata: outgoing.metadata,
+        body: outgoing.body,
+    }
+}
+
+/// Makes the frames of these calls requests without time and without a body. They cannot just be
+/// left out: the peer expects every slot to be used in its turn.
+fn strike(out: &mut Vec<u8>, struck: &[Correlation]) {
+    let mut kept = Vec::with_capacity(out.len());
+    let mut rest = &out[..];
+    while let Some((head, behind)) = rest.split_first_chunk::<HEADER_SIZE>() {
+        let header = Header::decode(head);
+        let (payload, next) = behind.split_at((header.length as usize).min(behind.len()));
+        match header.kind != Kind::CANCEL && struck.contains(&header.correlation) {
+            true => {
+                let nothing = Payload {
+                    deadline_ms: Some(0),
+                    ..Payload::default()
+                };
+                let correlation = header.correlation;
+                nothing.encode(
+                    Kind::REQUEST,
+                    Flags::NONE,
+                    header.route,
+                    correlation,
+                    &mut kept,
+                );
+            }
+            false => {
+                kept.extend_from_slice(head);
+                kept.extend_from_slice(payload);
+            }
+        }
+        rest = next;
+    }
+    *out = kept;
+}
+
+/// Where a plain message for a server's method goes.
+pub(crate) fn to_method<'a>(name: &'a str, method: &'a str) -> Target<'a> {
+    Target {
+        name,
+        method,
+        cast: Cast::Any,
+    }
+}

@@ -1,0 +1,118 @@
+//! The verbs that need a node: sending, writing and subscribing by name.
+
+use bytes::Bytes;
+use model::{ErrorCode, Name};
+use wire::{Cast, Flags, Kind, Receipt};
+
+use crate::clock::Timeout;
+use crate::exchange::{Exchange, Terms};
+use crate::link::{Outgoing, to_method};
+use crate::routes::Target;
+use crate::{Call, CallError, Client, OneWay, SubscribeOptions, Subscription};
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// On disk: it will be delivered even if nobody is subscribed and everything restarts now.
+    Disk,
+    /// When it is queued for those who are subscribed at this moment, if anybody is.
+    Memory,
+}
+
+impl Client {
+    /// Subscribes to a name. A name without an instance gets one that nobody else has; one with
+    /// an instance takes that over from whoever had it. The subscription is made again after a
+    /// reconnect, under the same instance.
+    pub async fn subscribe(&self, name: &Name) -> Result<Subscription, CallError> {
+        self.subscribe_with(name, SubscribeOptions::new()).await
+    }
+
+    /// Subscribes with other options.
+    pub async fn subscribe_with(
+        &self,
+        name: &Name,
+        options: SubscribeOptions,
+    ) -> Result<Subscription, CallError> {
+        crate::subscription::subscribe(self, name, options).await
+    }
+
+    /// Sends to one subscriber of the name ([`Cast::Any`]: in turn over its instances, or the one
+    /// that the name carries) or to all of them ([`Cast::All`]), and forgets it: a subscriber that
+    /// is full or not there does not get it.
+    pub fn send<'a, B: AsRef<[u8]>>(&'a self, name: &'a Name, cast: Cast, body: B) -> OneWay<'a, B> {
+        OneWay::new(self.core(), to_name(name, cast), body)
+    }
+
+    /// Sends without waiting for anything: `busy` when there is no room for it now.
+    pub fn try_send(
+        &self,
+        name: &Name,
+        cast: Cast,
+        body: impl AsRef<[u8]>,
+    ) -> Result<(), CallError> {
+        self.send(name, cast, body).now()
+    }
+
+    /// Sends and waits until the node says how many subscribers it was queued for and how many
+    /// were full.
+    pub async fn send_reported(
+        &self,
+        name: &Name,
+        cast: Cast,
+        body: impl AsRef<[u8]>,
+    ) -> Result<Receipt, CallError> {
+        self.send(name, cast, body).reported().await
+    }
+
+    /// Sends a request to one subscriber of the name and waits for its reply. The same as a call
+    /// of the empty method.
+    pub fn request<'a, B: AsRef<[u8]>>(&'a self, name: &'a Name, body: B) -> Call<'a, B> {
+        Call::new(self.core(), to_method(name.as_str(), ""), body)
+    }
+
+    /// Hands a message over to the node for the subscribers of the name. Returns how many it was
+    /// queued for; with [`Durability::Disk`] it is not lost even if there is none.
+    pub async fn write(
+        &self,
+        name: &Name,
+        body: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<u32, CallError> {
+        let outgoing = Outgoing {
+            kind: Kind::WRITE,
+            flags: match durability {
+                Durability::Disk => Flags::NONE,
+                Durability::Memory => Flags::MEMORY,
+            },
+            target: to_name(name, Cast::Any),
+            metadata: &[],
+            body: body.as_ref(),
+        };
+        let terms = Terms::new(self.core().options.deadline);
+        let payload = self.exchange(&outgoing, terms).await?;
+        wire::decode_copies(&payload).map_err(|error| protocol(&error))
+    }
+
+    async fn exchange(&self, outgoing: &Outgoing<'_>, terms: Terms) -> Result<Bytes, CallError> {
+        let mut exchange = Exchange::new(self.core());
+        let exchanged = std::future::poll_fn(|cx| exchange.poll(outgoing, terms, cx)).await;
+        exchanged.outcome.map_err(|error| *error)
+    }
+
+    /// How long the verbs without a deadline of their own may take.
+    pub(crate) fn patience(&self) -> Timeout {
+        self.core().options.deadline
+    }
+}
+
+fn to_name(name: &Name, cast: Cast) -> Target<'_> {
+    Target {
+        name: name.as_str(),
+        method: "",
+        cast,
+    }
+}
+
+pub(crate) fn protocol(error: &wire::Malformed) -> CallError {
+    CallError::new(ErrorCode::Protocol, error.to_string())
+}

@@ -1,0 +1,303 @@
+//! Messages without an answer, and those that are only reported on.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
+
+use model::ErrorCode;
+use tokio::time::Instant;
+use wire::{Flags, Kind, Receipt};
+
+use crate::clock::Timeout;
+use crate::completed::Completed;
+use crate::core::{Core, Life, State};
+use crate::exchange::{Exchange, Place, WhenFull, waited_too_long};
+use crate::link::{Outgoing, payload_size};
+use crate::pending::Holder;
+use crate::queue::{Queue, Ticket};
+use crate::routes::Target;
+use crate::{CallError, Metadata};
+
+/// A message that is being sent; awaiting it waits for room and for nothing else.
+///
+/// Room is what the other side granted: when it is used up, or every subscriber of the name is
+/// full, sending waits until the deadline. Nothing happens before it is polled.
+#[must_use = "a message is not sent unless it is awaited"]
+pub struct OneWay<'a, B> {
+    core: &'a Arc<Core>,
+    target: Target<'a>,
+    body: B,
+    metadata: Metadata,
+    wait: Timeout,
+    when_full: WhenFull,
+    place: Option<Waiting>,
+}
+
+/// A place in one of the queues.
+#[derive(Clone, Copy)]
+struct Waiting {
+    line: Line,
+    ticket: Ticket,
+    until: Option<Instant>,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    /// The other side's window.
+    Credit,
+    /// A subscriber that is not full.
+    Flow,
+}
+
+/// What came of trying to send.
+enum Attempt {
+    Sent,
+    Issued(Place),
+    Wait(Line),
+    Failed(CallError),
+}
+
+/// Whether the node is to report what became of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Report {
+    Wanted,
+    Unwanted,
+}
+
+impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
+    pub(crate) fn new(core: &'a Arc<Core>, target: Target<'a>, body: B) -> Self {
+        Self {
+            core,
+            target,
+            body,
+            metadata: Metadata::new(),
+            wait: core.options.deadline,
+            when_full: WhenFull::Wait,
+            place: None,
+        }
+    }
+
+    /// How long to wait for room; `None` for ever.
+    pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.wait = Timeout::new(deadline.into());
+        self
+    }
+
+    /// What to do while there is no room; waiting is the default.
+    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+        self.when_full = when_full;
+        self
+    }
+
+    /// Sends entries along with the body.
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
+    /// Sends it now or not at all, without waiting for anything: `busy` when there is no room,
+    /// `unavailable` when there is no connection.
+    pub fn now(mut self) -> Result<(), CallError> {
+        self.when_full = WhenFull::Busy;
+        let waker = std::task::Waker::noop();
+        match self.poll_send(Report::Unwanted, &mut TaskContext::from_waker(waker)) {
+            Poll::Ready(Ok(_)) => Ok(()),
+            Poll::Ready(Err(error)) => Err(error),
+            Poll::Pending => Err(no_room(Line::Credit)),
+        }
+    }
+
+    /// Waits until the node says how many subscribers it was delivered to.
+    pub(crate) async fn reported(mut self) -> Result<Receipt, CallError> {
+        let core = self.core;
+        let sent = std::future::poll_fn(|cx| self.poll_send(Report::Wanted, cx)).await?;
+        let Some(place) = sent else {
+            unreachable!("a message with a report is issued");
+        };
+        let mut exchange = Exchange::under_way(core, place);
+        let exchanged = std::future::poll_fn(|cx| exchange.poll_outcome(place, cx)).await;
+        let payload = exchanged.outcome.map_err(|error| *error)?;
+        Receipt::decode(&payload)
+            .map_err(|error| CallError::new(ErrorCode::Protocol, error.to_string()))
+    }
+
+    fn poll_send(
+        &mut self,
+        report: Report,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Result<Option<Place>, CallError>> {
+        let outgoing = Outgoing {
+            kind: Kind::SEND,
+            flags: match report {
+                Report::Wanted => Flags::REPORT,
+                Report::Unwanted => Flags::NONE,
+            },
+            target: self.target,
+            metadata: self.metadata.block(),
+            body: self.body.as_ref(),
+        };
+        let mut completed = Completed::default();
+        let mut guard = self.core.state.lock();
+        let state = &mut *guard;
+        let attempt = match self.place {
+            None => attempt(state, &outgoing, self.wait, None),
+            Some(waiting) => go_on(state, &outgoing, self.wait, waiting),
+        };
+        let outcome = match attempt {
+            Attempt::Wait(line) if self.when_full == WhenFull::Wait => {
+                self.place = Some(wait(state, line, self.place, self.wait, cx));
+                return Poll::Pending;
+            }
+            Attempt::Sent => Ok(None),
+            Attempt::Issued(place) => Ok(Some(place)),
+            Attempt::Failed(error) => Err(error),
+            Attempt::Wait(_) if state.link.is_none() => Err(state.unavailable()),
+            Attempt::Wait(line) => Err(no_room(line)),
+        };
+        if let Some(waiting) = self.place.take() {
+            waiting.line.queue(state).leave(waiting.ticket);
+            state.settle(&mut completed);
+        }
+        drop(guard);
+        completed.finish(&[]);
+        Poll::Ready(outcome)
+    }
+}
+
+impl<B> Unpin for OneWay<'_, B> {}
+
+impl<B: AsRef<[u8]>> Future for OneWay<'_, B> {
+    type Output = Result<(), CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let sent = self.get_mut().poll_send(Report::Unwanted, cx);
+        sent.map(|sent| sent.map(|_| ()))
+    }
+}
+
+impl<B> Drop for OneWay<'_, B> {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.place.take() {
+            let mut completed = Completed::default();
+            {
+                let mut state = self.core.state.lock();
+                waiting.line.queue(&mut state).leave(waiting.ticket);
+                state.settle(&mut completed);
+            }
+            completed.finish(&[]);
+        }
+    }
+}
+
+impl<B> std::fmt::Debug for OneWay<'_, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "OneWay({} {})", self.target.name, self.target.method)
+    }
+}
+
+impl Line {
+    fn queue(self, state: &mut State) -> &mut Queue {
+        match self {
+            Self::Credit => &mut state.sends,
+            Self::Flow => &mut state.flows,
+        }
+    }
+}
+
+/// Somebody who waited looks again.
+fn go_on(state: &mut State, outgoing: &Outgoing<'_>, timeout: Timeout, waiting: Waiting) -> Attempt {
+    if waiting.until.is_some_and(|until| until <= Instant::now()) {
+        return Attempt::Failed(waited_too_long(state));
+    }
+    if waiting.line == Line::Credit && !state.sends.may_try(waiting.ticket) {
+        return match state.life {
+            Life::Open => Attempt::Wait(Line::Credit),
+            _ => Attempt::Failed(state.unavailable()),
+        };
+    }
+    attempt(state, outgoing, timeout, Some(waiting.line))
+}
+
+/// Sends if there is room. `came_from` is the queue in which the sender has waited.
+fn attempt(
+    state: &mut State,
+    outgoing: &Outgoing<'_>,
+    timeout: Timeout,
+    came_from: Option<Line>,
+) -> Attempt {
+    if state.life != Life::Open {
+        return Attempt::Failed(state.unavailable());
+    }
+    let is_first = came_from == Some(Line::Credit) || !state.sends.has_waiting();
+    let spoken_for = match came_from {
+        Some(Line::Credit) => 0,
+        _ => state.sends.woken(),
+    };
+    let calls_spoken_for = state.calls.woken();
+    let Some(link) = &mut state.link else {
+        return Attempt::Wait(Line::Credit);
+    };
+    if let Err(error) = link.check(outgoing, Timeout::NONE) {
+        return Attempt::Failed(error);
+    }
+    if link.routes.is_full(outgoing.target) {
+        return Attempt::Wait(Line::Flow);
+    }
+    let is_reported = outgoing.flags.contains(Flags::REPORT);
+    let size = payload_size(outgoing, Timeout::NONE);
+    let has_room = !is_reported || link.room() > calls_spoken_for;
+    if !is_first || !has_room || link.credit() <= spoken_for || !link.fits(size) {
+        return Attempt::Wait(Line::Credit);
+    }
+    if !is_reported {
+        link.send(outgoing);
+        return Attempt::Sent;
+    }
+    link.spend(size);
+    Attempt::Issued(Place {
+        link: link.id,
+        correlation: link.issue_untimed(outgoing, timeout, Holder::Future(None)),
+    })
+}
+
+/// Waits on, or in another queue.
+fn wait(
+    state: &mut State,
+    line: Line,
+    place: Option<Waiting>,
+    timeout: Timeout,
+    cx: &TaskContext<'_>,
+) -> Waiting {
+    if let Some(waiting) = place {
+        if waiting.line == line {
+            line.queue(state).stay(waiting.ticket, cx.waker());
+            return waiting;
+        }
+        waiting.line.queue(state).leave(waiting.ticket);
+    }
+    let until = match place {
+        Some(waiting) => waiting.until,
+        None => timeout.deadline(Instant::now()),
+    };
+    let earliest = state.queue_deadline_min();
+    let ticket = line.queue(state).enter(cx.waker().clone(), until);
+    if state.queue_deadline_min() != earliest {
+        state.wake_sweeper();
+    }
+    Waiting {
+        line,
+        ticket,
+        until,
+    }
+}
+
+fn no_room(line: Line) -> CallError {
+    let message = match line {
+        Line::Credit => "the other side has not taken what was sent before",
+        Line::Flow => "every subscriber of the name is full",
+    };
+    CallError::new(ErrorCode::Busy, message)
+}

@@ -1,0 +1,261 @@
+//! Route numbers of one connection: which target has which, and which is given up for a new one.
+//!
+//! A number means one name, method and cast. Numbers are dense from 1; when all are used, the one
+//! that was not used for the longest time is bound anew. What a number meant before is forgotten
+//! with the connection.
+
+use std::collections::HashMap;
+
+use model::limits::ROUTE_COUNT_MAX;
+use wire::Cast;
+
+/// Whom a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    /// The agent; empty when the peer is a server.
+    pub(crate) name: &'a str,
+    /// Empty for plain messages.
+    pub(crate) method: &'a str,
+    pub(crate) cast: Cast,
+}
+
+/// A target's number, and whether the peer must be told of it first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Already(u16),
+    Newly(u16),
+}
+
+#[derive(Debug)]
+pub(crate) struct Routes {
+    /// The entry at `index` has the number `index + 1`.
+    entries: Vec<Entry>,
+    numbers: HashMap<Box<str>, u16>,
+    /// The key of the target that is being looked up.
+    key: String,
+    /// Ends of the list from the newest use to the oldest; 0 when there is no entry.
+    newest: u16,
+    oldest: u16,
+    count_max: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: Box<str>,
+    method: Box<str>,
+    cast: Cast,
+    /// The node said that every subscriber is full.
+    is_full: bool,
+    newer: u16,
+    older: u16,
+}
+
+impl Default for Routes {
+    fn default() -> Self {
+        Self::with_count_max(ROUTE_COUNT_MAX as usize)
+    }
+}
+
+impl Routes {
+    fn with_count_max(count_max: usize) -> Self {
+        Self {
+            entries: Vec::new(),
+            numbers: HashMap::new(),
+            key: String::new(),
+            newest: 0,
+            oldest: 0,
+            count_max,
+        }
+    }
+
+    /// The number of `target`, bound if need be.
+    pub(crate) fn bind(&mut self, target: Target<'_>) -> Bound {
+        // Most callers use one target again and again: no hashing for them.
+        if self
+            .entry(self.newest)
+            .is_some_and(|entry| entry.is(target))
+        {
+            return Bound::Already(self.newest);
+        }
+        self.write_key(target);
+        if let Some(&number) = self.numbers.get(self.key.as_str()) {
+            self.unlink(number);
+            self.link(number);
+            return Bound::Already(number);
+        }
+        Bound::Newly(self.insert(target))
+    }
+
+    /// Notes what the node said about a route. Returns whether it opened.
+    pub(crate) fn set_full(&mut self, number: u16, is_full: bool) -> bool {
+        match self.entry_mut(number) {
+            Some(entry) => std::mem::replace(&mut entry.is_full, is_full) && !is_full,
+            None => false,
+        }
+    }
+
+    /// Whether every subscriber of the target is full, as far as is known.
+    pub(crate) fn is_full(&mut self, target: Target<'_>) -> bool {
+        if let Some(entry) = self.entry(self.newest)
+            && entry.is(target)
+        {
+            return entry.is_full;
+        }
+        self.write_key(target);
+        let number = self.numbers.get(self.key.as_str()).copied().unwrap_or(0);
+        self.entry(number).is_some_and(|entry| entry.is_full)
+    }
+
+    fn insert(&mut self, target: Target<'_>) -> u16 {
+        let entry = Entry {
+            name: target.name.into(),
+            method: target.method.into(),
+            cast: target.cast,
+            is_full: false,
+            newer: 0,
+            older: 0,
+        };
+        let number = if self.entries.len() < self.count_max {
+            self.entries.push(entry);
+            self.entries.len() as u16
+        } else {
+            let number = self.oldest;
+            self.unlink(number);
+            if let Some(slot) = self.entry_mut(number) {
+                let given_up = std::mem::replace(slot, entry);
+                let key = std::mem::take(&mut self.key);
+                self.write_key(given_up.target());
+                self.numbers.remove(self.key.as_str());
+                self.key = key;
+            }
+            number
+        };
+        self.numbers.insert(self.key.as_str().into(), number);
+        self.link(number);
+        number
+    }
+
+    /// No part of a target contains a zero byte but perhaps the method, which stands last.
+    fn write_key(&mut self, target: Target<'_>) {
+        self.key.clear();
+        self.key.push(match target.cast {
+            Cast::Any => 'a',
+            Cast::All => '*',
+        });
+        self.key.push_str(target.name);
+        self.key.push('\0');
+        self.key.push_str(target.method);
+    }
+
+    fn link(&mut self, number: u16) {
+        let before = self.newest;
+        if let Some(entry) = self.entry_mut(number) {
+            (entry.newer, entry.older) = (0, before);
+        }
+        match self.entry_mut(before) {
+            Some(entry) => entry.newer = number,
+            None => self.oldest = number,
+        }
+        self.newest = number;
+    }
+
+    fn unlink(&mut self, number: u16) {
+        let Some(&Entry { newer, older, .. }) = self.entry(number) else {
+            return;
+        };
+        match self.entry_mut(newer) {
+            Some(entry) => entry.older = older,
+            None => self.newest = older,
+        }
+        match self.entry_mut(older) {
+            Some(entry) => entry.newer = newer,
+            None => self.oldest = newer,
+        }
+    }
+
+    fn entry(&self, number: u16) -> Option<&Entry> {
+        self.entries.get(usize::from(number).wrapping_sub(1))
+    }
+
+    fn entry_mut(&mut self, number: u16) -> Option<&mut Entry> {
+        self.entries.get_mut(usize::from(number).wrapping_sub(1))
+    }
+}
+
+impl Entry {
+    fn is(&self, target: Target<'_>) -> bool {
+        self.target() == target
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target {
+            name: &self.name,
+            method: &self.method,
+            cast: self.cast,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(method: &str) -> Target<'_> {
+        Target {
+            name: "a/b/c",
+            method,
+            cast: Cast::Any,
+        }
+    }
+
+    #[test]
+    fn a_target_is_bound_once() {
+        let mut routes = Routes::default();
+        assert_eq!(routes.bind(target("x")), Bound::Newly(1));
+        assert_eq!(routes.bind(target("y")), Bound::Newly(2));
+        assert_eq!(routes.bind(target("x")), Bound::Already(1));
+        assert_eq!(routes.bind(target("x")), Bound::Already(1));
+        let to_all = Target {
+            cast: Cast::All,
+            ..target("x")
+        };
+        assert_eq!(routes.bind(to_all), Bound::Newly(3));
+    }
+
+    #[test]
+    fn the_route_that_was_unused_for_longest_is_given_up() {
+        let mut routes = Routes::with_count_max(3);
+        for method in ["x", "y", "z"] {
+            routes.bind(target(method));
+        }
+        routes.bind(target("x"));
+        assert_eq!(routes.bind(target("new")), Bound::Newly(2));
+        assert_eq!(routes.bind(target("x")), Bound::Already(1));
+        assert_eq!(routes.bind(target("y")), Bound::Newly(3));
+        assert_eq!(routes.bind(target("z")), Bound::Newly(2));
+    }
+
+    #[test]
+    fn a_full_route_opens_again_and_a_new_meaning_is_open() {
+        let mut routes = Routes::with_count_max(1);
+        routes.bind(target("x"));
+        assert!(!routes.set_full(1, true));
+        assert!(routes.is_full(target("x")));
+        routes.bind(target("y"));
+        assert!(!routes.is_full(target("y")) && !routes.is_full(target("x")));
+        routes.set_full(1, true);
+        assert!(routes.set_full(1, false));
+        assert!(!routes.set_full(9, true));
+    }
+
+    #[test]
+    fn every_number_there_is_can_be_used() {
+        let mut routes = Routes::default();
+        for index in 0..ROUTE_COUNT_MAX {
+            let bound = routes.bind(target(&index.to_string()));
+            assert_eq!(bound, Bound::Newly(index as u16 + 1));
+        }
+        assert_eq!(routes.bind(target("one more")), Bound::Newly(1));
+        assert_eq!(routes.bind(target("0")), Bound::Newly(2));
+    }
+}

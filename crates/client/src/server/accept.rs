@@ -1,0 +1,118 @@
+//! Where connections come from.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::{Address, Stream};
+use tokio::net::{TcpListener, UnixListener};
+
+/// A socket that connections arrive at.
+pub(crate) enum Acceptor {
+    Tcp(TcpListener, Option<Arc<rustls::ServerConfig>>),
+    Unix(UnixListener),
+    Inproc(net::inproc::Listener),
+}
+
+/// After an accept failed (out of descriptors, say), how long to wait before the next one.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Acceptor {
+    /// Listens at `address`. Returns also the address that callers connect to: port 0 stands for
+    /// any free one.
+    pub(crate) async fn open(
+        address: &Address,
+        tls: Option<Arc<rustls::ServerConfig>>,
+    ) -> io::Result<(Self, Address)> {
+        match address {
+            Address::Tcp { host, port } => {
+                let (listener, port) = listen_tcp(host, *port).await?;
+                let host = host.clone();
+                Ok((Self::Tcp(listener, None), Address::Tcp { host, port }))
+            }
+            Address::Tls { host, port } => {
+                let config = tls.ok_or_else(|| {
+                    io::Error::new(io::ErrorKind::InvalidInput, "tls:// needs a certificate")
+                })?;
+                let (listener, port) = listen_tcp(host, *port).await?;
+                let host = host.clone();
+                Ok((Self::Tcp(listener, Some(config)), Address::Tls { host, port }))
+            }
+            Address::Unix { path } => {
+                let listener = net::listen_unix(path).await?;
+                Ok((Self::Unix(listener), address.clone()))
+            }
+            Address::Inproc { name } => {
+                let listener = net::inproc::listen(name)?;
+                Ok((Self::Inproc(listener), address.clone()))
+            }
+        }
+    }
+
+    /// The next connection.
+    pub(crate) async fn accept(&self) -> Stream {
+        loop {
+            let accepted = match self {
+                Self::Tcp(listener, tls) => match listener.accept().await {
+                    Ok((socket, _)) => match tls {
+                        Some(config) => net::split_tls_accepted(socket, config.clone()),
+                        None => net::split_tcp(socket),
+                    },
+                    Err(error) => Err(error),
+                },
+                Self::Unix(listener) => match listener.accept().await {
+                    Ok((socket, _)) => net::split_unix(socket),
+                    Err(error) => Err(error),
+                },
+                Self::Inproc(listener) => return listener.accept().await,
+            };
+            match accepted {
+                Ok(stream) => return stream,
+                Err(error) if is_of_the_caller(&error) => {}
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+/// Whether only the one connection failed: its caller was gone before it was accepted.
+fn is_of_the_caller(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::NotConnected
+            | io::ErrorKind::Interrupted
+    )
+}
+
+async fn listen_tcp(host: &str, port: u16) -> io::Result<(TcpListener, u16)> {
+    let address = match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    };
+    let listener = net::listen_tcp(&address).await?;
+    let port = listener.local_addr()?.port();
+    Ok((listener, port))
+}
+
+/// Removes the socket file of a listener when it ends.
+pub(crate) struct SocketFile(Option<std::path::PathBuf>);
+
+impl SocketFile {
+    pub(crate) fn of(address: &Address) -> Self {
+        match address {
+            Address::Unix { path } => Self(Some(path.clone())),
+            _ => Self(None),
+        }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Somebody else may have removed it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The handler's end of a stream.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use model::ErrorCode;
+use parking_lot::Mutex;
+use wire::{Correlation, Flags, HEADER_SIZE, Kind, Payload};
+
+use crate::Fault;
+use crate::items::WINDOW;
+use crate::port::Port;
+
+/// Sends the items of a streaming answer.
+///
+/// The caller consumes at its own pace: [`ItemSender::send`] waits while the caller is 64 items
+/// behind or does not read its connection. Dropping the caller's stream drops the handler.
+#[derive(Clone)]
+pub struct ItemSender {
+    stream: Arc<Stream>,
+}
+
+/// What the sender and the connection share about one stream.
+pub(crate) struct Stream {
+    port: Arc<Port>,
+    correlation: Correlation,
+    frame_size_max: u32,
+    state: Mutex<State>,
+}
+
+struct State {
+    credit: u32,
+    waiting: Vec<Waker>,
+    is_open: bool,
+}
+
+impl ItemSender {
+    pub(crate) fn new(stream: Arc<Stream>) -> Self {
+        Self { stream }
+    }
+
+    /// Sends one item as soon as the caller has room for it. Fails with `cancelled` when the
+    /// caller is gone, and with `too_large` when it does not accept items of that size.
+    pub async fn send(&self, item: impl Into<Bytes>) -> Result<(), Fault> {
+        let item = item.into();
+        let limit = self.stream.frame_size_max;
+        if item.len() > limit as usize {
+            return Err(too_large("an item", item.len(), limit));
+        }
+        poll_fn(|cx| self.stream.poll_send(cx, &item)).await
+    }
+}
+
+impl std::fmt::Debug for ItemSender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ItemSender({:?})", self.stream.correlation)
+    }
+}
+
+/// What is said of a body that the caller does not accept.
+pub(crate) fn too_large(what: &str, size: usize, limit: u32) -> Fault {
+    let message = format!("{what} of {size} bytes is above the caller's limit of {limit}");
+    Fault::with_code(ErrorCode::TooLarge, message)
+}
+
+impl Stream {
+    pub(crate) fn new(port: Arc<Port>, correlation: Correlation, frame_size_max: u32) -> Self {
+        let state = State {
+            credit: WINDOW,
+            waiting: Vec::new(),
+            is_open: true,
+        };
+        Self {
+            port,
+            correlation,
+            frame_size_max,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn poll_send(&self, cx: &mut Context<'_>, item: &[u8]) -> Poll<Result<(), Fault>> {
+        ready!(self.port.poll_room(cx));
+        // Held while the item is queued, so that nothing can follow the end of the stream.
+        let mut state = self.state.lock();
+        if !state.is_open {
+            return Poll::Ready(Err(gone()));
+        }
+        if state.credit == 0 {
+            state.waiting.push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        state.credit -= 1;
+        let payload = Payload::body(item);
+        let is_queued = self
+            .port
+            .push(|out| payload.encode(Kind::REPLY, Flags::MORE, 0, self.correlation, out));
+        Poll::Ready(if is_queued { Ok(()) } else { Err(gone()) })
+    }
+
+    /// The caller consumed items.
+    pub(crate) fn credit(&self, count: u32) {
+        let waiting = {
+            let mut state = self.state.lock();
+            state.credit = state.credit.saturating_add(count);
+            std::mem::take(&mut state.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Nothing more may be sent: the handler is done or gone.
+    pub(crate) fn close(&self) {
+        let waiting = {
+            let mut state = self.state.lock();
+            state.is_open = false;
+            std::mem::take(&mut state.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+fn gone() -> Fault {
+    Fault::with_code(ErrorCode::Cancelled, "the caller is gone")
+}
+
+/// Appends the answer of a handler that does not stream to a caller that expects a stream: one
+/// item, and the end.
+pub(crate) fn encode_only_item(item: &[u8], correlation: Correlation, out: &mut Vec<u8>) {
+    out.reserve(2 * HEADER_SIZE + item.len());
+    Payload::body(item).encode(Kind::REPLY, Flags::MORE, 0, correlation, out);
+    Payload::body(&[]).encode(Kind::REPLY, Flags::NONE, 0, correlation, out);
+}

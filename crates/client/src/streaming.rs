@@ -1,0 +1,202 @@
+//! A call with any number of replies.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use wire::{Correlation, Credit, Flags, Kind};
+
+use crate::call::CallOptions;
+use crate::clock::Timeout;
+use crate::core::Core;
+use crate::exchange::{Begun, Exchange, Exchanged, Place, Terms, WhenFull, update};
+use crate::items::{CREDIT_BATCH, Items};
+use crate::link::Outgoing;
+use crate::pending::Holder;
+use crate::{CallError, Caller, Context, Metadata};
+
+/// The items of a streaming answer, from [`Caller::stream`].
+///
+/// The call is made when the first item is asked for. The responder is at most 64 items ahead; it
+/// waits while nobody asks for more. Ends with `None` after the last item, or with an error and
+/// then `None`. Dropping it cancels the call.
+#[must_use = "nothing is streamed unless it is polled"]
+pub struct Replies<B> {
+    caller: Caller,
+    method: Box<str>,
+    body: B,
+    options: CallOptions,
+    exchange: Exchange<Arc<Core>>,
+    /// Items that were taken and not yet yielded.
+    taken: VecDeque<Bytes>,
+    /// Items that were yielded and for which no credit was returned.
+    consumed: u32,
+    is_over: bool,
+}
+
+impl<B: AsRef<[u8]>> Replies<B> {
+    pub(crate) fn new(caller: Caller, method: &str, body: B) -> Self {
+        let mut options = CallOptions::new(caller.core());
+        options.timeout = Timeout::NONE;
+        Self {
+            exchange: Exchange::new(caller.core().clone()),
+            caller,
+            method: method.into(),
+            body,
+            options,
+            taken: VecDeque::new(),
+            consumed: 0,
+            is_over: false,
+        }
+    }
+
+    /// How long the whole stream may take. For ever, unless it is said otherwise here; waiting
+    /// for room and for a connection is bounded all the same.
+    pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.options.timeout = Timeout::new(deadline.into());
+        self
+    }
+
+    /// Takes no longer than the request that is being answered may take, and carries its trace
+    /// context on.
+    pub fn within(mut self, context: &Context) -> Self {
+        self.options.inherit(context);
+        self
+    }
+
+    /// What to do while the window is full or there is no connection; waiting is the default.
+    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+        self.options.when_full = when_full;
+        self
+    }
+
+    /// Sends entries along with the body.
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.options.metadata = metadata;
+        self
+    }
+
+    /// The next item; `None` at the end.
+    pub async fn next(&mut self) -> Option<Result<Bytes, CallError>> {
+        std::future::poll_fn(|cx| self.poll_item(cx)).await
+    }
+
+    fn poll_item(&mut self, cx: &mut TaskContext<'_>) -> Poll<Option<Result<Bytes, CallError>>> {
+        loop {
+            if let Some(item) = self.taken.pop_front() {
+                self.consumed += 1;
+                return Poll::Ready(Some(Ok(item)));
+            }
+            if self.is_over {
+                return Poll::Ready(None);
+            }
+            let place = match ready!(self.poll_begin(cx)) {
+                Ok(place) => place,
+                Err(error) => {
+                    self.is_over = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            };
+            if let Some(end) = ready!(self.poll_taken(place, cx)) {
+                self.is_over = true;
+                // Its place is given back now, whenever this is dropped.
+                self.exchange = Exchange::new(self.caller.core().clone());
+                if let Err(error) = end {
+                    return Poll::Ready(Some(Err(*error)));
+                }
+            }
+        }
+    }
+
+    fn poll_begin(&mut self, cx: &mut TaskContext<'_>) -> Poll<Result<Place, CallError>> {
+        let outgoing = Outgoing {
+            kind: Kind::REQUEST,
+            flags: Flags::STREAM,
+            target: self.caller.target(&self.method),
+            metadata: self.options.metadata.block(),
+            body: self.body.as_ref(),
+        };
+        let terms = Terms {
+            wait: self.options.timeout.min(self.caller.core().options.deadline),
+            ..self.options.terms()
+        };
+        let begun = self.exchange.poll_begin(terms, cx, |link, timeout, waker| {
+            link.check(&outgoing, timeout)?;
+            let holder = Holder::Stream(Box::new(Items::new(waker.clone())));
+            Ok(link.issue(&outgoing, timeout, holder))
+        });
+        match ready!(begun) {
+            Ok(Begun::Now(place) | Begun::Before(place)) => Poll::Ready(Ok(place)),
+            Err(Exchanged { outcome, .. }) => match outcome {
+                Err(error) => Poll::Ready(Err(*error)),
+                Ok(_) => unreachable!("a stream that did not begin has no reply"),
+            },
+        }
+    }
+
+    /// Takes what has arrived, returns credit for what was consumed before. Ready with the end
+    /// when nothing is left.
+    fn poll_taken(
+        &mut self,
+        place: Place,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Option<crate::items::End>> {
+        let Place { link, correlation } = place;
+        let mut state = self.caller.core().state.lock();
+        let Some(link) = state.link_mut(link) else {
+            return Poll::Ready(Some(Ok(())));
+        };
+        let Some(Holder::Stream(items)) = link.pending.holder(correlation) else {
+            return Poll::Ready(Some(Ok(())));
+        };
+        let consumed = match self.consumed >= CREDIT_BATCH && !items.is_ended() {
+            true => std::mem::take(&mut self.consumed),
+            false => 0,
+        };
+        items.allow(consumed);
+        let outcome = if !items.queue.is_empty() {
+            std::mem::swap(&mut items.queue, &mut self.taken);
+            Poll::Ready(None)
+        } else if let Some(end) = items.take_end() {
+            Poll::Ready(Some(end))
+        } else {
+            update(&mut items.waker, cx);
+            Poll::Pending
+        };
+        if consumed > 0 {
+            link.tell(|out| encode_credit(consumed, correlation, out));
+        }
+        outcome
+    }
+}
+
+fn encode_credit(items: u32, correlation: Correlation, out: &mut Vec<u8>) {
+    let credit = Credit {
+        messages: items,
+        bytes: 0,
+    };
+    credit.encode(correlation, out);
+}
+
+impl<B> Unpin for Replies<B> {}
+
+impl<B: AsRef<[u8]>> Stream for Replies<B> {
+    type Item = Result<Bytes, CallError>;
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        cx: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Bytes, CallError>>> {
+        self.get_mut().poll_item(cx)
+    }
+}
+
+impl<B> std::fmt::Debug for Replies<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Replies({} {})", self.caller.name(), self.method)
+    }
+}

@@ -1,0 +1,216 @@
+//! Receiving what is sent to a name.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use model::{ErrorCode, Name};
+use wire::{SUBSCRIBE_WITH_SOURCE, Subscribe};
+
+use crate::clock::Timeout;
+use crate::exchange::{Begun, Exchange, Terms, waited_too_long};
+use crate::link::not_a_node;
+use crate::mailbox::{Delivery, Mailbox};
+use crate::pending::Holder;
+use crate::registry::{Joining, Purpose, Receiver, Registration};
+use crate::{CallError, Client, Envelope};
+
+/// What a subscription can be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SubscribeOptions {
+    bits: u8,
+}
+
+impl SubscribeOptions {
+    /// The usual ones.
+    pub const fn new() -> Self {
+        Self { bits: 0 }
+    }
+
+    /// Tells with every envelope the name of its sender.
+    #[must_use]
+    pub const fn with_source(mut self) -> Self {
+        self.bits |= SUBSCRIBE_WITH_SOURCE;
+        self
+    }
+}
+
+/// What arrives for one name, in order, as a stream of envelopes. From [`Client::subscribe`].
+///
+/// It survives reconnects. It ends when another connection subscribes as the same instance
+/// (`replaced`), when the node refuses to make it again, and when the client is closed;
+/// [`Subscription::ended`] says why. Senders wait, or their messages are dropped, while more has
+/// arrived than the client's window allows and nobody takes it. Dropping it unsubscribes.
+#[derive(Debug)]
+pub struct Subscription {
+    joined: Joined,
+    /// Envelopes that were taken and not yet yielded.
+    taken: VecDeque<Delivery>,
+}
+
+impl Subscription {
+    /// The full name, instance included.
+    pub fn name(&self) -> &str {
+        &self.joined.name
+    }
+
+    /// The next envelope; `None` at the end.
+    pub async fn next(&mut self) -> Option<Envelope> {
+        poll_fn(|cx| self.poll_envelope(cx)).await
+    }
+
+    /// Why nothing more will arrive, if that is so.
+    pub fn ended(&self) -> Option<ErrorCode> {
+        self.joined.mailbox.ended()
+    }
+
+    fn poll_envelope(&mut self, cx: &mut Context<'_>) -> Poll<Option<Envelope>> {
+        loop {
+            if let Some(delivery) = self.taken.pop_front() {
+                return Poll::Ready(Some(delivery.consume()));
+            }
+            if !ready!(self.joined.mailbox.poll_arrived(cx, &mut self.taken)) {
+                return Poll::Ready(None);
+            }
+        }
+    }
+}
+
+impl Stream for Subscription {
+    type Item = Envelope;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Envelope>> {
+        self.get_mut().poll_envelope(cx)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // What was taken and not yielded goes back; `joined` sees to the rest.
+        for delivery in self.taken.drain(..) {
+            delivery.consume();
+        }
+    }
+}
+
+/// A name that is subscribed until this is dropped.
+pub(crate) struct Joined {
+    pub(crate) client: Client,
+    pub(crate) name: Box<str>,
+    pub(crate) mailbox: Arc<Mailbox>,
+}
+
+impl std::fmt::Debug for Joined {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        self.mailbox.close();
+        // What is removed may hold handlers that are not ours: not dropped under the lock.
+        let removed;
+        {
+            let mut guard = self.client.core().state.lock();
+            let state = &mut *guard;
+            // An instance that was subscribed anew in this client belongs to the newer one.
+            let is_own = state
+                .registry
+                .get(&self.name)
+                .is_some_and(|found| Arc::ptr_eq(&found.receiver.mailbox, &self.mailbox));
+            if !is_own {
+                return;
+            }
+            removed = state.registry.remove(&self.name);
+            if let Some(link) = state.link.as_ref().map(|link| link.id) {
+                state.unsubscribe(link, &self.name);
+            }
+        }
+        drop(removed);
+    }
+}
+
+pub(crate) async fn subscribe(
+    client: &Client,
+    name: &Name,
+    options: SubscribeOptions,
+) -> Result<Subscription, CallError> {
+    let receiver = Receiver {
+        mailbox: Arc::new(Mailbox::default()),
+        handlers: None,
+    };
+    let joined = join(client, name, options, receiver).await?;
+    Ok(Subscription {
+        joined,
+        taken: VecDeque::new(),
+    })
+}
+
+/// Subscribes, and waits until the node has confirmed it.
+pub(crate) async fn join(
+    client: &Client,
+    name: &Name,
+    options: SubscribeOptions,
+    receiver: Receiver,
+) -> Result<Joined, CallError> {
+    let mailbox = receiver.mailbox.clone();
+    let registration = Registration {
+        options: options.bits,
+        receiver,
+    };
+    let joining = joining(client, name, registration);
+    let patience = client.patience();
+    let name = match patience.as_duration() {
+        None => joining.await?,
+        Some(time) => match tokio::time::timeout(time, joining).await {
+            Ok(outcome) => outcome?,
+            Err(_) => return Err(waited_too_long(&client.core().state.lock())),
+        },
+    };
+    Ok(Joined {
+        client: client.clone(),
+        name,
+        mailbox,
+    })
+}
+
+async fn joining(
+    client: &Client,
+    name: &Name,
+    registration: Registration,
+) -> Result<Box<str>, CallError> {
+    let mut exchange = Exchange::new(client.core());
+    let exchanged = poll_fn(|cx| {
+        let begun = exchange.poll_begin(Terms::new(Timeout::NONE), cx, |link, _, waker| {
+            if link.peer.role != wire::Role::Node {
+                return Err(not_a_node(&link.peer.address));
+            }
+            let subscribe = Subscribe {
+                options: registration.options,
+                name: name.as_str(),
+            };
+            let joining = Joining {
+                registration: registration.clone(),
+                waker: Some(waker.clone()),
+                purpose: Purpose::New,
+            };
+            let holder = Holder::Joining(Box::new(joining));
+            Ok(link.ask(Timeout::NONE, holder, |correlation, out| {
+                subscribe.encode(correlation, out);
+            }))
+        });
+        match ready!(begun) {
+            Ok(Begun::Now(_)) => Poll::Pending,
+            Ok(Begun::Before(place)) => exchange.poll_outcome(place, cx),
+            Err(exchanged) => Poll::Ready(exchanged),
+        }
+    })
+    .await;
+    let payload = exchanged.outcome.map_err(|error| *error)?;
+    let name = wire::decode_name(&payload).map_err(|error| crate::messaging::protocol(&error))?;
+    Ok(name.into())
+}

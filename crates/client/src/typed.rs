@@ -1,0 +1,238 @@
+//! Bodies as values instead of bytes.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll, ready};
+use std::time::Duration;
+
+use model::ErrorCode;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    Call, CallError, Caller, Context, Fault, Metadata, Request, RetryPolicy, Sent, Server, WhenFull,
+};
+
+/// How values become bytes. [`MessagePack`] and [`Json`] are here; others can be written.
+pub trait Codec: Copy + Send + Sync + 'static {
+    /// For people, in error messages.
+    const NAME: &'static str;
+
+    /// The bytes of a value, or why it has none.
+    fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, String>;
+
+    /// The value of some bytes, or why they have none.
+    fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String>;
+}
+
+/// MessagePack, with structs as arrays: compact, the usual choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessagePack;
+
+/// JSON: for callees in languages without MessagePack, and for people who read along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Json;
+
+impl Codec for MessagePack {
+    const NAME: &'static str = "MessagePack";
+
+    fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, String> {
+        rmp_serde::to_vec(value).map_err(|error| error.to_string())
+    }
+
+    fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+        rmp_serde::from_slice(bytes).map_err(|error| error.to_string())
+    }
+}
+
+impl Codec for Json {
+    const NAME: &'static str = "JSON";
+
+    fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, String> {
+        serde_json::to_vec(value).map_err(|error| error.to_string())
+    }
+
+    fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// Calls with values, from [`Caller::typed`].
+///
+/// ```
+/// use client::{Caller, Json, Server};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = Server::new()
+///     .handle_typed(Json, "add", |_, (a, b): (i64, i64)| async move { Ok(a + b) });
+/// let listening = server.listen("tcp://127.0.0.1:0").await?;
+///
+/// let caller = Caller::connect(listening.address()).await?.typed(Json);
+/// let sum: i64 = caller.call("add", &(2, 3)).await?;
+/// assert_eq!(sum, 5);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TypedCaller<C> {
+    caller: Caller,
+    codec: PhantomData<C>,
+}
+
+impl Caller {
+    /// Calls with values in place of bytes.
+    pub fn typed<C: Codec>(self, codec: C) -> TypedCaller<C> {
+        let _ = codec;
+        TypedCaller {
+            caller: self,
+            codec: PhantomData,
+        }
+    }
+
+    /// Calls a method with a value, as [`MessagePack`].
+    pub fn call_typed<'a, Req, Resp>(
+        &'a self,
+        method: &'a str,
+        request: &Req,
+    ) -> TypedCall<'a, Resp, MessagePack>
+    where
+        Req: Serialize + ?Sized,
+        Resp: DeserializeOwned,
+    {
+        TypedCall::new(self, method, request)
+    }
+}
+
+impl<C: Codec> TypedCaller<C> {
+    /// Calls a method with a value.
+    pub fn call<'a, Req, Resp>(&'a self, method: &'a str, request: &Req) -> TypedCall<'a, Resp, C>
+    where
+        Req: Serialize + ?Sized,
+        Resp: DeserializeOwned,
+    {
+        TypedCall::new(&self.caller, method, request)
+    }
+
+    /// Calls with bytes.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+/// A call with values that is being made; awaiting it gives the reply.
+#[must_use = "a call does nothing unless it is awaited"]
+pub struct TypedCall<'a, Resp, C> {
+    call: Result<Call<'a, Vec<u8>>, Option<CallError>>,
+    method: &'a str,
+    types: PhantomData<fn() -> (Resp, C)>,
+}
+
+impl<'a, Resp: DeserializeOwned, C: Codec> TypedCall<'a, Resp, C> {
+    fn new<Req: Serialize + ?Sized>(caller: &'a Caller, method: &'a str, request: &Req) -> Self {
+        let call = match C::encode(request) {
+            Ok(body) => Ok(caller.call(method, body)),
+            Err(error) => {
+                let message = format!("the request has no {} form: {error}", C::NAME);
+                Err(Some(CallError::new(ErrorCode::InvalidArgument, message)))
+            }
+        };
+        Self {
+            call,
+            method,
+            types: PhantomData,
+        }
+    }
+
+    /// As [`Call::deadline`].
+    pub fn deadline(self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.map(|call| call.deadline(deadline))
+    }
+
+    /// As [`Call::within`].
+    pub fn within(self, context: &Context) -> Self {
+        self.map(|call| call.within(context))
+    }
+
+    /// As [`Call::retry`].
+    pub fn retry(self, policy: RetryPolicy) -> Self {
+        self.map(|call| call.retry(policy))
+    }
+
+    /// As [`Call::when_full`].
+    pub fn when_full(self, when_full: WhenFull) -> Self {
+        self.map(|call| call.when_full(when_full))
+    }
+
+    /// As [`Call::metadata`].
+    pub fn metadata(self, metadata: Metadata) -> Self {
+        self.map(|call| call.metadata(metadata))
+    }
+
+    fn map(mut self, change: impl FnOnce(Call<'a, Vec<u8>>) -> Call<'a, Vec<u8>>) -> Self {
+        self.call = self.call.map(change);
+        self
+    }
+}
+
+impl<Resp: DeserializeOwned, C: Codec> Future for TypedCall<'_, Resp, C> {
+    type Output = Result<Resp, CallError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let reply = match &mut this.call {
+            Ok(call) => ready!(Pin::new(call).poll(cx)),
+            Err(error) => Err(error.take().unwrap_or_else(polled_again)),
+        };
+        Poll::Ready(reply.and_then(|body| {
+            C::decode(&body).map_err(|error| {
+                let method = this.method;
+                let name = C::NAME;
+                let message = format!("the reply of `{method}` is not the expected {name}: {error}");
+                CallError::new(ErrorCode::Protocol, message).with_sent(Sent::Yes)
+            })
+        }))
+    }
+}
+
+impl<Resp, C> std::fmt::Debug for TypedCall<'_, Resp, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TypedCall({})", self.method)
+    }
+}
+
+fn polled_again() -> CallError {
+    CallError::new(ErrorCode::Internal, "polled after it was ready")
+}
+
+impl Server {
+    /// Answers calls of `method` with a function of values. A request that is not the expected
+    /// value is answered with `invalid_argument`.
+    #[must_use]
+    pub fn handle_typed<C, F, Fut, Req, Resp>(self, codec: C, method: &str, function: F) -> Self
+    where
+        C: Codec,
+        F: Fn(Context, Req) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Resp, Fault>> + Send + 'static,
+        Req: DeserializeOwned + 'static,
+        Resp: Serialize + 'static,
+    {
+        let _ = codec;
+        self.handle(method, move |request: Request| {
+            let answer = C::decode(&request.body)
+                .map(|value| function(request.context, value))
+                .map_err(|error| {
+                    let message = format!("the request is not the expected {}: {error}", C::NAME);
+                    Fault::with_code(ErrorCode::InvalidArgument, message)
+                });
+            async move {
+                let value = answer?.await?;
+                C::encode(&value).map_err(|error| {
+                    let message = format!("the reply has no {} form: {error}", C::NAME);
+                    Fault::with_code(ErrorCode::Internal, message)
+                })
+            }
+        })
+    }
+}
