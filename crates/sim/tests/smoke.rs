@@ -1,5 +1,7 @@
 //! Two clients and a node on a network that delays, loses and cuts, under many seeds.
 
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -7,7 +9,6 @@ use client::{CallError, Client, ErrorCode, Name, Request, Server};
 use sim::{Network, Node, Transcript, Weather, run};
 
 const CALLS: u32 = 150;
-const SEEDS: u64 = 100;
 
 /// One world: an echo agent, a caller in bad weather, cuts of everything now and then, and calm
 /// weather at the end. Returns what happened.
@@ -116,15 +117,24 @@ fn describe(index: u32, outcome: &Result<client::Bytes, CallError>) -> String {
 
 #[test]
 fn every_call_ends_once_and_calm_weather_heals_everything() {
+    check(0..100);
+}
+
+/// The long tier: `cargo xtask sim`.
+#[test]
+#[ignore = "minutes"]
+fn every_call_ends_once_in_thousands_of_worlds() {
+    check(100..20_000);
+}
+
+fn check(seeds: std::ops::Range<u64>) {
     let mut outcomes = BTreeSet::new();
-    for seed in 0..SEEDS {
-        let lines = world(seed);
+    for seed in seeds {
+        let lines = std::panic::catch_unwind(|| world(seed))
+            .unwrap_or_else(|_| panic!("the world of seed {seed} failed"));
         assert_eq!(lines.len() as u32, CALLS + 1, "seed {seed}");
-        outcomes.extend(
-            lines
-                .iter()
-                .filter_map(|line| line.split(' ').next_back().map(str::to_owned)),
-        );
+        let last = |line: &String| line.split(' ').next_back().map(str::to_owned);
+        outcomes.extend(lines.iter().filter_map(last));
     }
     // Worlds in which nothing ever went wrong would show nothing.
     assert!(outcomes.len() > 2, "{outcomes:?}");

@@ -7,8 +7,10 @@ mod check;
 mod demo;
 mod deps;
 mod fix;
+mod fuzz;
 mod layers;
 mod setup;
+mod sim;
 mod step;
 
 use std::process::ExitCode;
@@ -21,7 +23,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 6] = [
+const TASKS: [Task; 8] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; what CI runs",
@@ -51,6 +53,16 @@ const TASKS: [Task; 6] = [
         name: "demo",
         about: "build the release and let a handful of agents talk",
         run: demo::run,
+    },
+    Task {
+        name: "sim",
+        about: "simulate thousands of worlds (`test` does a hundred); minutes",
+        run: sim::run,
+    },
+    Task {
+        name: "fuzz",
+        about: "fuzz what parses, on the stable toolchain; --seconds N (60)",
+        run: fuzz::run,
     },
 ];
 

@@ -92,7 +92,8 @@ impl Door {
 
     async fn serve_as(&self, stream: Stream, origin: Origin) {
         let remote = stream.peer.clone();
-        match handshake::run(self, stream, origin).await {
+        // Boxed, so that its buffers go with it and a connection that idles does not keep them.
+        match Box::pin(handshake::run(self, stream, origin)).await {
             Ok(session) => session.run().await,
             Err(handshake::Failed::Silent) => {}
             Err(handshake::Failed::Refused { message }) => {

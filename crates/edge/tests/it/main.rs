@@ -1,5 +1,7 @@
 //! The native door over in-process streams, spoken to in bare frames.
 
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
 mod agent;
 mod bad_input;
 mod calls;

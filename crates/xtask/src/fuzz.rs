@@ -1,0 +1,69 @@
+//! `cargo xtask fuzz`: coverage-guided fuzzing without a nightly toolchain.
+//!
+//! libFuzzer needs the compiler's coverage instrumentation, which a stable `rustc` offers as an
+//! LLVM pass; only the sanitizers are left out. A finding is kept in `fuzz/artifacts`.
+
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::step::{self, cargo};
+
+const TARGETS: [&str; 1] = ["frames"];
+
+/// Inputs up to this size; larger ones find nothing that smaller ones do not.
+const INPUT_SIZE_MAX: &str = "4096";
+
+/// The instrumentation that libFuzzer reads, as stable code generation options.
+const INSTRUMENTATION: &str = "-Cpasses=sancov-module \
+     -Cllvm-args=-sanitizer-coverage-level=4 \
+     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+     -Cllvm-args=-sanitizer-coverage-pc-table \
+     -Cllvm-args=-sanitizer-coverage-trace-compares \
+     --cfg fuzzing";
+
+const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// Builds the targets and runs each for some seconds.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let seconds = seconds(args)?;
+    let host = host()?;
+    // With a target named, build scripts and macros are left as they are.
+    let mut build = cargo(&["build", "--release", "--target", &host]);
+    build.current_dir("fuzz").env("RUSTFLAGS", INSTRUMENTATION);
+    step::run("build the fuzz targets", &mut build, BUILD_LIMIT)?;
+    for target in TARGETS {
+        let corpus = format!("corpus/{target}");
+        for directory in [format!("fuzz/{corpus}"), "fuzz/artifacts".to_owned()] {
+            std::fs::create_dir_all(&directory).with_context(|| directory.clone())?;
+        }
+        let mut fuzz = Command::new(format!("./target/{host}/release/{target}"));
+        fuzz.current_dir("fuzz")
+            .arg(format!("-max_total_time={seconds}"))
+            .arg(format!("-max_len={INPUT_SIZE_MAX}"))
+            .arg(format!("-artifact_prefix=artifacts/{target}-"))
+            .arg(&corpus);
+        let limit = Duration::from_secs(seconds + 60);
+        step::run(&format!("fuzz {target} for {seconds} s"), &mut fuzz, limit)?;
+    }
+    Ok(())
+}
+
+fn seconds(args: &[String]) -> Result<u64> {
+    match args {
+        [] => Ok(60),
+        [flag, seconds] if flag == "--seconds" => seconds
+            .parse()
+            .with_context(|| format!("`{seconds}` seconds")),
+        _ => bail!("usage: cargo xtask fuzz [--seconds N]"),
+    }
+}
+
+/// The triple that this toolchain builds for.
+fn host() -> Result<String> {
+    let text = step::read(Command::new("rustc").args(["--version", "--verbose"]))?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .context("rustc does not say what it builds for")
+}
