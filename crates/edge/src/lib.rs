@@ -6,5 +6,7 @@
 mod gate;
 pub mod http;
 pub mod native;
+mod sweep;
 
 pub use gate::{Gate, Open, Refused, Role};
+pub use sweep::sweep;

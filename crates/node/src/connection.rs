@@ -128,7 +128,7 @@ impl Peer {
     /// Puts the peer on the list of those to sweep.
     pub(crate) fn list(self: &Arc<Self>, listed: &mut bool, inner: &Inner) {
         if !std::mem::replace(listed, true) {
-            inner.to_sweep.lock().push(self.clone());
+            inner.list(self.clone());
         }
     }
 

@@ -1,8 +1,8 @@
 //! The node itself: everything that outlives a connection.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use model::{ErrorCode, limits};
 use parking_lot::{Mutex, RwLock};
@@ -60,6 +60,8 @@ pub(crate) struct Inner {
     pub(crate) peers: Mutex<BTreeMap<ConnectionId, Arc<Peer>>>,
     /// Peers with calls or paused senders to look after.
     pub(crate) to_sweep: Mutex<Vec<Arc<Peer>>>,
+    /// Called when there is something to sweep again.
+    sweep_needed: OnceLock<Box<dyn Fn() + Send + Sync>>,
     next_connection: AtomicU64,
     draining: AtomicBool,
 }
@@ -81,6 +83,7 @@ impl Handle {
                 table: RwLock::default(),
                 peers: Mutex::default(),
                 to_sweep: Mutex::default(),
+                sweep_needed: OnceLock::new(),
                 next_connection: AtomicU64::new(1),
                 draining: AtomicBool::new(false),
             }),
@@ -174,9 +177,17 @@ impl Handle {
         }
     }
 
+    /// Has `wake` called whenever there is something to sweep after there was nothing. Only the
+    /// first caller's is taken.
+    pub fn on_sweep_needed(&self, wake: impl Fn() + Send + Sync + 'static) {
+        // A node has one shell.
+        let _ = self.inner.sweep_needed.set(Box::new(wake));
+    }
+
     /// Ends calls whose deadline has passed and stops waiting for clients that have stopped.
-    /// The shell calls it a few times a second; it costs nothing while nothing is pending.
-    pub fn sweep(&self) {
+    /// The shell calls it a few times a second as long as it returns true: there is something
+    /// left to look after.
+    pub fn sweep(&self) -> bool {
         let now_ns = self.inner.ports.clock.now_ns();
         let listed = std::mem::take(&mut *self.inner.to_sweep.lock());
         let mut kept = Vec::new();
@@ -200,7 +211,9 @@ impl Handle {
             }
             release(released);
         }
-        self.inner.to_sweep.lock().append(&mut kept);
+        let mut to_sweep = self.inner.to_sweep.lock();
+        to_sweep.append(&mut kept);
+        !to_sweep.is_empty()
     }
 }
 
@@ -226,6 +239,18 @@ pub(crate) fn release(throttled: Vec<Throttled>) {
 }
 
 impl Inner {
+    /// Puts a peer on the list of those to sweep.
+    pub(crate) fn list(&self, peer: Arc<Peer>) {
+        let was_empty = {
+            let mut to_sweep = self.to_sweep.lock();
+            to_sweep.push(peer);
+            to_sweep.len() == 1
+        };
+        if was_empty && let Some(wake) = self.sweep_needed.get() {
+            wake();
+        }
+    }
+
     pub(crate) fn peer(&self, id: ConnectionId) -> Option<Arc<Peer>> {
         self.peers.lock().get(&id).cloned()
     }

@@ -1,7 +1,6 @@
 //! A whole node in the simulated world, and the way to it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use client::{Builder, Client};
 use edge::native::{Door, Options};
@@ -9,9 +8,6 @@ use node::{Handle, Limits, Ports};
 
 use crate::Network;
 use crate::world::{SimClock, SimEntropy};
-
-/// How often deadlines are looked after, as in a real node.
-const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A node that runs on the current thread.
 pub struct Node {
@@ -30,13 +26,7 @@ impl Node {
         };
         let handle = Handle::new(Limits::default(), ports);
         let door = Door::new(handle.clone(), Arc::new(edge::Open), Options::default());
-        let swept = handle.clone();
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(SWEEP_INTERVAL).await;
-                swept.sweep();
-            }
-        });
+        tokio::spawn(edge::sweep(handle.clone()));
         Self {
             handle,
             door,

@@ -1,0 +1,22 @@
+//! The background work of a node: looking after deadlines, and only while there are any.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+/// How often deadlines are looked after while calls are under way.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Sweeps `node` for ever; costs nothing while no call is under way.
+pub async fn sweep(node: node::Handle) {
+    let needed = Arc::new(Notify::new());
+    let wake = needed.clone();
+    node.on_sweep_needed(move || wake.notify_one());
+    loop {
+        if !node.sweep() {
+            needed.notified().await;
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
