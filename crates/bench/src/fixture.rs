@@ -199,6 +199,7 @@ fn measured(case: &Case, system: System, noise: &mut Noise) -> Measurement {
         errors: BTreeMap::new(),
         sink,
         service: case.mode.answered.then_some(service),
+        reported: None,
         response: paced.then_some(response),
         lag: None,
         usage: Some(Usage {

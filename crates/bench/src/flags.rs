@@ -181,6 +181,14 @@ pub(crate) fn of_case(
     raised.into_values().collect()
 }
 
+/// Which flags any case of the results has.
+pub(crate) fn kinds(results: &Results) -> Vec<Flag> {
+    let mut raised: Vec<_> = results.flags().map(|(_, raised)| raised.flag).collect();
+    raised.sort_unstable();
+    raised.dedup();
+    raised
+}
+
 /// Flags in a few words for a line or a table: `pacing-limited,low-n`, or `none`.
 #[must_use]
 pub fn list(raised: &[Raised]) -> String {

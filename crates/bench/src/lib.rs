@@ -1,8 +1,9 @@
-//! The statistics, measurement and reports of `telpher bench`.
+//! The workloads, statistics, measurement and reports of `telpher bench`.
 //!
-//! One engine under every benchmark. A *workload* sends messages; this crate counts, times and weighs
-//! what it did, and writes it down. It knows nothing of agents, calls or topics beyond their names, of
-//! the node nothing at all, and it starts no process.
+//! One engine under every benchmark. A [workload] sends messages; everything else counts, times and
+//! weighs what it did, and writes it down. The engine knows nothing of agents, calls or topics beyond
+//! their names, and starts no process; the workloads know clients, peers and processes, and compute no
+//! figure. Nobody here knows the inside of a node.
 //!
 //! # The way of a number
 //!
@@ -96,6 +97,7 @@ pub mod stats;
 pub mod suite;
 pub mod sweep;
 pub mod tally;
+pub mod workload;
 
 #[cfg(test)]
 mod fixture;

@@ -8,6 +8,7 @@
 //! (each message owns its whole interval, so 100 messages at 100 per second make one second).
 
 mod figures;
+mod reported;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 use crate::process::Usage;
+pub use reported::ReportedLatency;
 
 /// One repeat as measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,7 +37,9 @@ pub struct Measurement {
     pub sink: Option<Sink>,
     /// Latency of each completed message from its real send.
     pub service: Option<Histogram>,
-    /// The same from its intended send; paced modes only.
+    /// The same as another program summed it up, where it keeps the histogram to itself.
+    pub reported: Option<ReportedLatency>,
+    /// Latency from the intended send; paced modes only.
     pub response: Option<Histogram>,
     /// By how much the generator was late though free to send; paced modes only.
     pub lag: Option<Histogram>,
@@ -105,8 +109,13 @@ impl Measurement {
         if completed > sent {
             return Err(MeasurementError::MoreCompleted { sent, completed });
         }
-        for histogram in [&self.service, &self.response].into_iter().flatten() {
-            let recorded = histogram.count();
+        if self.service.is_some() && self.reported.is_some() {
+            return Err(MeasurementError::TwoLatencies);
+        }
+        let histograms = [&self.service, &self.response].into_iter().flatten();
+        let counts = histograms.map(Histogram::count);
+        let reported = self.reported.iter().map(|reported| reported.count);
+        for recorded in counts.chain(reported) {
             if recorded != completed {
                 return Err(MeasurementError::SamplesDiffer {
                     recorded,
@@ -140,6 +149,9 @@ pub enum MeasurementError {
         /// Messages completed.
         completed: u64,
     },
+    /// One of them would be left out.
+    #[error("the service latency is measured and reported by another program as well")]
+    TwoLatencies,
 }
 
 #[cfg(test)]

@@ -136,6 +136,13 @@ impl Watch {
     /// Ends the measurement: call it at the closing edge of the send window, while the processes run.
     #[must_use]
     pub fn stop(self) -> Usage {
+        self.stop_with(Vec::new())
+    }
+
+    /// Ends the measurement of a run in which others took part too, who have said themselves what
+    /// they used.
+    #[must_use]
+    pub fn stop_with(self, said: Vec<RoleUsage>) -> Usage {
         // The clocks first: what takes time comes after the window.
         let cpu_ns: Vec<_> = self.processes.iter().map(Watched::used_ns).collect();
         let own_ns = self
@@ -144,9 +151,8 @@ impl Watch {
         let wall_ns = clock::now_ns() - self.started_ns;
         let after = CpuTimes::read();
         let processes = self.processes.iter().zip(cpu_ns);
-        let roles: Vec<_> = processes
-            .map(|(one, cpu_ns)| one.usage(cpu_ns, wall_ns))
-            .collect();
+        let watched = processes.map(|(one, cpu_ns)| one.usage(cpu_ns, wall_ns));
+        let roles: Vec<_> = said.into_iter().chain(watched).collect();
         let ours_ns = own_ns + roles.iter().filter_map(|role| role.cpu_ns).sum::<u64>();
         let host = self.host.zip(after).and_then(|(before, after)| {
             // A role whose clock is gone would be counted as foreign.
@@ -156,6 +162,14 @@ impl Watch {
                 .flatten()
         });
         Usage { roles, host }
+    }
+}
+
+impl Watch {
+    /// When it began, on the monotonic clock.
+    #[must_use]
+    pub fn started_ns(&self) -> u64 {
+        self.started_ns
     }
 }
 

@@ -4,15 +4,19 @@
 //! Reports only write down what [`Results`] hold. They compute nothing but layout, so that two reports
 //! of the same results cannot disagree.
 
+mod changes;
 mod html;
+mod markdown;
 mod overview;
 mod slim;
 mod table;
 mod tsv;
 mod uvrpc;
 
+pub use changes::changes;
 pub(crate) use html::escape;
 pub use html::page;
+pub use markdown::markdown;
 pub use overview::{Detail, Section, overview, terminal};
 pub use slim::{full as slim, suite_summary, technical_report};
 pub use table::Table;
@@ -21,9 +25,13 @@ pub use uvrpc::uvrpc;
 
 use crate::model::Results;
 
-/// A style of Markdown report.
+/// A style of report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
+    /// Tables for a terminal.
+    Table,
+    /// The same as Markdown with everything measured, headed by command, commit and machine.
+    Markdown,
     /// The SLIM suite's: live lines, summary tables, technical report.
     Slim,
     /// The UVRPC report's: every run of the call modes, averages, speed-ups.
@@ -31,13 +39,15 @@ pub enum Style {
 }
 
 impl Style {
-    /// All styles by name.
-    pub const ALL: [(&'static str, Self); 2] = [("slim", Self::Slim), ("uvrpc", Self::Uvrpc)];
+    /// All styles.
+    pub const ALL: [Self; 4] = [Self::Table, Self::Markdown, Self::Slim, Self::Uvrpc];
 
     /// Writes the report.
     #[must_use]
     pub fn render(self, results: &Results) -> String {
         match self {
+            Self::Table => terminal(results),
+            Self::Markdown => markdown(results),
             Self::Slim => slim(results),
             Self::Uvrpc => uvrpc(results),
         }

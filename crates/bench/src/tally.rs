@@ -116,6 +116,7 @@ impl Tally {
             errors: self.errors,
             sink: None,
             service: self.service,
+            reported: None,
             response: self.response,
             lag: self.lag,
             usage: None,

@@ -22,7 +22,7 @@ use crate::exchange::{Place, enter, give_up, leave, update, waited_too_long};
 use crate::link::Outgoing;
 use crate::pending::Holder;
 use crate::queue::Ticket;
-use crate::routes::Target;
+use crate::routes::{Hint, Target};
 use crate::{Call, CallError, Caller, Context, Metadata, RetryPolicy};
 
 /// Bodies that are taken from the iterator at a time.
@@ -35,6 +35,7 @@ const STAGE_LENGTH: usize = 256;
 pub struct CallAll<'a, I: Iterator> {
     core: &'a Arc<Core>,
     target: Target<'a>,
+    hint: Hint,
     bodies: I,
     is_exhausted: bool,
     concurrency: usize,
@@ -83,6 +84,7 @@ where
         Self {
             core: caller.core(),
             target: caller.target(method),
+            hint: 0,
             bodies,
             is_exhausted: false,
             concurrency: concurrency.max(1),
@@ -238,10 +240,12 @@ where
                 (Verdict::Later, _) => return false,
                 (Verdict::Never(error), _) => Err(error),
                 (Verdict::Go, None) => Err(state.unavailable()),
-                (Verdict::Go, Some(link)) => link.check(&outgoing, timeout).map(|()| Place {
-                    link: link.id,
-                    correlation: link.issue(&outgoing, timeout, Holder::Future(None)),
-                }),
+                (Verdict::Go, Some(link)) => link
+                    .issue(&outgoing, timeout, &mut self.hint, || Holder::Future(None))
+                    .map(|correlation| Place {
+                        link: link.id,
+                        correlation,
+                    }),
             };
             let body = self.staged.pop_front();
             let body = body.filter(|_| self.options.retry.is_some());

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::exchange::{enter, leave, window_is_full};
 use crate::link::{Outgoing, late, to_method};
 use crate::pending::Holder;
 use crate::queue::Ticket;
+use crate::routes::Hint;
 use crate::{CallError, Caller, Sent};
 
 /// One method and one function for the answers to any number of calls, from
@@ -53,6 +55,8 @@ pub struct Callbacks {
     method: Box<str>,
     function: Arc<Callback>,
     timeout: Timeout,
+    /// Of the method's route.
+    hint: AtomicU64,
 }
 
 impl Callbacks {
@@ -66,6 +70,7 @@ impl Callbacks {
             method: method.into(),
             function: Arc::new(function),
             timeout,
+            hint: AtomicU64::new(0),
         }
     }
 
@@ -80,9 +85,14 @@ impl Callbacks {
     /// there is no connection (`unavailable`) or the body is too large.
     pub fn call(&self, tag: u64, body: impl AsRef<[u8]>) -> Result<(), CallError> {
         let outgoing = request(self.caller.name(), &self.method, body.as_ref());
-        make(self.caller.core(), &outgoing, self.timeout, || {
-            Holder::Callback(self.function.clone(), tag)
-        })
+        let known = self.hint.load(Ordering::Relaxed);
+        let mut hint = known;
+        let holder = || Holder::Callback(self.function.clone(), tag);
+        make(self.caller.core(), &outgoing, self.timeout, &mut hint, holder)?;
+        if hint != known {
+            self.hint.store(hint, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Waits until a call would be accepted; fails with `unavailable` when none ever will.
@@ -109,7 +119,9 @@ pub(crate) fn on_reply(
 ) -> Result<(), CallError> {
     let timeout = caller.core().options.deadline;
     let outgoing = request(caller.name(), method, body);
-    make(caller.core(), &outgoing, timeout, || Holder::Once(function))
+    make(caller.core(), &outgoing, timeout, &mut 0, || {
+        Holder::Once(function)
+    })
 }
 
 fn request<'a>(name: &'a str, method: &'a str, body: &'a [u8]) -> Outgoing<'a> {
@@ -126,6 +138,7 @@ fn make(
     core: &Core,
     outgoing: &Outgoing<'_>,
     timeout: Timeout,
+    hint: &mut Hint,
     holder: impl FnOnce() -> Holder,
 ) -> Result<(), CallError> {
     if timeout.is_over() {
@@ -140,9 +153,9 @@ fn make(
     let Some(link) = &mut state.link else {
         return Err(state.unavailable());
     };
-    // Made only now: what a refused call leaves behind is not dropped under the lock.
-    link.check(outgoing, timeout)?;
-    link.issue(outgoing, timeout, holder());
+    // The holder is made when nothing can fail any more: what a refused call leaves behind is not
+    // dropped under the lock.
+    link.issue(outgoing, timeout, hint, holder)?;
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use model::ErrorCode;
 use wire::Correlation;
 
 use crate::CallError;
-use crate::pending::{Answer, Holder};
+use crate::pending::{Answer, Holder, Outcome};
 use crate::registry::{Joining, Receiver, Registration};
 
 /// A function that is called for every answer of many calls, with the call's tag.
@@ -28,11 +28,12 @@ pub(crate) enum Fired {
     Once(Once),
 }
 
-/// What to call it with. A body that lies whole in the chunk is not copied.
-enum Argument {
-    InChunk(Range<usize>),
-    Owned(Bytes),
-    Error(Box<CallError>),
+/// A reply that lies whole in the chunk, and the function that takes it there: nothing is copied.
+struct Hit {
+    callback: Arc<Callback>,
+    tag: u64,
+    start: u32,
+    end: u32,
 }
 
 #[derive(Default)]
@@ -48,21 +49,35 @@ pub(crate) struct Completed {
     pub(crate) ended: Vec<(Receiver, ErrorCode)>,
     /// Registrations that are not needed any more.
     pub(crate) replaced: Vec<Registration>,
-    fired: Vec<(Fired, Argument)>,
+    hits: Vec<Hit>,
+    fired: Vec<(Fired, Outcome)>,
     dropped: Vec<Holder>,
 }
 
 impl Completed {
-    /// Calls `fired` later; `answer` lies in `chunk` or elsewhere.
-    pub(crate) fn fire(&mut self, fired: Fired, answer: Answer<'_>, chunk: &[u8]) {
-        let argument = match answer {
-            Ok(body) => match range_in(body, chunk) {
-                Some(range) => Argument::InChunk(range),
-                None => Argument::Owned(Bytes::copy_from_slice(body)),
-            },
-            Err(error) => Argument::Error(error),
-        };
-        self.fired.push((fired, argument));
+    /// Calls `callback` later; `answer` lies in `chunk` or elsewhere.
+    #[inline]
+    pub(crate) fn hit(
+        &mut self,
+        callback: Arc<Callback>,
+        tag: u64,
+        answer: Answer<'_>,
+        chunk: &[u8],
+    ) {
+        match answer.as_ref().ok().and_then(|body| range_in(body, chunk)) {
+            Some(Range { start, end }) => self.hits.push(Hit {
+                callback,
+                tag,
+                start,
+                end,
+            }),
+            None => self.fire(Fired::Callback(callback, tag), answer),
+        }
+    }
+
+    /// Calls `fired` later.
+    pub(crate) fn fire(&mut self, fired: Fired, answer: Answer<'_>) {
+        self.fired.push((fired, answer.map(Bytes::copy_from_slice)));
     }
 
     /// Drops what a caller left behind, later.
@@ -82,27 +97,35 @@ impl Completed {
         for waker in self.wakers.drain(..) {
             waker.wake();
         }
-        for (fired, argument) in self.fired.drain(..) {
-            let answer = match &argument {
-                Argument::InChunk(range) => Ok(&chunk[range.clone()]),
-                Argument::Owned(body) => Ok(&body[..]),
-                Argument::Error(error) => Err(&**error),
+        for hit in self.hits.drain(..) {
+            let reply = &chunk[hit.start as usize..hit.end as usize];
+            call(|| (hit.callback)(hit.tag, Ok(reply)));
+        }
+        for (fired, outcome) in self.fired.drain(..) {
+            let answer = match &outcome {
+                Ok(body) => Ok(&body[..]),
+                Err(error) => Err(&**error),
             };
-            // A callback that panics harms neither the connection nor the other callbacks; the
-            // panic hook has told about it.
-            let _ = catch_unwind(AssertUnwindSafe(|| match fired {
+            call(|| match fired {
                 Fired::Callback(callback, tag) => callback(tag, answer),
                 Fired::Once(once) => once(answer),
-            }));
+            });
         }
     }
 }
 
+/// A callback that panics harms neither the connection nor the other callbacks; the panic hook has
+/// told about it.
+fn call(callback: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(callback));
+}
+
 /// Where `part` lies in `whole`, if it does.
-fn range_in(part: &[u8], whole: &[u8]) -> Option<Range<usize>> {
+#[inline]
+fn range_in(part: &[u8], whole: &[u8]) -> Option<Range<u32>> {
     let start = part.as_ptr().addr().wrapping_sub(whole.as_ptr().addr());
     let end = start.checked_add(part.len())?;
-    (end <= whole.len()).then_some(start..end)
+    (end <= whole.len()).then_some(start as u32..end as u32)
 }
 
 #[cfg(test)]
@@ -130,8 +153,7 @@ mod tests {
         let mut completed = Completed::default();
         let chunk = *b"abcdef";
         for tag in 0..3 {
-            let fired = Fired::Callback(callback.clone(), tag);
-            completed.fire(fired, Ok(&chunk[..2]), &chunk);
+            completed.hit(callback.clone(), tag, Ok(&chunk[..2]), &chunk);
         }
         completed.finish(&chunk);
         assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 4);

@@ -12,7 +12,7 @@ use crate::port::Port;
 #[derive(Clone)]
 pub struct Context {
     pub(crate) binding: Arc<Binding>,
-    pub(crate) metadata: Metadata,
+    pub(crate) metadata: Option<Box<Metadata>>,
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -49,12 +49,13 @@ impl Context {
 
     /// What came along with the body.
     pub fn metadata(&self) -> &Metadata {
-        &self.metadata
+        static NONE: Metadata = Metadata::new();
+        self.metadata.as_deref().unwrap_or(&NONE)
     }
 
     /// The sender's name, when a node added it.
     pub fn source(&self) -> Option<&str> {
-        self.metadata.text(wire::SOURCE)
+        self.metadata().text(wire::SOURCE)
     }
 }
 
@@ -64,7 +65,7 @@ impl std::fmt::Debug for Context {
             .field("method", &self.method())
             .field("name", &self.name())
             .field("deadline", &self.deadline)
-            .field("metadata", &self.metadata)
+            .field("metadata", self.metadata())
             .finish()
     }
 }

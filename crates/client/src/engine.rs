@@ -111,12 +111,12 @@ impl Engine {
     }
 
     /// Tells the peer to go away, and drains.
-    pub(crate) fn send_away(&mut self, time: Duration, message: &str) {
+    fn send_away(&mut self, time: Duration) {
         let goaway = Goaway {
             code: ErrorCode::Unavailable,
             drain_ms: time.as_millis().try_into().unwrap_or(u32::MAX),
             address: "",
-            message,
+            message: "the server is shutting down",
         };
         goaway.encode(&mut self.out);
         self.begin_drain(time);
@@ -169,6 +169,11 @@ impl Engine {
     }
 
     fn turn(&mut self, cx: &mut Context<'_>, chunk: &mut [u8]) -> Poll<Event> {
+        if self.drain_until.is_none()
+            && let Some(time) = self.responder.away()
+        {
+            self.send_away(time);
+        }
         for _ in 0..CHUNKS_PER_TURN {
             if self.timer.is_over()
                 && let Some(event) = self.watch_clock(Instant::now())

@@ -118,7 +118,7 @@ impl ReplyTo {
         let (answer, outcome) = match answer {
             Ok(body) if body.len() > limit as usize => {
                 let fault = too_large("the reply", body.len(), limit);
-                let error = CallError::new(fault.code, fault.message.clone());
+                let error = CallError::new(fault.code, fault.message.as_str());
                 (Err(fault), Err(error))
             }
             answer => (answer, Ok(())),

@@ -104,9 +104,8 @@ impl<C: AsRef<Core>> Exchange<C> {
         cx: &mut Context<'_>,
     ) -> Poll<Exchanged> {
         let begun = self.poll_begin(terms, cx, |link, timeout, waker| {
-            link.check(outgoing, timeout)?;
-            let holder = Holder::Future(Some(waker.clone()));
-            Ok(link.issue(outgoing, timeout, holder))
+            let holder = || Holder::Future(Some(waker.clone()));
+            link.issue(outgoing, timeout, &mut 0, holder)
         });
         match ready!(begun) {
             Ok(Begun::Now(_)) => Poll::Pending,

@@ -1,6 +1,7 @@
 //! How a handler says no.
 
 use std::fmt;
+use std::ops::Deref;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,6 +28,13 @@ use wire::{Correlation, Failure};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Fault {
+    /// Apart, so that the answers that are none of this stay small.
+    parts: Box<FaultParts>,
+}
+
+/// What a [`Fault`] says; it dereferences to this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultParts {
     /// `handler_error`, or what fits better.
     pub code: ErrorCode,
     /// For people; up to 1,024 bytes of it travel.
@@ -45,25 +53,28 @@ impl Fault {
 
     /// Another code than `handler_error`.
     pub fn with_code(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self {
+        let parts = FaultParts {
             code,
             message: message.into(),
             details: Bytes::new(),
             retry_after: None,
+        };
+        Self {
+            parts: Box::new(parts),
         }
     }
 
     /// With bytes for programs.
     #[must_use]
     pub fn with_details(mut self, details: impl Into<Bytes>) -> Self {
-        self.details = details.into();
+        self.parts.details = details.into();
         self
     }
 
     /// With a pause after which another try makes sense.
     #[must_use]
     pub fn with_retry_after(mut self, pause: Duration) -> Self {
-        self.retry_after = Some(pause);
+        self.parts.retry_after = Some(pause);
         self
     }
 
@@ -77,6 +88,14 @@ impl Fault {
             details: &self.details,
         };
         failure.encode(correlation, out);
+    }
+}
+
+impl Deref for Fault {
+    type Target = FaultParts;
+
+    fn deref(&self) -> &FaultParts {
+        &self.parts
     }
 }
 

@@ -77,12 +77,25 @@ impl<'a> Intake<'a> {
         self.out.len()
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, header: Header, payload: &[u8]) -> Result<(), Violation> {
         match header.kind {
             Kind::REPLY => {
                 let message = Payload::decode(header.flags, payload)?;
                 self.answer(header, Ok(message.body));
+                Ok(())
             }
+            Kind::REQUEST => {
+                // Handlers run here: not under the lock.
+                self.unlock();
+                Ok(self.responder.take_request(header, payload, self.out)?)
+            }
+            _ => self.take_other(header, payload),
+        }
+    }
+
+    fn take_other(&mut self, header: Header, payload: &[u8]) -> Result<(), Violation> {
+        match header.kind {
             Kind::RECEIPT => self.answer(header, Ok(payload)),
             Kind::ERROR => {
                 let failure = Failure::decode(payload)?;
@@ -113,8 +126,7 @@ impl<'a> Intake<'a> {
                 });
             }
             Kind::ENDED => self.end_subscription(Ended::decode(payload)?),
-            Kind::REQUEST | Kind::SEND | Kind::BIND | Kind::CANCEL | Kind::CREDIT => {
-                // Handlers run here: not under the lock.
+            Kind::SEND | Kind::BIND | Kind::CANCEL | Kind::CREDIT => {
                 self.unlock();
                 self.responder.take(header, payload, self.out)?;
             }
@@ -172,6 +184,7 @@ impl<'a> Intake<'a> {
         self.responder.return_credit();
     }
 
+    #[inline]
     fn answer(&mut self, header: Header, answer: Answer<'_>) {
         let chunk = self.chunk;
         let more = header.flags.contains(Flags::MORE);
@@ -201,6 +214,7 @@ impl<'a> Intake<'a> {
     }
 
     /// Runs `change` under the lock, which is taken once for neighbouring answers.
+    #[inline]
     fn with_state(&mut self, change: impl FnOnce(&mut State, u64, &mut Completed)) {
         if let Some(asker) = self.asker {
             let state = self.state.get_or_insert_with(|| asker.core.state.lock());

@@ -76,7 +76,7 @@ impl Items {
     /// How it ended, for whoever has consumed every item.
     pub(crate) fn take_end(&mut self) -> Option<End> {
         // An ended stream stays ended.
-        self.end.replace(Ok(()))
+        self.end.as_mut().map(|end| std::mem::replace(end, Ok(())))
     }
 
     /// The responder may send `count` more.
@@ -105,6 +105,17 @@ mod tests {
         assert_eq!(items.queue.len(), WINDOW as usize);
         let error = items.take_end().unwrap().unwrap_err();
         assert_eq!(error.code, ErrorCode::Protocol);
+    }
+
+    #[test]
+    fn a_look_for_the_end_does_not_end_the_stream() {
+        let mut items = Items::new(Waker::noop().clone());
+        let mut completed = Completed::default();
+        assert!(items.take_end().is_none());
+        assert!(items.push(Ok(b"x"), &mut completed));
+        assert_eq!(items.queue.len(), 1);
+        items.end(Ok(()), &mut completed);
+        assert!(items.take_end().is_some() && items.is_ended());
     }
 
     #[test]

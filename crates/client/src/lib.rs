@@ -101,7 +101,7 @@ pub use envelope::Envelope;
 pub use error::{CallError, Sent};
 pub use events::{ConnectionState, Events};
 pub use exchange::WhenFull;
-pub use fault::Fault;
+pub use fault::{Fault, FaultParts};
 pub use messaging::Durability;
 pub use metadata::Metadata;
 pub use one_way::OneWay;

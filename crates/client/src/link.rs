@@ -8,17 +8,21 @@
 use std::task::Waker;
 
 use model::ErrorCode;
+use model::limits::METHOD_LENGTH_MAX;
 use tokio::time::Instant;
 use wire::{Bind, Cast, Correlation, Flags, HEADER_SIZE, Header, Kind, Payload, Role, Window};
 
 use crate::clock::{Epoch, Timeout};
 use crate::completed::Completed;
 use crate::pending::{Holder, Outcome, Pending};
-use crate::routes::{Bound, Routes, Target};
+use crate::routes::{Bound, Hint, Routes, Target};
 use crate::{CallError, Sent, buffers};
 
 /// Bytes that wait to be written from which on nothing more is accepted.
 const OUT_SIZE_MAX: usize = 4 << 20;
+
+/// Bytes of metadata that fit into a frame.
+const METADATA_SIZE_MAX: usize = u16::MAX as usize;
 
 /// What the other side is and takes in.
 #[derive(Clone, Debug)]
@@ -100,48 +104,20 @@ impl Link {
         messages == 0 || bytes + size as u64 <= self.peer.window.credit_bytes
     }
 
-    /// Why a message can never be sent on this connection.
-    pub(crate) fn check(&self, outgoing: &Outgoing<'_>, timeout: Timeout) -> Result<(), CallError> {
-        let limit = self.peer.window.frame_size_max;
-        let size = payload_size(outgoing, timeout);
-        if size > limit as usize {
-            let message = format!(
-                "a payload of {size} bytes is above the limit of {limit} (`frame_size_max` of {})",
-                self.peer.address
-            );
-            return Err(CallError::new(ErrorCode::TooLarge, message));
-        }
-        if outgoing.metadata.len() > usize::from(u16::MAX) {
-            let size = outgoing.metadata.len();
-            let message = format!("metadata of {size} bytes is above the limit of 65535");
-            return Err(CallError::new(ErrorCode::TooLarge, message));
-        }
-        let target = outgoing.target;
-        if target.method.len() > model::limits::METHOD_LENGTH_MAX {
-            let message = format!("a method name of {} bytes", target.method.len());
-            return Err(CallError::new(ErrorCode::InvalidArgument, message));
-        }
-        let needs_node = !target.name.is_empty() || outgoing.kind == Kind::WRITE;
-        match (self.peer.role, needs_node, target.name.is_empty()) {
-            (Role::Server, true, _) => Err(not_a_node(&self.peer.address)),
-            (Role::Node, _, true) => Err(CallError::new(
-                ErrorCode::InvalidArgument,
-                format!("{} is a node: a name is needed", self.peer.address),
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    /// Queues a message that will be answered. It was checked before, and there is room.
+    /// Queues a message that will be answered, when it can be sent at all; `holder` makes who
+    /// waits for the answer. There is room.
+    #[inline]
     pub(crate) fn issue(
         &mut self,
         outgoing: &Outgoing<'_>,
         timeout: Timeout,
-        holder: Holder,
-    ) -> Correlation {
+        hint: &mut Hint,
+        holder: impl FnOnce() -> Holder,
+    ) -> Result<Correlation, CallError> {
+        self.check_size(outgoing, timeout)?;
         let was_quiet = self.out.is_empty() || !self.pending.has_fresh();
-        let route = self.bind(outgoing.target);
-        let correlation = self.pending.insert(holder, self.batch, timeout);
+        let route = self.route(outgoing.target, hint)?;
+        let correlation = self.pending.insert(holder(), self.batch, timeout);
         payload(outgoing, timeout).encode(
             outgoing.kind,
             outgoing.flags,
@@ -150,14 +126,15 @@ impl Link {
             self.out(),
         );
         self.wake_if(was_quiet);
-        correlation
+        Ok(correlation)
     }
 
-    /// Queues a one-way message. It was checked before, and there is credit.
-    pub(crate) fn send(&mut self, outgoing: &Outgoing<'_>) {
-        self.spend(payload_size(outgoing, Timeout::NONE));
+    /// Queues a one-way message, when it can be sent at all. There is credit.
+    pub(crate) fn send(&mut self, outgoing: &Outgoing<'_>) -> Result<(), CallError> {
+        self.check_size(outgoing, Timeout::NONE)?;
         let was_quiet = self.out.is_empty();
-        let route = self.bind(outgoing.target);
+        let route = self.route(outgoing.target, &mut 0)?;
+        self.spend(payload_size(outgoing, Timeout::NONE));
         payload(outgoing, Timeout::NONE).encode(
             outgoing.kind,
             outgoing.flags,
@@ -166,17 +143,21 @@ impl Link {
             self.out(),
         );
         self.wake_if(was_quiet);
+        Ok(())
     }
 
-    /// Queues a message whose answer is waited for, without telling the peer for how long.
-    pub(crate) fn issue_untimed(
+    /// Queues a one-way message that is reported on, when it can be sent at all. The peer is not
+    /// told how long the report is waited for.
+    pub(crate) fn send_reported(
         &mut self,
         outgoing: &Outgoing<'_>,
         timeout: Timeout,
-        holder: Holder,
-    ) -> Correlation {
-        let route = self.bind(outgoing.target);
-        self.ask(timeout, holder, |correlation, out| {
+    ) -> Result<Correlation, CallError> {
+        self.check_size(outgoing, Timeout::NONE)?;
+        let route = self.route(outgoing.target, &mut 0)?;
+        self.spend(payload_size(outgoing, Timeout::NONE));
+        let holder = Holder::Future(None);
+        Ok(self.ask(timeout, holder, |correlation, out| {
             payload(outgoing, Timeout::NONE).encode(
                 outgoing.kind,
                 outgoing.flags,
@@ -184,7 +165,73 @@ impl Link {
                 correlation,
                 out,
             );
-        })
+        }))
+    }
+
+    /// Whether the peer, and the protocol, take a message of that size.
+    #[inline]
+    fn check_size(&self, outgoing: &Outgoing<'_>, timeout: Timeout) -> Result<(), CallError> {
+        let limit = self.peer.window.frame_size_max;
+        let size = payload_size(outgoing, timeout);
+        match size <= limit as usize && outgoing.metadata.len() <= METADATA_SIZE_MAX {
+            true => Ok(()),
+            false => Err(self.too_large(size, outgoing.metadata.len())),
+        }
+    }
+
+    #[cold]
+    fn too_large(&self, size: usize, metadata: usize) -> CallError {
+        let message = match metadata > METADATA_SIZE_MAX {
+            true => format!("metadata of {metadata} bytes is above the limit of {METADATA_SIZE_MAX}"),
+            false => format!(
+                "a payload of {size} bytes is above the limit of {} (`frame_size_max` of {})",
+                self.peer.window.frame_size_max, self.peer.address
+            ),
+        };
+        CallError::new(ErrorCode::TooLarge, message)
+    }
+
+    /// The target's route, bound first if need be.
+    #[inline]
+    fn route(&mut self, target: Target<'_>, hint: &mut Hint) -> Result<u16, CallError> {
+        match self.routes.recall(*hint) {
+            Some(route) => Ok(route),
+            None => self.bind(target, hint),
+        }
+    }
+
+    fn bind(&mut self, target: Target<'_>, hint: &mut Hint) -> Result<u16, CallError> {
+        self.check_target(target)?;
+        let route = match self.routes.bind(target) {
+            Bound::Already(route) => route,
+            Bound::Newly(route) => {
+                let bind = Bind {
+                    route,
+                    cast: target.cast,
+                    method: target.method,
+                    name: target.name,
+                };
+                bind.encode(self.out());
+                route
+            }
+        };
+        *hint = self.routes.hint(route);
+        Ok(route)
+    }
+
+    fn check_target(&self, target: Target<'_>) -> Result<(), CallError> {
+        if target.method.len() > METHOD_LENGTH_MAX {
+            let message = format!("a method name of {} bytes", target.method.len());
+            return Err(CallError::new(ErrorCode::InvalidArgument, message));
+        }
+        match (self.peer.role, target.name.is_empty()) {
+            (Role::Server, false) => Err(not_a_node(&self.peer.address)),
+            (Role::Node, true) => Err(CallError::new(
+                ErrorCode::InvalidArgument,
+                format!("{} is a node: a name is needed", self.peer.address),
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Queues something that `write` encodes with the correlation of its answer.
@@ -328,23 +375,6 @@ impl Link {
     /// Whether nothing will ever be asked of this link again.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_over && self.pending.occupied() == 0
-    }
-
-    /// The target's route, bound first if need be.
-    fn bind(&mut self, target: Target<'_>) -> u16 {
-        match self.routes.bind(target) {
-            Bound::Already(route) => route,
-            Bound::Newly(route) => {
-                let bind = Bind {
-                    route,
-                    cast: target.cast,
-                    method: target.method,
-                    name: target.name,
-                };
-                bind.encode(self.out());
-                route
-            }
-        }
     }
 
     fn out(&mut self) -> &mut Vec<u8> {

@@ -15,7 +15,6 @@ use crate::completed::Completed;
 use crate::core::{Core, Life, State};
 use crate::exchange::{Exchange, Place, WhenFull, waited_too_long};
 use crate::link::{Outgoing, payload_size};
-use crate::pending::Holder;
 use crate::queue::{Queue, Ticket};
 use crate::routes::Target;
 use crate::{CallError, Metadata};
@@ -240,9 +239,6 @@ fn attempt(
     let Some(link) = &mut state.link else {
         return Attempt::Wait(Line::Credit);
     };
-    if let Err(error) = link.check(outgoing, Timeout::NONE) {
-        return Attempt::Failed(error);
-    }
     if link.routes.is_full(outgoing.target) {
         return Attempt::Wait(Line::Flow);
     }
@@ -252,15 +248,14 @@ fn attempt(
     if !is_first || !has_room || link.credit() <= spoken_for || !link.fits(size) {
         return Attempt::Wait(Line::Credit);
     }
-    if !is_reported {
-        link.send(outgoing);
-        return Attempt::Sent;
-    }
-    link.spend(size);
-    Attempt::Issued(Place {
-        link: link.id,
-        correlation: link.issue_untimed(outgoing, timeout, Holder::Future(None)),
-    })
+    let sent = match is_reported {
+        false => link.send(outgoing).map(|()| Attempt::Sent),
+        true => link.send_reported(outgoing, timeout).map(|correlation| {
+            let link = link.id;
+            Attempt::Issued(Place { link, correlation })
+        }),
+    };
+    sent.unwrap_or_else(Attempt::Failed)
 }
 
 /// Waits on, or in another queue.

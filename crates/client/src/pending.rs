@@ -29,10 +29,10 @@ pub(crate) type Answer<'a> = Result<&'a [u8], Box<CallError>>;
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-#[derive(Default)]
 pub(crate) struct Pending {
     slots: Vec<Slot>,
-    free: Option<u32>,
+    /// The first slot that is not in use; it knows the next.
+    free: u32,
     occupied: usize,
     /// Slots whose deadline still counts from the flush that is to come.
     fresh: Vec<u32>,
@@ -78,6 +78,18 @@ pub(crate) struct Expired {
     pub(crate) batch: u32,
 }
 
+impl Default for Pending {
+    fn default() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: NONE,
+            occupied: 0,
+            fresh: Vec::new(),
+            deadline_min: None,
+        }
+    }
+}
+
 impl Pending {
     /// Slots in use.
     pub(crate) fn occupied(&self) -> usize {
@@ -99,26 +111,23 @@ impl Pending {
     }
 
     /// Takes the lowest slot that is not in use, so that slots stay dense.
+    #[inline]
     pub(crate) fn insert(&mut self, holder: Holder, batch: u32, timeout: Timeout) -> Correlation {
         self.occupied += 1;
-        let index = match self.free {
-            Some(index) => index,
-            None => {
-                self.slots.push(Slot::unused());
-                self.slots.len() as u32 - 1
-            }
-        };
+        if self.free == NONE {
+            self.free = self.slots.len() as u32;
+            self.slots.push(Slot::unused());
+        }
+        let index = self.free;
         let slot = &mut self.slots[index as usize];
-        self.free = match slot.holder {
-            Holder::Free(NONE) => None,
-            Holder::Free(next) => Some(next),
+        match std::mem::replace(&mut slot.holder, holder) {
+            Holder::Free(next) => self.free = next,
             _ => unreachable!("a slot of the free list is free"),
-        };
-        slot.generation = slot.generation.checked_add(1).unwrap_or(1);
+        }
+        slot.generation = slot.generation.wrapping_add(1).max(1);
         slot.batch = batch;
         slot.deadline = timeout.end(0);
         slot.is_open = true;
-        slot.holder = holder;
         if slot.deadline != NEVER {
             self.fresh.push(index);
         }
@@ -145,6 +154,7 @@ impl Pending {
     }
 
     /// An answer arrived; `more` says that it is not the last.
+    #[inline]
     pub(crate) fn answer(
         &mut self,
         correlation: Correlation,
@@ -153,17 +163,43 @@ impl Pending {
         chunk: &[u8],
         completed: &mut Completed,
     ) {
-        let Some(slot) = self.slot(correlation).filter(|slot| slot.is_open) else {
+        let Some(slot) = self.slots.get_mut(correlation.slot as usize) else {
             return;
         };
-        slot.is_open = more;
-        if !more {
-            return self.settle(correlation, answer, chunk, completed);
+        // A slot that is not in use is not open either.
+        if slot.generation != correlation.generation || !slot.is_open {
+            return;
         }
-        let goes_on = match &mut slot.holder {
-            Holder::Nobody | Holder::Done(_) => true,
-            Holder::Stream(items) => items.push(answer, completed),
-            _ => {
+        if more {
+            return self.take_item(correlation, answer, chunk, completed);
+        }
+        slot.is_open = false;
+        if let Holder::Callback(..) = slot.holder {
+            let free = std::mem::replace(&mut self.free, correlation.slot);
+            if let Holder::Callback(callback, tag) =
+                std::mem::replace(&mut slot.holder, Holder::Free(free))
+            {
+                self.occupied -= 1;
+                completed.is_room = true;
+                completed.hit(callback, tag, answer, chunk);
+            }
+            return;
+        }
+        self.settle(correlation, answer, chunk, completed);
+    }
+
+    /// An answer arrived that is not the last.
+    fn take_item(
+        &mut self,
+        correlation: Correlation,
+        answer: Answer<'_>,
+        chunk: &[u8],
+        completed: &mut Completed,
+    ) {
+        let goes_on = match self.holder(correlation) {
+            None | Some(Holder::Nobody | Holder::Done(_)) => true,
+            Some(Holder::Stream(items)) => items.push(answer, completed),
+            Some(_) => {
                 self.settle(correlation, Err(unexpected_item()), chunk, completed);
                 false
             }
@@ -190,9 +226,9 @@ impl Pending {
                 completed.wakers.extend(waker);
             }
             Holder::Callback(callback, tag) => {
-                completed.fire(Fired::Callback(callback, tag), answer, chunk);
+                completed.hit(callback, tag, answer, chunk);
             }
-            Holder::Once(once) => completed.fire(Fired::Once(once), answer, chunk),
+            Holder::Once(once) => completed.fire(Fired::Once(once), answer),
             Holder::Stream(mut items) => {
                 items.end(answer.map(|_| ()), completed);
                 slot.holder = Holder::Stream(items);
@@ -329,8 +365,8 @@ impl Pending {
         let index = correlation.slot;
         let slot = &mut self.slots[index as usize];
         if !slot.is_open && matches!(slot.holder, Holder::Nobody) {
-            slot.holder = Holder::Free(self.free.unwrap_or(NONE));
-            self.free = Some(index);
+            slot.holder = Holder::Free(self.free);
+            self.free = index;
             self.occupied -= 1;
             completed.is_room = true;
         }

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use wire::{Correlation, Credit, Window};
@@ -21,6 +22,8 @@ pub(crate) struct Port {
     is_dirty: AtomicBool,
     /// Bytes of requests that subscribers have not answered.
     held_size: AtomicUsize,
+    /// The peer is to be sent away, and has so many milliseconds; [`u64::MAX`] while it is not.
+    away_ms: AtomicU64,
     /// All the credit that was ever returned.
     returned_messages: AtomicU64,
     returned_bytes: AtomicU64,
@@ -61,6 +64,7 @@ impl Port {
             state: Mutex::new(state),
             is_dirty: AtomicBool::new(false),
             held_size: AtomicUsize::new(0),
+            away_ms: AtomicU64::new(u64::MAX),
             returned_messages: AtomicU64::new(0),
             returned_bytes: AtomicU64::new(0),
         }
@@ -135,6 +139,24 @@ impl Port {
 
     pub(crate) fn held_size(&self) -> usize {
         self.held_size.load(Ordering::Relaxed)
+    }
+
+    /// Lets the task send the peer away, which has so long to finish.
+    pub(crate) fn send_away(&self, time: Duration) {
+        let state = self.state.lock();
+        let milliseconds = time.as_millis().min(u128::from(u32::MAX)) as u64;
+        self.away_ms.store(milliseconds, Ordering::Relaxed);
+        if let Some(task) = &state.task {
+            task.wake_by_ref();
+        }
+    }
+
+    /// For the task: how long the peer has, if it is to be sent away.
+    pub(crate) fn away(&self) -> Option<Duration> {
+        match self.away_ms.load(Ordering::Relaxed) {
+            u64::MAX => None,
+            milliseconds => Some(Duration::from_millis(milliseconds)),
+        }
     }
 
     /// For the task: whom to wake.

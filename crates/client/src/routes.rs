@@ -5,6 +5,7 @@
 //! with the connection.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::limits::ROUTE_COUNT_MAX;
 use wire::Cast;
@@ -18,6 +19,13 @@ pub(crate) struct Target<'a> {
     pub(crate) method: &'a str,
     pub(crate) cast: Cast,
 }
+
+/// What somebody who uses one target again and again remembers of it: the number, and which binding
+/// of it was meant, in one word. No connection is meant by 0.
+pub(crate) type Hint = u64;
+
+/// Counts bindings, of all connections.
+static BINDINGS: AtomicU64 = AtomicU64::new(1);
 
 /// A target's number, and whether the peer must be told of it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +49,8 @@ pub(crate) struct Routes {
 
 #[derive(Debug)]
 struct Entry {
+    /// Of this binding; the number stands in the low 16 bits.
+    hint: Hint,
     name: Box<str>,
     method: Box<str>,
     cast: Cast,
@@ -86,6 +96,25 @@ impl Routes {
         Bound::Newly(self.insert(target))
     }
 
+    /// The number of a target that was bound before, if it still is.
+    #[inline]
+    pub(crate) fn recall(&mut self, hint: Hint) -> Option<u16> {
+        let number = hint as u16;
+        if self.entry(number)?.hint != hint {
+            return None;
+        }
+        if number != self.newest {
+            self.unlink(number);
+            self.link(number);
+        }
+        Some(number)
+    }
+
+    /// What to remember of a route that is bound.
+    pub(crate) fn hint(&self, number: u16) -> Hint {
+        self.entry(number).map_or(0, |entry| entry.hint)
+    }
+
     /// Notes what the node said about a route. Returns whether it opened.
     pub(crate) fn set_full(&mut self, number: u16, is_full: bool) -> bool {
         match self.entry_mut(number) {
@@ -107,7 +136,8 @@ impl Routes {
     }
 
     fn insert(&mut self, target: Target<'_>) -> u16 {
-        let entry = Entry {
+        let mut entry = Entry {
+            hint: 0,
             name: target.name.into(),
             method: target.method.into(),
             cast: target.cast,
@@ -115,11 +145,16 @@ impl Routes {
             newer: 0,
             older: 0,
         };
+        let binding = BINDINGS.fetch_add(1, Ordering::Relaxed);
+        let hint_of = |number: u16| binding << 16 | Hint::from(number);
         let number = if self.entries.len() < self.count_max {
+            let number = self.entries.len() as u16 + 1;
+            entry.hint = hint_of(number);
             self.entries.push(entry);
-            self.entries.len() as u16
+            number
         } else {
             let number = self.oldest;
+            entry.hint = hint_of(number);
             self.unlink(number);
             if let Some(slot) = self.entry_mut(number) {
                 let given_up = std::mem::replace(slot, entry);
@@ -182,9 +217,30 @@ impl Routes {
     }
 }
 
+/// Equality of short texts by whole words, in place: a call of `memcmp` costs more than all else
+/// that a lookup does.
+#[inline]
+fn same(left: &str, right: &str) -> bool {
+    let (mut left, mut right) = (left.as_bytes(), right.as_bytes());
+    if left.len() != right.len() {
+        return false;
+    }
+    while let (Some((l, left_rest)), Some((r, right_rest))) =
+        (left.split_first_chunk::<8>(), right.split_first_chunk::<8>())
+    {
+        if u64::from_ne_bytes(*l) != u64::from_ne_bytes(*r) {
+            return false;
+        }
+        (left, right) = (left_rest, right_rest);
+    }
+    left.iter().zip(right).all(|(l, r)| l == r)
+}
+
 impl Entry {
     fn is(&self, target: Target<'_>) -> bool {
-        self.target() == target
+        self.cast == target.cast
+            && same(&self.method, target.method)
+            && same(&self.name, target.name)
     }
 
     fn target(&self) -> Target<'_> {
@@ -233,6 +289,22 @@ mod tests {
         assert_eq!(routes.bind(target("x")), Bound::Already(1));
         assert_eq!(routes.bind(target("y")), Bound::Newly(3));
         assert_eq!(routes.bind(target("z")), Bound::Newly(2));
+    }
+
+    #[test]
+    fn what_is_remembered_of_a_target_holds_until_its_number_means_another() {
+        let mut routes = Routes::with_count_max(2);
+        routes.bind(target("x"));
+        let hint = routes.hint(1);
+        routes.bind(target("y"));
+        assert_eq!(routes.recall(hint), Some(1));
+        assert_eq!(routes.bind(target("z")), Bound::Newly(2));
+        assert_eq!(routes.recall(hint), Some(1));
+        routes.bind(target("z"));
+        assert_eq!(routes.bind(target("new")), Bound::Newly(1));
+        assert_eq!(routes.recall(hint), None);
+        assert_eq!(Routes::default().recall(hint), None);
+        assert_eq!(routes.recall(0), None);
     }
 
     #[test]

@@ -125,9 +125,8 @@ impl<B: AsRef<[u8]>> Replies<B> {
             ..self.options.terms()
         };
         let begun = self.exchange.poll_begin(terms, cx, |link, timeout, waker| {
-            link.check(&outgoing, timeout)?;
-            let holder = Holder::Stream(Box::new(Items::new(waker.clone())));
-            Ok(link.issue(&outgoing, timeout, holder))
+            let holder = || Holder::Stream(Box::new(Items::new(waker.clone())));
+            link.issue(&outgoing, timeout, &mut 0, holder)
         });
         match ready!(begun) {
             Ok(Begun::Now(place) | Begun::Before(place)) => Poll::Ready(Ok(place)),

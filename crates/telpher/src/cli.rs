@@ -1,8 +1,11 @@
 //! The command line.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{completions, config, explain, man, serve, token, version};
+use crate::commands::{
+    agents, bench, bench_role, completions, config, demo, explain, idle, listen, man, ping,
+    request, send, serve, token, version, write,
+};
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
 
@@ -12,8 +15,14 @@ budget.";
 
 const EXAMPLES: &str = "\
 Start:
+  telpher demo                           watch a node and a handful of agents for a few seconds
   telpher serve --dev                    a node to try things on; leaves nothing behind
   telpher serve                          a node with its data in ./telpher-data
+
+Talk, with that node:
+  telpher listen acme/demo/echo --echo   be an agent that answers
+  telpher request acme/demo/echo hello   ask it
+  telpher agents                         see who is there
 
 Configure:
   telpher config init > telpher.toml     a file with every option and its default
@@ -23,6 +32,17 @@ Configure:
 Understand:
   telpher explain                        every error code
   telpher help serve                     every option of a node";
+
+/// Commands by what they are for, in the order of help.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Run a node", &["serve", "config", "token"]),
+    ("Talk through it", &["send", "write", "request", "listen"]),
+    ("Look at it", &["ping", "agents", "connections", "bench"]),
+    (
+        "Learn",
+        &["demo", "explain", "completions", "man", "version", "help"],
+    ),
+];
 
 /// `telpher`.
 #[derive(Debug, Parser)]
@@ -47,35 +67,97 @@ enum Command {
     Config(config::Command),
     #[command(subcommand)]
     Token(token::Command),
+    Send(send::Args),
+    Write(write::Args),
+    Request(request::Args),
+    Listen(listen::Args),
+    Ping(ping::Args),
+    Agents(agents::AgentsArgs),
+    Connections(agents::ConnectionsArgs),
+    #[command(subcommand)]
+    Bench(bench::Command),
+    Demo(demo::Args),
     Explain(explain::Args),
     Completions(completions::Args),
     Man(man::Args),
     Version(version::Args),
+    #[command(hide = true)]
+    Idle(idle::Args),
+    #[command(hide = true)]
+    BenchRole(bench_role::Args),
+}
+
+/// The command line with its help in groups.
+pub(crate) fn command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    let groups = groups(&command);
+    let header = command.get_styles().get_header();
+    Cli::command().help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\
+         {header}Options:{header:#}\n{{options}}{{after-help}}"
+    ))
+}
+
+/// The list of commands for the help.
+fn groups(command: &clap::Command) -> String {
+    let header = command.get_styles().get_header();
+    let literal = command.get_styles().get_literal();
+    let width = command.get_subcommands().map(|it| it.get_name().len());
+    let width = width.max().unwrap_or(0);
+    let mut text = String::new();
+    for (title, names) in GROUPS {
+        text.push_str(&format!("{header}{title}:{header:#}\n"));
+        for name in names {
+            let about = command
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            text.push_str(&format!("  {literal}{name:width$}{literal:#}  {about}\n"));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 impl Cli {
+    /// What was typed; ends the process with help or a usage error when that is what it takes.
+    pub(crate) fn parse_args() -> Self {
+        let matches = command().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     /// Runs what was asked for.
     pub(crate) fn run(self, environment: &Environment) -> Result<(), Failure> {
         match self.command {
             Command::Serve(args) => serve::run(args, environment),
             Command::Config(command) => config::run(command, environment),
             Command::Token(command) => token::run(command, environment),
+            Command::Send(args) => send::run(args, environment),
+            Command::Write(args) => write::run(args, environment),
+            Command::Request(args) => request::run(args, environment),
+            Command::Listen(args) => listen::run(args, environment),
+            Command::Ping(args) => ping::run(args, environment),
+            Command::Agents(args) => agents::run_agents(args, environment),
+            Command::Connections(args) => agents::run_connections(args, environment),
+            Command::Bench(command) => bench::run(command),
+            Command::Demo(args) => demo::run(args, environment),
             Command::Explain(args) => explain::run(args),
             Command::Completions(args) => completions::run(args),
             Command::Man(args) => man::run(args),
             Command::Version(args) => version::run(args),
+            Command::BenchRole(args) => bench_role::run(&args),
+            Command::Idle(args) => idle::run(args, environment),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn help(path: &[&str]) -> String {
-        let mut command = Cli::command().term_width(100);
+        let mut command = command().term_width(100);
         command.build();
         let command = path.iter().fold(&mut command, |command, name| {
             command.find_subcommand_mut(name).unwrap()
@@ -85,18 +167,41 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut command = command();
+        command.build();
+        let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+        let mut shown: Vec<_> = shown.map(clap::Command::get_name).collect();
+        let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| *names).collect();
+        shown.sort();
+        grouped.sort();
+        assert_eq!(grouped, shown.iter().collect::<Vec<_>>());
     }
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 7] = [
+        let commands: [&[&str]; 18] = [
             &[],
             &["serve"],
             &["config"],
             &["config", "show"],
             &["token"],
             &["token", "add"],
+            &["send"],
+            &["write"],
+            &["request"],
+            &["listen"],
+            &["ping"],
+            &["agents"],
+            &["bench"],
+            &["bench", "agent"],
+            &["bench", "rpc"],
+            &["bench", "compare"],
+            &["demo"],
             &["explain"],
         ];
         for path in commands {

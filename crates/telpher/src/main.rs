@@ -13,13 +13,11 @@ mod utc;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::parse_args();
     let environment = settings::Environment::read();
     match cli.run(&environment) {
         Ok(()) => ExitCode::SUCCESS,

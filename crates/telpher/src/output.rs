@@ -24,16 +24,37 @@ pub(crate) fn print(format: Format, json: &serde_json::Value, human: &str) -> Re
 /// Prints text as it is. Nobody reading it any more (`telpher explain | head -1`) is no failure.
 pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    match stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-    {
+    finish(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
+    )
+}
+
+fn finish(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
             Exit::Failed,
             format!("cannot write the output: {error}"),
         )),
         _ => Ok(()),
     }
+}
+
+/// Prints bytes exactly as they are; at a terminal a line break follows, so that the prompt stands
+/// on a line of its own.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let line_end: &[u8] = match stdout.is_terminal() && !bytes.ends_with(b"\n") {
+        true => b"\n",
+        false => b"",
+    };
+    finish(
+        stdout
+            .write_all(bytes)
+            .and_then(|()| stdout.write_all(line_end))
+            .and_then(|()| stdout.flush()),
+    )
 }
 
 /// Tells a person something that is not the result.
@@ -53,9 +74,11 @@ pub(crate) fn tell(failure: &Failure, style: Style) {
 }
 
 const RED: &str = "1;31";
-const CYAN: &str = "1;36";
+pub(crate) const CYAN: &str = "1;36";
+pub(crate) const BOLD: &str = "1";
+pub(crate) const DIM: &str = "2";
 
-/// Whether the standard error gets colours.
+/// Whether an output gets colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -65,13 +88,22 @@ pub(crate) enum Style {
 impl Style {
     /// Colours are for terminals, and not when `NO_COLOR` (<https://no-color.org>) is set.
     pub(crate) fn of_stderr(no_color: bool) -> Self {
-        match !no_color && io::stderr().is_terminal() {
+        Self::of(no_color, &io::stderr())
+    }
+
+    /// The same for the standard output.
+    pub(crate) fn of_stdout(no_color: bool) -> Self {
+        Self::of(no_color, &io::stdout())
+    }
+
+    fn of(no_color: bool, output: &impl IsTerminal) -> Self {
+        match !no_color && output.is_terminal() {
             true => Self::Coloured,
             false => Self::Plain,
         }
     }
 
-    fn paint(self, code: &str, text: &str) -> String {
+    pub(crate) fn paint(self, code: &str, text: &str) -> String {
         match self {
             Self::Plain => text.to_owned(),
             Self::Coloured => format!("\x1b[{code}m{text}\x1b[0m"),
@@ -102,9 +134,56 @@ pub(crate) fn columns<const WIDTH: usize>(rows: &[[String; WIDTH]]) -> String {
     text
 }
 
+/// Rows under a head, as wide as they need. A column of numbers stands at its right edge.
+pub(crate) fn table<const WIDTH: usize>(head: [&str; WIDTH], rows: &[[String; WIDTH]]) -> String {
+    let is_number =
+        |cell: &String| !cell.is_empty() && cell.bytes().all(|byte| byte.is_ascii_digit());
+    let mut all = vec![head.map(str::to_owned)];
+    all.extend_from_slice(rows);
+    for column in 0..WIDTH {
+        if rows.is_empty() || !rows.iter().all(|row| is_number(&row[column])) {
+            continue;
+        }
+        let widths = all.iter().map(|row| row[column].chars().count());
+        let width = widths.max().unwrap_or(0);
+        for row in &mut all {
+            row[column] = format!("{:>width$}", row[column]);
+        }
+    }
+    columns(&all)
+}
+
+/// Text as one line that cannot move a terminal's cursor: control characters become escapes.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter.is_control() {
+            true => line.extend(letter.escape_default()),
+            false => line.push(letter),
+        }
+    }
+    line
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_of_a_table_stand_at_the_right() {
+        let rows = [["a", "7", "-"], ["b", "1234567", "8"]].map(|row| row.map(str::to_owned));
+        assert_eq!(
+            table(["NAME", "COUNT", "REST"], &rows),
+            "NAME    COUNT  REST\na           7  -\nb     1234567  8\n"
+        );
+        assert_eq!(table(["NAME"], &[]), "NAME\n");
+    }
+
+    #[test]
+    fn a_line_stays_a_line() {
+        assert_eq!(one_line("grüße"), "grüße");
+        assert_eq!(one_line("a\nb\x1b[2J"), "a\\nb\\u{1b}[2J");
+    }
 
     #[test]
     fn columns_line_up_and_end_without_blanks() {

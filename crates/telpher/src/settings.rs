@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use node::config::{self, Loaded, SECTIONS, Spec};
@@ -114,6 +115,11 @@ fn read_file(
                 .hint("`telpher config init > telpher.toml` writes one with every default"))
         }
     }
+}
+
+/// A duration as a flag of a client command gives it: `100ms`.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    config::duration::parse(text).map_err(|error| error.to_string())
 }
 
 /// A flag for every option there is.

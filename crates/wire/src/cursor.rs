@@ -16,10 +16,12 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    #[inline]
     pub(crate) fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Self { rest: bytes, what }
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self
             .rest
@@ -29,6 +31,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (taken, rest) = self
             .rest
@@ -38,18 +41,22 @@ impl<'a> Cursor<'a> {
         Ok(*taken)
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
         self.array().map(u8::from_le_bytes)
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Result<u16, Malformed> {
         self.array().map(u16::from_le_bytes)
     }
 
+    #[inline]
     pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
         self.array().map(u32::from_le_bytes)
     }
 
+    #[inline]
     pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         self.array().map(u64::from_le_bytes)
     }
@@ -71,6 +78,7 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(self.take(length)?).map_err(|_| Malformed { what })
     }
 
+    #[inline]
     pub(crate) fn rest(self) -> &'a [u8] {
         self.rest
     }

@@ -166,6 +166,7 @@ pub struct Header {
 
 impl Header {
     /// Reads a header; its length is not judged here.
+    #[inline]
     pub fn decode(bytes: &[u8; HEADER_SIZE]) -> Self {
         let [l0, l1, l2, l3, kind, flags, r0, r1, correlation @ ..] = *bytes;
         Self {
@@ -178,6 +179,7 @@ impl Header {
     }
 
     /// Writes the header.
+    #[inline]
     pub fn encode(&self) -> [u8; HEADER_SIZE] {
         let mut bytes = [0; HEADER_SIZE];
         bytes[0..4].copy_from_slice(&self.length.to_le_bytes());

@@ -48,7 +48,7 @@ impl Inbox {
 
     /// The frames that are complete with `chunk`. Call [`Frames::next`] until it returns `None`;
     /// only then has the chunk been taken in.
-    pub fn feed<'a>(&'a mut self, chunk: &'a [u8]) -> Frames<'a> {
+    pub fn feed<'i, 'c>(&'i mut self, chunk: &'c [u8]) -> Frames<'i, 'c> {
         Frames {
             inbox: self,
             chunk,
@@ -84,16 +84,16 @@ enum Verdict {
 
 /// The frames of one chunk, one after the other.
 #[derive(Debug)]
-pub struct Frames<'a> {
-    inbox: &'a mut Inbox,
-    chunk: &'a [u8],
+pub struct Frames<'i, 'c> {
+    inbox: &'i mut Inbox,
+    chunk: &'c [u8],
     /// The frame handed out last was assembled in `partial`.
     clear: bool,
 }
 
-impl<'a> Frames<'a> {
+impl<'c> Frames<'_, 'c> {
     /// The bytes that were not looked at, to be fed again when there is room for what they bring.
-    pub fn into_rest(self) -> &'a [u8] {
+    pub fn into_rest(self) -> &'c [u8] {
         if self.clear {
             self.inbox.partial = Vec::new();
         }
@@ -105,7 +105,24 @@ impl<'a> Frames<'a> {
         clippy::should_implement_trait,
         reason = "an item borrows from the iterator itself"
     )]
+    #[inline]
     pub fn next(&mut self) -> Option<Item<'_>> {
+        // Nearly every frame lies whole in its chunk and is within the limit.
+        let is_between_frames =
+            self.inbox.partial.is_empty() && self.inbox.skip == 0 && !self.clear;
+        if is_between_frames
+            && let Some((head, rest)) = self.chunk.split_first_chunk::<HEADER_SIZE>()
+            && let header = Header::decode(head)
+            && header.length <= self.inbox.frame_size_max
+            && let Some((payload, rest)) = rest.split_at_checked(header.length as usize)
+        {
+            self.chunk = rest;
+            return Some(Item::Frame(header, payload));
+        }
+        self.next_of_any_kind()
+    }
+
+    fn next_of_any_kind(&mut self) -> Option<Item<'_>> {
         if std::mem::take(&mut self.clear) {
             self.inbox.partial = Vec::new();
         }

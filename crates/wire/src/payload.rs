@@ -1,7 +1,7 @@
 //! What REQUEST, REPLY, SEND and WRITE carry: a deadline, metadata, a body.
 
 use crate::cursor::{Cursor, Malformed};
-use crate::header::{Correlation, Flags, Kind, encode_frame};
+use crate::header::{Correlation, Flags, HEADER_SIZE, Header, Kind};
 
 /// The parts of a message's payload, in the order in which they stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,7 @@ impl<'a> Payload<'a> {
     }
 
     /// Splits a payload by the frame's flags.
+    #[inline]
     pub fn decode(flags: Flags, payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "message");
         let deadline_ms = match flags.contains(Flags::DEADLINE) {
@@ -46,6 +47,7 @@ impl<'a> Payload<'a> {
     }
 
     /// Appends the frame; `flags` are those that the parts do not imply.
+    #[inline]
     pub fn encode(
         &self,
         kind: Kind,
@@ -54,23 +56,39 @@ impl<'a> Payload<'a> {
         correlation: Correlation,
         out: &mut Vec<u8>,
     ) {
+        let metadata = &self.metadata[..self.metadata.len().min(usize::from(u16::MAX))];
         let mut flags = flags;
+        let mut length = self.body.len();
         if self.deadline_ms.is_some() {
             flags = flags | Flags::DEADLINE;
+            length += 4;
         }
-        if !self.metadata.is_empty() {
+        if !metadata.is_empty() {
             flags = flags | Flags::METADATA;
+            length += 2 + metadata.len();
         }
-        encode_frame(out, kind, flags, route, correlation, |out| {
-            if let Some(deadline_ms) = self.deadline_ms {
-                out.extend_from_slice(&deadline_ms.to_le_bytes());
+        out.reserve(HEADER_SIZE + length);
+        let header = Header {
+            length: length as u32,
+            kind,
+            flags,
+            route,
+            correlation,
+        }
+        .encode();
+        match self.deadline_ms {
+            None => out.extend_from_slice(&header),
+            Some(deadline_ms) => {
+                let mut head = [0; HEADER_SIZE + 4];
+                head[..HEADER_SIZE].copy_from_slice(&header);
+                head[HEADER_SIZE..].copy_from_slice(&deadline_ms.to_le_bytes());
+                out.extend_from_slice(&head);
             }
-            if !self.metadata.is_empty() {
-                let length = self.metadata.len().min(usize::from(u16::MAX));
-                out.extend_from_slice(&(length as u16).to_le_bytes());
-                out.extend_from_slice(&self.metadata[..length]);
-            }
-            out.extend_from_slice(self.body);
-        });
+        }
+        if !metadata.is_empty() {
+            out.extend_from_slice(&(metadata.len() as u16).to_le_bytes());
+            out.extend_from_slice(metadata);
+        }
+        out.extend_from_slice(self.body);
     }
 }

@@ -1,6 +1,8 @@
 //! `docs/protocol.md` pins every kind of frame with golden bytes: this test encodes each example
 //! and compares it with the page, and decodes the page's bytes back.
 
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
 use model::ErrorCode;
 use wire::{
     Bind, Cast, Correlation, Credit, Ended, Failure, Flags, Goaway, Hello, Inbox, Item, Kind,

@@ -3,12 +3,15 @@
 //! Each task is a list of steps that run one after the other, say what they do and how long it
 //! took, and end after a bounded time. A further tier is a module and a line in [`TASKS`].
 
+mod bench;
 mod check;
 mod demo;
 mod deps;
 mod fix;
+mod footprint;
 mod fuzz;
 mod layers;
+mod peers;
 mod setup;
 mod sim;
 mod step;
@@ -23,7 +26,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 8] = [
+const TASKS: [Task; 11] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; what CI runs",
@@ -55,6 +58,11 @@ const TASKS: [Task; 8] = [
         run: demo::run,
     },
     Task {
+        name: "footprint",
+        about: "memory and processor time of an idle node; about a minute",
+        run: footprint::run,
+    },
+    Task {
         name: "sim",
         about: "simulate thousands of worlds (`test` does a hundred); minutes",
         run: sim::run,
@@ -63,6 +71,16 @@ const TASKS: [Task; 8] = [
         name: "fuzz",
         about: "fuzz what parses, on the stable toolchain; --seconds N (60)",
         run: fuzz::run,
+    },
+    Task {
+        name: "peers",
+        about: "build what benchmarks run beside ours, and try it",
+        run: peers::run,
+    },
+    Task {
+        name: "bench",
+        about: "run a benchmark and keep its result in bench/results",
+        run: bench::run,
     },
 ];
 
@@ -96,7 +114,7 @@ fn dispatch(args: &[String]) -> Result<()> {
 }
 
 fn usage() -> String {
-    let tasks = TASKS.map(|task| format!("  cargo xtask {:<7}{}\n", task.name, task.about));
+    let tasks = TASKS.map(|task| format!("  cargo xtask {:<10}{}\n", task.name, task.about));
     format!("Tasks:\n{}", tasks.concat())
 }
 

@@ -38,9 +38,14 @@ impl Measurement {
     }
 
     /// The throughput that the mode is judged by, and its rate without the fence-post: `n` events
-    /// span `n − 1` intervals.
+    /// span `n − 1` intervals. Where a sink would count but does not, each answer stands for an
+    /// arrival.
     fn observed(&self, mode: &Mode, metrics: &mut Metrics) {
-        let (count, arrivals, rate) = match mode.counted_by {
+        let counted_by = match self.sink {
+            None if mode.answered => CountedBy::Sender,
+            _ => mode.counted_by,
+        };
+        let (count, arrivals, rate) = match counted_by {
             CountedBy::Sender => (
                 Some(self.completed),
                 self.completions,
@@ -70,6 +75,18 @@ impl Measurement {
                 (Metric::LatencyP99, service.p99_ns as f64),
                 (Metric::LatencyP999, service.p999_ns as f64),
                 (Metric::LatencyMax, service.max_ns as f64),
+            ] {
+                metrics.set(metric, ns / 1e6);
+            }
+        }
+        if let Some(reported) = &self.reported {
+            for (metric, ns) in [
+                (Metric::LatencyMean, reported.mean_ns),
+                (Metric::LatencyP50, reported.p50_ns as f64),
+                (Metric::LatencyP90, reported.p90_ns as f64),
+                (Metric::LatencyP99, reported.p99_ns as f64),
+                (Metric::LatencyP999, reported.p999_ns as f64),
+                (Metric::LatencyMax, reported.max_ns as f64),
             ] {
                 metrics.set(metric, ns / 1e6);
             }

@@ -86,7 +86,7 @@ fn what_was_not_measured_is_absent() {
         window_ns: 1,
         ..Measurement::default()
     };
-    let metrics = run.metrics(&Mode::REQUEST_REPLY);
+    let metrics = run.metrics(&Mode::FIRE_AND_FORGET);
     for metric in [
         Metric::ObservedRate,
         Metric::SteadyRate,
@@ -206,4 +206,61 @@ fn a_measurement_that_contradicts_itself_is_refused() {
             completed: 100
         })
     );
+}
+
+fn reported(count: u64) -> ReportedLatency {
+    ReportedLatency {
+        count,
+        mean_ns: 2e6,
+        min_ns: 1_000_000,
+        p50_ns: 1_900_000,
+        p90_ns: 2_500_000,
+        p99_ns: 3_000_000,
+        p999_ns: 4_000_000,
+        max_ns: 5_000_000,
+    }
+}
+
+#[test]
+fn a_reported_latency_gives_the_figures_it_has_and_no_others() {
+    let run = Measurement {
+        reported: Some(reported(100)),
+        ..paced_run()
+    };
+    assert_eq!(run.check(), Ok(()));
+    let metrics = run.metrics(&Mode::SERIAL);
+    is(&metrics, Metric::LatencyMean, 2.0);
+    is(&metrics, Metric::LatencyP99, 3.0);
+    is(&metrics, Metric::LatencyMax, 5.0);
+    assert_eq!(metrics.get(Metric::LatencyP95), None);
+    assert_eq!(metrics.get(Metric::ResponseP50), None);
+}
+
+#[test]
+fn a_reported_latency_of_another_number_of_messages_is_refused() {
+    let run = |reported| Measurement {
+        reported: Some(reported),
+        ..paced_run()
+    };
+    let differ = MeasurementError::SamplesDiffer {
+        recorded: 99,
+        completed: 100,
+    };
+    assert_eq!(run(reported(99)).check(), Err(differ));
+    let both = Measurement {
+        service: Some(histogram(&[1; 100])),
+        ..run(reported(100))
+    };
+    assert_eq!(both.check(), Err(MeasurementError::TwoLatencies));
+}
+
+#[test]
+fn answers_stand_for_arrivals_where_no_sink_counts() {
+    let run = Measurement {
+        sink: None,
+        ..paced_run()
+    };
+    let observed = |mode: &Mode| run.metrics(mode).get(Metric::ObservedMessages);
+    assert_eq!(observed(&Mode::REQUEST_REPLY), Some(100.0));
+    assert_eq!(observed(&Mode::FIRE_AND_FORGET), None);
 }

@@ -99,6 +99,35 @@ impl Case {
         }
     }
 
+    /// What is compared with another target that does the same: the rate, the latency where one message
+    /// at a time is under way (in a window it is the window that makes it), and the node's work.
+    #[must_use]
+    pub fn contest(&self) -> Vec<Metric> {
+        let mut metrics = match (self.mode.answered, self.paced()) {
+            (true, true) => vec![Metric::LatencyMean, Metric::LatencyP99],
+            (true, false) if self.in_flight == Some(1) => {
+                vec![Metric::ObservedRate, Metric::LatencyP50, Metric::LatencyP99]
+            }
+            (_, _) => vec![Metric::ObservedRate],
+        };
+        metrics.push(Metric::NodeCpuPerMessage);
+        metrics
+    }
+
+    /// Whether two cases ask the same of two targets.
+    #[must_use]
+    pub fn rivals(&self, other: &Self) -> bool {
+        let alike = |case: &Self| Self {
+            target: String::new(),
+            mode: Mode {
+                name: case.mode.job().to_owned().into(),
+                ..case.mode.clone()
+            },
+            ..case.clone()
+        };
+        self.target != other.target && alike(self) == alike(other)
+    }
+
     /// Everything but the target: cases of several targets with the same workload are compared.
     #[must_use]
     pub fn workload(&self) -> String {
@@ -226,5 +255,15 @@ mod tests {
             }
             .workload()
         );
+    }
+
+    #[test]
+    fn a_rival_does_the_same_by_whatever_means() {
+        let case = |target: &str, mode| Case::new(target, Area::Rpc, mode).in_flight(1);
+        let ours = case("telpher", Mode::BLOCKING);
+        assert!(ours.rivals(&case("floor", Mode::SERIAL)));
+        assert!(!ours.rivals(&case("telpher", Mode::SERIAL)));
+        assert!(!ours.rivals(&case("floor", Mode::CALLBACK)));
+        assert!(!ours.rivals(&case("floor", Mode::SERIAL).size(1)));
     }
 }

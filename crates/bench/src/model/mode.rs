@@ -59,6 +59,8 @@ pub struct Mode {
 }
 
 impl Mode {
+    const SERIAL_NAME: &str = "serial";
+
     /// Each message is answered before the next leaves; the responder counts.
     pub const REQUEST_REPLY: Self = Self::new("request-reply", CountedBy::Sink, true);
     /// One way to a sink that counts.
@@ -66,7 +68,11 @@ impl Mode {
     /// Into the node, without a receiver.
     pub const WRITE: Self = Self::new("write", CountedBy::Sender, false);
     /// Calls one after the other.
-    pub const SERIAL: Self = Self::new("serial", CountedBy::Sender, true);
+    pub const SERIAL: Self = Self::new(Self::SERIAL_NAME, CountedBy::Sender, true);
+    /// The same on a blocking socket, without a runtime.
+    pub const BLOCKING: Self = Self::new("blocking", CountedBy::Sender, true);
+    /// One way to all of several subscribers, who count.
+    pub const PUBLISH: Self = Self::new("publish", CountedBy::Sink, false);
     /// Calls awaited together, bounded.
     pub const CONCURRENT: Self = Self::new("concurrent", CountedBy::Sender, true);
     /// Calls whose replies reach a callback.
@@ -79,6 +85,16 @@ impl Mode {
             name: Cow::Borrowed(name),
             counted_by,
             answered,
+        }
+    }
+
+    /// What a caller gets done, whatever its means: one call after the other is the same job with a
+    /// blocking socket.
+    #[must_use]
+    pub fn job(&self) -> &str {
+        match self.name.as_ref() {
+            "blocking" => Self::SERIAL_NAME,
+            name => name,
         }
     }
 

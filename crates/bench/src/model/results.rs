@@ -247,26 +247,29 @@ impl Results {
         })
     }
 
-    /// Compares cases: each target with the first that ran the same workload, and each case of a
-    /// [`Case::series`] with the first of the series.
+    /// Compares the cases of the first target: with each other target's that did the same, and within
+    /// a [`Case::series`] with the first.
     pub fn compare(&mut self) {
         let mut comparisons = Vec::new();
-        for (position, subject) in self.cases.iter().enumerate() {
-            let earlier = &self.cases[..position];
-            let peer = earlier
-                .iter()
-                .find(|one| one.case.workload() == subject.case.workload());
-            let series = subject.case.series();
-            let first = earlier
-                .iter()
-                .find(|one| series.is_some() && one.case.series() == series);
-            let metrics = subject.case.headline();
-            for metric in metrics.iter().chain(&[Metric::NodeCpuPerMessage]) {
+        let is_ours = |one: &&CaseResult| one.case.target == self.cases[0].case.target;
+        for subject in self.cases.iter().filter(is_ours) {
+            let rivals = self.cases.iter();
+            for rival in rivals.filter(|one| one.case.rivals(&subject.case)) {
+                let metrics = subject.case.contest().into_iter();
                 comparisons
-                    .extend(peer.and_then(|peer| CaseComparison::of(*metric, subject, peer)));
+                    .extend(metrics.filter_map(|one| CaseComparison::of(one, subject, rival)));
             }
+        }
+        for subject in self.cases.iter().filter(is_ours) {
+            let Some(series) = subject.case.series() else {
+                continue;
+            };
+            let mut cases = self.cases.iter();
+            let first = cases.find(|one| one.case.series().as_ref() == Some(&series));
             let speedup = Metric::ObservedRate;
-            comparisons.extend(first.and_then(|first| CaseComparison::of(speedup, subject, first)));
+            if let Some(first) = first.filter(|first| first.case != subject.case) {
+                comparisons.extend(CaseComparison::of(speedup, subject, first));
+            }
         }
         self.comparisons = comparisons;
     }

@@ -43,12 +43,12 @@ pub fn overview(results: &Results, detail: Detail) -> Vec<Section> {
         sections.push(capacity(&results.sweeps));
     }
     if !results.comparisons.is_empty() {
-        let note = "Ratio of means; Fieller interval with Welch–Satterthwaite degrees of freedom.";
-        let (heading, notes) = ("ratios".to_owned(), vec![note.to_owned()]);
+        let (table, common) = ratios(results);
+        let how = "Ratio of means; Fieller interval with Welch–Satterthwaite degrees of freedom.";
         sections.push(Section {
-            heading,
-            table: ratios(results),
-            notes,
+            heading: "ratios".to_owned(),
+            table,
+            notes: common.into_iter().chain([how.to_owned()]).collect(),
         });
     }
     sections
@@ -70,9 +70,7 @@ pub fn terminal(results: &Results) -> String {
         }
     }
     text += "\nMeans over runs, ± half the 95 % interval; p99.9* is over the messages of all runs (pooled).\n";
-    let mut raised: Vec<_> = results.flags().map(|(_, raised)| raised.flag).collect();
-    raised.sort_unstable();
-    raised.dedup();
+    let raised = flags::kinds(results);
     if !raised.is_empty() {
         text += "\nflags\n";
         for flag in raised {

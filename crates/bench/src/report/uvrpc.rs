@@ -243,6 +243,7 @@ fn column(case: &CaseResult, all: &[&CaseResult]) -> String {
 fn label(case: &CaseResult) -> String {
     match case.case.mode.name.as_ref() {
         "serial" => "Serial Await".to_owned(),
+        "blocking" => "Serial Blocking".to_owned(),
         "concurrent" => "Concurrent Await".to_owned(),
         "callback" => "Callback Mode".to_owned(),
         _ => case.case.mode.title(),

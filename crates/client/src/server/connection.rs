@@ -1,13 +1,12 @@
 //! One accepted connection of a server, from its first frame to its end.
 
-use std::future::Future;
-use std::pin::pin;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
 use net::Stream;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{Handlers, Options, Resolver, Responder};
@@ -19,9 +18,12 @@ use crate::port::Port;
 pub(crate) struct Service {
     pub(crate) handlers: Arc<Handlers>,
     pub(crate) options: Options,
-    /// Set when callers are to be sent away: how long they have.
+    /// Set when callers are sent away: how long they have.
     pub(crate) drain: watch::Sender<Option<Duration>>,
+    /// Counts connections, and numbers them.
     connections: AtomicU64,
+    /// Ways to those that are open.
+    ports: Mutex<HashMap<u64, Arc<Port>>>,
 }
 
 impl Service {
@@ -31,6 +33,7 @@ impl Service {
             options,
             drain: watch::Sender::new(None),
             connections: AtomicU64::new(0),
+            ports: Mutex::default(),
         })
     }
 
@@ -43,9 +46,10 @@ impl Service {
             admit,
             ..
         } = &self.options;
+        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
         let host = Host {
             window: *window,
-            connection: self.connections.fetch_add(1, Ordering::Relaxed) + 1,
+            connection: number,
             admit: admit.as_deref(),
             timeout: *handshake_timeout,
         };
@@ -57,51 +61,57 @@ impl Service {
             writer,
             window: peer,
         } = accepted;
+        let port = Arc::new(Port::new(window));
+        let _registered = Registered::new(&self, number, port.clone());
         let responder = Responder::new(
             Resolver::Methods(self.handlers.clone()),
-            Arc::new(Port::new(window)),
+            port,
             *window,
             *requests_size_max,
             peer.frame_size_max,
         );
         let (limit, keepalive_ms) = (window.frame_size_max, window.keepalive_ms);
         let mut engine = Engine::new(source, writer, responder, None, limit, keepalive_ms);
-        let mut drain = self.drain.subscribe();
-        let sent_away = async move {
-            match drain.wait_for(Option::is_some).await {
-                Ok(time) => *time,
-                Err(_) => None,
+        let end = loop {
+            match engine.run().await {
+                Event::End(end) => break end,
+                // A caller that goes away says so by hanging up.
+                Event::Goaway(_) => {}
             }
         };
-        if let Some((code, message)) = run(&mut engine, sent_away).await {
+        if let Some((code, message)) = end.verdict {
             engine.say_goodbye(code, &message).await;
+        }
+    }
+
+    /// Sends every caller away, now and from now on.
+    pub(crate) fn send_away(&self, time: Duration) {
+        self.drain.send_replace(Some(time));
+        for port in self.ports.lock().values() {
+            port.send_away(time);
         }
     }
 }
 
-/// Runs the engine; returns what the peer is to be told at the end.
-async fn run(
-    engine: &mut Engine,
-    sent_away: impl Future<Output = Option<Duration>>,
-) -> Option<(model::ErrorCode, String)> {
-    let time = {
-        let running = pin!(run_to_end(engine));
-        match select(running, pin!(sent_away)).await {
-            Either::Left((verdict, _)) => return verdict,
-            Either::Right((time, _)) => time.unwrap_or_default(),
-        }
-    };
-    engine.send_away(time, "the server is shutting down");
-    run_to_end(engine).await
+/// An open connection's place among the ports.
+struct Registered<'a> {
+    service: &'a Service,
+    number: u64,
 }
 
-async fn run_to_end(engine: &mut Engine) -> Option<(model::ErrorCode, String)> {
-    loop {
-        match engine.run().await {
-            Event::End(end) => return end.verdict,
-            // A caller that goes away says so by hanging up.
-            Event::Goaway(_) => {}
+impl<'a> Registered<'a> {
+    fn new(service: &'a Service, number: u64, port: Arc<Port>) -> Self {
+        service.ports.lock().insert(number, port.clone());
+        if let Some(time) = *service.drain.borrow() {
+            port.send_away(time);
         }
+        Self { service, number }
+    }
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        self.service.ports.lock().remove(&self.number);
     }
 }
 

@@ -10,24 +10,50 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use bytes::Bytes;
-use futures_util::future::OptionFuture;
 use model::ErrorCode;
 
 use super::item_sender::ItemSender;
 use super::request::Request;
 use crate::Fault;
 
-/// What a handler answers.
-pub(crate) type Answer = Result<Bytes, Fault>;
+/// Takes the answer of a handler where it lies, straight to where it goes: every layer that it
+/// were handed through would cost more than it does.
+pub(crate) trait Done {
+    fn reply(&mut self, body: &[u8]);
+    fn refuse(&mut self, fault: &Fault);
+}
 
-/// A handler that waits for something.
-pub(crate) type Job = Pin<Box<dyn Future<Output = Option<Answer>> + Send>>;
+/// A handler under way.
+pub(crate) trait Job: Send {
+    /// Polls on. Ready when `done` has got the answer.
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, done: &mut dyn Done) -> Poll<()>;
+}
 
-/// What became of a request when its handler was first polled.
-pub(crate) enum Run {
-    Done(Answer),
-    Later(Job),
+/// A future in a place that is used again and again; empty between two of them.
+impl<Fut, B> Job for Option<Fut>
+where
+    Fut: Future<Output = Result<B, Fault>> + Send,
+    B: AsRef<[u8]>,
+{
+    fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>, done: &mut dyn Done) -> Poll<()> {
+        let Some(future) = self.as_pin_mut() else {
+            return Poll::Ready(());
+        };
+        match future.poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(answer) => {
+                settle(&answer, done);
+                Poll::Ready(())
+            }
+        }
+    }
+}
+
+fn settle<B: AsRef<[u8]>>(answer: &Result<B, Fault>, done: &mut dyn Done) {
+    match answer {
+        Ok(body) => done.reply(body.as_ref()),
+        Err(fault) => done.refuse(fault),
+    }
 }
 
 pub(crate) trait Handler: Send + Sync {
@@ -41,13 +67,15 @@ pub(crate) trait Runner: Send {
         false
     }
 
-    /// Starts the handler. `items` is there if the handler streams.
+    /// Starts the handler. `items` is there if the handler streams. What is not `done` afterwards
+    /// is returned.
     fn run(
         &mut self,
         request: Request,
         items: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
-    ) -> Run;
+        done: &mut dyn Done,
+    ) -> Option<Pin<Box<dyn Job>>>;
 }
 
 /// Handlers by method, looked up when a route is bound.
@@ -97,10 +125,11 @@ impl<F> AsyncHandler<F> {
     }
 }
 
-impl<F, Fut> Handler for AsyncHandler<F>
+impl<F, Fut, B> Handler for AsyncHandler<F>
 where
     F: Fn(Request) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    Fut: Future<Output = Result<B, Fault>> + Send + 'static,
+    B: AsRef<[u8]>,
 {
     fn runner(&self) -> Box<dyn Runner> {
         Box::new(AsyncRunner {
@@ -113,31 +142,30 @@ where
 struct AsyncRunner<F, Fut> {
     function: Arc<F>,
     /// Memory for a future, empty.
-    spare: Option<Pin<Box<OptionFuture<Fut>>>>,
+    spare: Option<Pin<Box<Option<Fut>>>>,
 }
 
-impl<F, Fut> Runner for AsyncRunner<F, Fut>
+impl<F, Fut, B> Runner for AsyncRunner<F, Fut>
 where
     F: Fn(Request) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    Fut: Future<Output = Result<B, Fault>> + Send + 'static,
+    B: AsRef<[u8]>,
 {
-    fn run(&mut self, request: Request, _: Option<ItemSender>, cx: &mut TaskContext<'_>) -> Run {
-        let future = OptionFuture::from(Some((self.function)(request)));
-        let mut slot = match self.spare.take() {
-            Some(mut spare) => {
-                spare.as_mut().set(future);
-                spare
-            }
-            None => Box::pin(future),
-        };
-        match slot.as_mut().poll(cx) {
-            Poll::Pending => Run::Later(slot),
-            Poll::Ready(answer) => {
-                slot.as_mut().set(OptionFuture::from(None));
-                self.spare = Some(slot);
-                Run::Done(answer.unwrap_or_else(|| Ok(Bytes::new())))
-            }
+    fn run(
+        &mut self,
+        request: Request,
+        _: Option<ItemSender>,
+        cx: &mut TaskContext<'_>,
+        done: &mut dyn Done,
+    ) -> Option<Pin<Box<dyn Job>>> {
+        let mut job = self.spare.take().unwrap_or_else(|| Box::pin(None));
+        job.as_mut().set(Some((self.function)(request)));
+        if job.as_mut().poll(cx, done).is_pending() {
+            return Some(job);
         }
+        job.as_mut().set(None);
+        self.spare = Some(job);
+        None
     }
 }
 
@@ -150,9 +178,10 @@ impl<F> SyncHandler<F> {
     }
 }
 
-impl<F> Handler for SyncHandler<F>
+impl<F, B> Handler for SyncHandler<F>
 where
-    F: Fn(Request) -> Answer + Send + Sync + 'static,
+    F: Fn(Request) -> Result<B, Fault> + Send + Sync + 'static,
+    B: AsRef<[u8]>,
 {
     fn runner(&self) -> Box<dyn Runner> {
         Box::new(SyncRunner(self.0.clone()))
@@ -161,12 +190,20 @@ where
 
 struct SyncRunner<F>(Arc<F>);
 
-impl<F> Runner for SyncRunner<F>
+impl<F, B> Runner for SyncRunner<F>
 where
-    F: Fn(Request) -> Answer + Send + Sync + 'static,
+    F: Fn(Request) -> Result<B, Fault> + Send + Sync + 'static,
+    B: AsRef<[u8]>,
 {
-    fn run(&mut self, request: Request, _: Option<ItemSender>, _: &mut TaskContext<'_>) -> Run {
-        Run::Done((self.0)(request))
+    fn run(
+        &mut self,
+        request: Request,
+        _: Option<ItemSender>,
+        _: &mut TaskContext<'_>,
+        done: &mut dyn Done,
+    ) -> Option<Pin<Box<dyn Job>>> {
+        settle(&(self.0)(request), done);
+        None
     }
 }
 
@@ -182,7 +219,7 @@ impl<F> StreamHandler<F> {
 impl<F, Fut> Handler for StreamHandler<F>
 where
     F: Fn(Request, ItemSender) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    Fut: Future<Output = Result<(), Fault>> + Send + 'static,
 {
     fn runner(&self) -> Box<dyn Runner> {
         Box::new(StreamRunner(self.0.clone()))
@@ -194,7 +231,7 @@ struct StreamRunner<F>(Arc<F>);
 impl<F, Fut> Runner for StreamRunner<F>
 where
     F: Fn(Request, ItemSender) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Answer> + Send + 'static,
+    Fut: Future<Output = Result<(), Fault>> + Send + 'static,
 {
     fn streams(&self) -> bool {
         true
@@ -205,15 +242,18 @@ where
         request: Request,
         items: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
-    ) -> Run {
+        done: &mut dyn Done,
+    ) -> Option<Pin<Box<dyn Job>>> {
         let Some(items) = items else {
             let message = format!("`{}` answers with a stream: use `stream`", request.method());
-            return Run::Done(Err(Fault::with_code(ErrorCode::InvalidArgument, message)));
+            done.refuse(&Fault::with_code(ErrorCode::InvalidArgument, message));
+            return None;
         };
-        let mut job = Box::pin(OptionFuture::from(Some((self.0)(request, items))));
-        match job.as_mut().poll(cx) {
-            Poll::Pending => Run::Later(job),
-            Poll::Ready(answer) => Run::Done(answer.unwrap_or_else(|| Ok(Bytes::new()))),
+        let end = (self.0)(request, items);
+        let mut job = Box::pin(Some(async move { end.await.map(|()| []) }));
+        match job.as_mut().poll(cx, done) {
+            Poll::Pending => Some(job),
+            Poll::Ready(()) => None,
         }
     }
 }

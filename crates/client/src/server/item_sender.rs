@@ -7,8 +7,9 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use model::ErrorCode;
 use parking_lot::Mutex;
-use wire::{Correlation, Flags, HEADER_SIZE, Kind, Payload};
+use wire::{Correlation, Flags, Kind, Payload};
 
+use super::reply::too_large;
 use crate::Fault;
 use crate::items::WINDOW;
 use crate::port::Port;
@@ -57,12 +58,6 @@ impl std::fmt::Debug for ItemSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ItemSender({:?})", self.stream.correlation)
     }
-}
-
-/// What is said of a body that the caller does not accept.
-pub(crate) fn too_large(what: &str, size: usize, limit: u32) -> Fault {
-    let message = format!("{what} of {size} bytes is above the caller's limit of {limit}");
-    Fault::with_code(ErrorCode::TooLarge, message)
 }
 
 impl Stream {
@@ -122,12 +117,4 @@ impl Stream {
 
 fn gone() -> Fault {
     Fault::with_code(ErrorCode::Cancelled, "the caller is gone")
-}
-
-/// Appends the answer of a handler that does not stream to a caller that expects a stream: one
-/// item, and the end.
-pub(crate) fn encode_only_item(item: &[u8], correlation: Correlation, out: &mut Vec<u8>) {
-    out.reserve(2 * HEADER_SIZE + item.len());
-    Payload::body(item).encode(Kind::REPLY, Flags::MORE, 0, correlation, out);
-    Payload::body(&[]).encode(Kind::REPLY, Flags::NONE, 0, correlation, out);
 }

@@ -89,7 +89,7 @@ impl Listening {
     /// Stops gracefully: nobody new is served; callers are told to go away and their calls that
     /// are under way are finished, for up to `time`.
     pub async fn shutdown(mut self, time: Duration) {
-        self.service.drain.send_replace(Some(time));
+        self.service.send_away(time);
         // Its only other end is to be aborted, by dropping this handle.
         let _ = (&mut self.accepting).await;
     }

@@ -7,6 +7,7 @@ mod guard;
 mod handlers;
 mod item_sender;
 mod listening;
+mod reply;
 mod request;
 mod responder;
 mod routes;
@@ -17,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use model::{ByteSize, limits};
 use wire::Window;
 
@@ -27,7 +27,7 @@ pub use listening::{ListenError, Listening};
 pub use request::Request;
 
 pub(crate) use handlers::Handlers;
-pub(crate) use item_sender::{encode_only_item, too_large};
+pub(crate) use reply::{encode_only_item, too_large};
 pub(crate) use responder::{Resolver, Responder, Violation};
 
 use crate::Fault;
@@ -107,13 +107,9 @@ impl Server {
     where
         F: Fn(Request) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<B, Fault>> + Send + 'static,
-        B: Into<Bytes> + 'static,
+        B: AsRef<[u8]> + 'static,
     {
-        let answer = move |request| {
-            let answer = function(request);
-            async move { answer.await.map(Into::into) }
-        };
-        self.insert(method, AsyncHandler::new(answer))
+        self.insert(method, AsyncHandler::new(function))
     }
 
     /// Answers calls of `method` with a function that does not wait.
@@ -121,10 +117,9 @@ impl Server {
     pub fn handle_sync<F, B>(self, method: &str, function: F) -> Self
     where
         F: Fn(Request) -> Result<B, Fault> + Send + Sync + 'static,
-        B: Into<Bytes> + 'static,
+        B: AsRef<[u8]> + 'static,
     {
-        let answer = move |request| function(request).map(Into::into);
-        self.insert(method, SyncHandler::new(answer))
+        self.insert(method, SyncHandler::new(function))
     }
 
     /// Answers calls of `method` with any number of items.
@@ -159,11 +154,7 @@ impl Server {
         F: Fn(Request, ItemSender) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<(), Fault>> + Send + 'static,
     {
-        let answer = move |request, items| {
-            let end = function(request, items);
-            async move { end.await.map(|()| Bytes::new()) }
-        };
-        self.insert(method, StreamHandler::new(answer))
+        self.insert(method, StreamHandler::new(function))
     }
 
     /// The largest payload that is accepted. Default 8 MiB.

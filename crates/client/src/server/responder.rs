@@ -15,11 +15,12 @@ use tokio::time::Instant;
 use wire::{Bind, Credit, Flags, Header, Kind, Malformed, Payload, Window};
 
 use super::guard;
-use super::handlers::{Answer, Handlers, Run};
-use super::item_sender::{ItemSender, Stream, encode_only_item, too_large};
+use super::handlers::{Done, Handlers};
+use super::item_sender::{ItemSender, Stream};
+use super::reply::{Origin, Outlet, Reply};
 use super::request::Request;
 use super::routes::{Receiver, Route, RouteTable};
-use super::running::{Ended, Jobs, Origin, Running};
+use super::running::{Ended, Jobs, Running};
 use crate::context::{Binding, Context};
 use crate::core::Core;
 use crate::envelope::{Envelope, ReplyTo};
@@ -47,15 +48,13 @@ impl From<Malformed> for Violation {
 
 pub(crate) struct Responder {
     resolver: Resolver,
-    port: Arc<Port>,
+    outlet: Outlet,
     routes: RouteTable,
     jobs: Jobs,
     /// What this side takes in.
     window: Window,
     /// Bytes of requests under way.
     requests_size_max: usize,
-    /// What the peer takes in.
-    peer_frame_size_max: u32,
     /// One-way messages and bytes that ever arrived.
     received: (u64, u64),
     /// One-way messages that handlers consumed in this turn.
@@ -73,12 +72,14 @@ impl Responder {
     ) -> Self {
         Self {
             resolver,
-            port,
+            outlet: Outlet {
+                port,
+                frame_size_max: peer_frame_size_max,
+            },
             routes: RouteTable::default(),
             jobs: Jobs::new(),
             window,
             requests_size_max,
-            peer_frame_size_max,
             received: (0, 0),
             consumed: NO_CREDIT,
             clock: TurnClock::default(),
@@ -86,13 +87,18 @@ impl Responder {
     }
 
     pub(crate) fn register(&self, task: &Waker) {
-        self.port.register(task);
+        self.outlet.port.register(task);
         self.jobs.register(task);
+    }
+
+    /// How long the peer has to finish, if it is to be sent away.
+    pub(crate) fn away(&self) -> Option<Duration> {
+        self.outlet.port.away()
     }
 
     /// Whether no handler is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.jobs.count() == 0 && self.port.held_size() == 0
+        self.jobs.count() == 0 && self.outlet.port.held_size() == 0
     }
 
     pub(crate) fn deadline_min(&self) -> Option<Instant> {
@@ -109,13 +115,15 @@ impl Responder {
         if self.jobs.is_ready() {
             self.jobs.gather();
             while out.len() < high_mark
-                && let Some(ended) = self.jobs.next_ended()
+                && let Some(ended) = self.jobs.next_ended(&self.outlet, out)
             {
-                self.finish(ended, out);
+                if let Origin::OneWay = ended.origin {
+                    self.consume(ended.size);
+                }
             }
             self.return_credit();
         }
-        self.port.drain_into(out);
+        self.outlet.port.drain_into(out);
     }
 
     /// Drops the handlers whose time is up.
@@ -126,7 +134,7 @@ impl Responder {
         self.return_credit();
     }
 
-    /// Takes one frame that belongs to this half.
+    /// Takes a frame that belongs to this half and is not a call.
     pub(crate) fn take(
         &mut self,
         header: Header,
@@ -134,7 +142,6 @@ impl Responder {
         out: &mut Vec<u8>,
     ) -> Result<(), Violation> {
         match header.kind {
-            Kind::REQUEST => self.take_request(header, payload, out)?,
             Kind::SEND => self.take_send(header, payload, out)?,
             Kind::BIND => self.bind(Bind::decode(header.route, payload)?),
             Kind::CANCEL => {
@@ -166,7 +173,7 @@ impl Responder {
             Kind::SEND => {
                 self.received.0 += 1;
                 self.received.1 += u64::from(header.length);
-                self.port.consume(1, header.length.into());
+                self.outlet.port.consume(1, header.length.into());
             }
             _ => {}
         }
@@ -176,7 +183,7 @@ impl Responder {
     pub(crate) fn return_credit(&mut self) {
         if self.consumed.messages > 0 {
             let Credit { messages, bytes } = std::mem::replace(&mut self.consumed, NO_CREDIT);
-            self.port.consume(messages, bytes);
+            self.outlet.port.consume(messages, bytes);
         }
     }
 
@@ -184,13 +191,15 @@ impl Responder {
         let binding = Arc::new(Binding {
             method: bind.method.into(),
             name: bind.name.into(),
-            port: self.port.clone(),
+            port: self.outlet.port.clone(),
         });
         let receiver = self.resolver.receiver(&binding);
         self.routes.insert(bind.route, Route { binding, receiver });
     }
 
-    fn take_request(
+    /// Takes a call.
+    #[inline]
+    pub(crate) fn take_request(
         &mut self,
         header: Header,
         payload: &[u8],
@@ -198,8 +207,8 @@ impl Responder {
     ) -> Result<(), Malformed> {
         let message = Payload::decode(header.flags, payload)?;
         let correlation = header.correlation;
-        if let Some(fault) = self.refusal(payload.len()) {
-            fault.encode(Ran::No, correlation, out);
+        if self.is_full(payload.len()) {
+            self.full().encode(Ran::No, correlation, out);
             return Ok(());
         }
         let deadline = match self.clock.deadline(message.deadline_ms) {
@@ -236,21 +245,24 @@ impl Responder {
         Ok(())
     }
 
-    /// Why no further request is taken in.
-    fn refusal(&self, size: usize) -> Option<Fault> {
-        let held = self.jobs.size() + self.port.held_size();
-        let message = if self.jobs.count() >= self.window.calls_max as usize {
-            format!("{} calls are under way here", self.jobs.count())
-        } else if held > 0 && held + size > self.requests_size_max {
-            format!("requests of {held} bytes are under way here")
-        } else {
-            return None;
-        };
-        Some(Fault::with_code(ErrorCode::Busy, message))
+    /// Whether a request of that size is one too many.
+    #[inline]
+    fn is_full(&self, size: usize) -> bool {
+        let held = self.jobs.size() + self.outlet.port.held_size();
+        let is_too_much = held > 0 && held + size > self.requests_size_max;
+        is_too_much || self.jobs.count() >= self.window.calls_max as usize
+    }
+
+    #[cold]
+    fn full(&self) -> Fault {
+        let count = self.jobs.count();
+        let size = self.jobs.size() + self.outlet.port.held_size();
+        let message = format!("{count} calls and {size} bytes of requests are under way here");
+        Fault::with_code(ErrorCode::Busy, message)
     }
 
     fn check_credit(&mut self, size: usize) -> Result<(), Violation> {
-        let (returned_messages, returned_bytes) = self.port.returned();
+        let (returned_messages, returned_bytes) = self.outlet.port.returned();
         let messages = self.received.0 - returned_messages;
         let bytes = self.received.1 - returned_bytes + size as u64;
         self.received.0 += 1;
@@ -281,14 +293,50 @@ impl Responder {
         {
             route.receiver = self.resolver.receiver(&route.binding);
         }
-        let context = Context {
+        let context = || Context {
             binding: route.binding.clone(),
-            metadata: Metadata::from_block(message.metadata),
+            metadata: match message.metadata {
+                [] => None,
+                block => Some(Box::new(Metadata::from_block(block))),
+            },
             deadline,
         };
-        let body = Bytes::copy_from_slice(message.body);
         match &mut route.receiver {
-            Receiver::Handler(_) => self.run(number, origin, Request { body, context }, size, out),
+            Receiver::Handler(runner) => {
+                let stream = match origin {
+                    Origin::Call {
+                        correlation,
+                        wants_stream: true,
+                    } if runner.streams() => {
+                        let limit = self.outlet.frame_size_max;
+                        Some(Arc::new(Stream::new(self.outlet.port.clone(), correlation, limit)))
+                    }
+                    _ => None,
+                };
+                let items = stream.clone().map(ItemSender::new);
+                let request = Request {
+                    body: Bytes::copy_from_slice(message.body),
+                    context: context(),
+                };
+                let mut cx = TaskContext::from_waker(self.jobs.next_waker());
+                let mut reply = Reply::new(origin, stream.as_deref(), &self.outlet, out);
+                match guard::catch(|| runner.run(request, items, &mut cx, &mut reply)) {
+                    Ok(None) => {}
+                    Err(panicked) => reply.refuse(&panicked),
+                    Ok(Some(job)) => {
+                        return self.jobs.insert(Running {
+                            job,
+                            origin,
+                            size,
+                            deadline,
+                            stream,
+                        });
+                    }
+                }
+                if let Origin::OneWay = origin {
+                    self.consume(size);
+                }
+            }
             Receiver::Mailbox(mailbox) => {
                 let reply = match origin {
                     Origin::OneWay => None,
@@ -296,100 +344,20 @@ impl Responder {
                         correlation,
                         wants_stream,
                     } => Some(ReplyTo::new(
-                        self.port.clone(),
+                        self.outlet.port.clone(),
                         correlation,
                         wants_stream,
                         size,
-                        self.peer_frame_size_max,
+                        self.outlet.frame_size_max,
                     )),
                 };
-                mailbox.push(Envelope::new(body, context, reply), size);
+                let body = Bytes::copy_from_slice(message.body);
+                mailbox.push(Envelope::new(body, context(), reply), size);
             }
             Receiver::Nobody(fault) => {
                 let fault = fault.clone();
                 self.decline(origin, &fault, size, out);
             }
-        }
-    }
-
-    fn run(
-        &mut self,
-        number: u16,
-        origin: Origin,
-        request: Request,
-        size: usize,
-        out: &mut Vec<u8>,
-    ) {
-        let Some(Route {
-            receiver: Receiver::Handler(runner),
-            ..
-        }) = self.routes.get_mut(number)
-        else {
-            return;
-        };
-        let stream = match origin {
-            Origin::Call {
-                correlation,
-                wants_stream: true,
-            } if runner.streams() => {
-                let limit = self.peer_frame_size_max;
-                Some(Arc::new(Stream::new(self.port.clone(), correlation, limit)))
-            }
-            _ => None,
-        };
-        let items = stream.clone().map(ItemSender::new);
-        let deadline = request.context.deadline;
-        let mut cx = TaskContext::from_waker(self.jobs.next_waker());
-        let answer = match guard::catch(|| runner.run(request, items, &mut cx)) {
-            Ok(Run::Done(answer)) => answer,
-            Err(panicked) => Err(panicked),
-            Ok(Run::Later(job)) => {
-                return self.jobs.insert(Running {
-                    job,
-                    origin,
-                    size,
-                    deadline,
-                    stream,
-                });
-            }
-        };
-        if let Some(stream) = &stream {
-            stream.close();
-        }
-        let answer = Some(answer);
-        let ended = Ended {
-            origin,
-            size,
-            stream,
-            answer,
-        };
-        self.finish(ended, out);
-    }
-
-    /// A handler that answered.
-    fn finish(&mut self, ended: Ended, out: &mut Vec<u8>) {
-        let Origin::Call {
-            correlation,
-            wants_stream,
-        } = ended.origin
-        else {
-            return self.consume(ended.size);
-        };
-        let limit = self.peer_frame_size_max;
-        if ended.stream.is_some() {
-            // The items stand before the end.
-            self.port.drain_into(out);
-        }
-        let answer = ended.answer.unwrap_or_else(|| Ok(Bytes::new()));
-        match check_size(answer, limit) {
-            Ok(_) if ended.stream.is_some() => {
-                Payload::body(&[]).encode(Kind::REPLY, Flags::NONE, 0, correlation, out);
-            }
-            Ok(body) if wants_stream => encode_only_item(&body, correlation, out),
-            Ok(body) => {
-                Payload::body(&body).encode(Kind::REPLY, Flags::NONE, 0, correlation, out);
-            }
-            Err(fault) => fault.encode(Ran::Yes, correlation, out),
         }
     }
 
@@ -399,7 +367,7 @@ impl Responder {
             Origin::OneWay => self.consume(ended.size),
             Origin::Call { correlation, .. } => {
                 if ended.stream.is_some() {
-                    self.port.drain_into(out);
+                    self.outlet.port.drain_into(out);
                 }
                 Fault::with_code(code, message).encode(Ran::Yes, correlation, out);
             }
@@ -422,7 +390,7 @@ impl Responder {
 
 impl Drop for Responder {
     fn drop(&mut self) {
-        self.port.close();
+        self.outlet.port.close();
     }
 }
 
@@ -432,13 +400,6 @@ const NO_CREDIT: Credit = Credit {
 };
 
 const LATE: &str = "the handler did not finish in time and was dropped";
-
-fn check_size(answer: Answer, limit: u32) -> Answer {
-    match answer {
-        Ok(body) if body.len() > limit as usize => Err(too_large("the reply", body.len(), limit)),
-        answer => answer,
-    }
-}
 
 impl Resolver {
     fn receiver(&self, binding: &Binding) -> Receiver {
@@ -468,12 +429,16 @@ struct Expired;
 #[derive(Default)]
 struct TurnClock {
     start: Option<Instant>,
-    now: Option<Instant>,
-    uses: u32,
+    /// What the last request with so many milliseconds was told, and how often in a row.
+    last: Option<(u32, Instant)>,
+    repeated: u32,
 }
 
 /// A request with less time than this gets an exact look at the clock.
 const URGENT_MS: u32 = 1_000;
+
+/// Requests in a row that are judged by the same look at the clock.
+const REPEATED_MAX: u32 = 16;
 
 impl TurnClock {
     fn reset(&mut self) {
@@ -481,19 +446,31 @@ impl TurnClock {
     }
 
     /// The deadline of a request that has so much time left.
+    #[inline]
     fn deadline(&mut self, remaining_ms: Option<u32>) -> Result<Option<Instant>, Expired> {
         let Some(milliseconds) = remaining_ms else {
             return Ok(None);
         };
-        let start = *self.start.get_or_insert_with(Instant::now);
-        let now = match self.now {
-            Some(now) if milliseconds >= URGENT_MS && !self.uses.is_multiple_of(16) => now,
-            Some(_) => Instant::now(),
-            None => start,
-        };
-        self.now = Some(now);
-        self.uses += 1;
+        match self.last {
+            Some((last, deadline)) if last == milliseconds && self.repeated < REPEATED_MAX => {
+                self.repeated += 1;
+                Ok(Some(deadline))
+            }
+            _ => self.look(milliseconds).map(Some),
+        }
+    }
+
+    fn look(&mut self, milliseconds: u32) -> Result<Instant, Expired> {
+        let now = Instant::now();
+        let start = *self.start.get_or_insert(now);
         let deadline = start + Duration::from_millis(milliseconds.into());
-        if deadline <= now { Err(Expired) } else { Ok(Some(deadline)) }
+        if deadline <= now {
+            return Err(Expired);
+        }
+        if milliseconds >= URGENT_MS {
+            self.last = Some((milliseconds, deadline));
+            self.repeated = 0;
+        }
+        Ok(deadline)
     }
 }

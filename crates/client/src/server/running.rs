@@ -4,6 +4,7 @@
 //! wake-up that comes too late polls another handler once too often and does no harm.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
@@ -12,24 +13,15 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use wire::Correlation;
 
-use super::handlers::{Answer, Job};
+use super::guard;
+use super::handlers::{Done, Job};
 use super::item_sender::Stream;
+use super::reply::{Origin, Outlet, Reply};
 use crate::queue::earlier;
-
-/// To whom a handler's answer goes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Origin {
-    Call {
-        correlation: Correlation,
-        /// The caller expects a stream.
-        wants_stream: bool,
-    },
-    OneWay,
-}
 
 /// A handler under way.
 pub(crate) struct Running {
-    pub(crate) job: Job,
+    pub(crate) job: Pin<Box<dyn Job>>,
     pub(crate) origin: Origin,
     /// Bytes of the request's payload.
     pub(crate) size: usize,
@@ -37,12 +29,11 @@ pub(crate) struct Running {
     pub(crate) stream: Option<Arc<Stream>>,
 }
 
-/// A handler that ended, and how; without an answer when its time was up.
+/// A handler that ended or was dropped.
 pub(crate) struct Ended {
     pub(crate) origin: Origin,
     pub(crate) size: usize,
     pub(crate) stream: Option<Arc<Stream>>,
-    pub(crate) answer: Option<Answer>,
 }
 
 pub(crate) struct Jobs {
@@ -182,8 +173,8 @@ impl Jobs {
         }
     }
 
-    /// Polls handlers until one ends.
-    pub(crate) fn next_ended(&mut self) -> Option<Ended> {
+    /// Polls those who were woken until one ends; its answer is appended to `out`.
+    pub(crate) fn next_ended(&mut self, outlet: &Outlet, out: &mut Vec<u8>) -> Option<Ended> {
         while let Some(index) = self.due.pop_front() {
             let seat = &mut self.seats[index as usize];
             seat.alarm.is_woken.store(false, Ordering::Release);
@@ -191,9 +182,15 @@ impl Jobs {
                 continue;
             };
             let mut cx = Context::from_waker(&seat.waker);
-            if let Poll::Ready(answer) = poll_job(&mut running.job, &mut cx) {
-                return self.remove(index, Some(answer));
+            let stream = running.stream.as_deref();
+            let mut reply = Reply::new(running.origin, stream, outlet, out);
+            let job = running.job.as_mut();
+            match guard::catch(|| job.poll(&mut cx, &mut reply)) {
+                Ok(Poll::Pending) => continue,
+                Ok(Poll::Ready(())) => {}
+                Err(panicked) => reply.refuse(&panicked),
             }
+            return self.remove(index);
         }
         None
     }
@@ -208,7 +205,7 @@ impl Jobs {
     /// Drops the handler of a call, if it is under way.
     pub(crate) fn cancel(&mut self, correlation: Correlation) -> Option<Ended> {
         let index = *self.by_correlation.get(&correlation)?;
-        self.remove(index, None)
+        self.remove(index)
     }
 
     /// Drops the handlers whose time is up.
@@ -228,10 +225,10 @@ impl Jobs {
             }
         }
         let ended = expired.into_iter();
-        ended.filter_map(|index| self.remove(index, None)).collect()
+        ended.filter_map(|index| self.remove(index)).collect()
     }
 
-    fn remove(&mut self, index: u32, answer: Option<Answer>) -> Option<Ended> {
+    fn remove(&mut self, index: u32) -> Option<Ended> {
         let running = self.seats[index as usize].running.take()?;
         let Running {
             job,
@@ -251,20 +248,11 @@ impl Jobs {
         if let Some(stream) = &stream {
             stream.close();
         }
-        super::guard::drop_quietly(job);
+        guard::drop_quietly(job);
         Some(Ended {
             origin,
             size,
             stream,
-            answer,
         })
-    }
-}
-
-fn poll_job(job: &mut Job, cx: &mut Context<'_>) -> Poll<Answer> {
-    let poll = || job.as_mut().poll(cx);
-    match super::guard::catch(poll) {
-        Ok(poll) => poll.map(|answer| answer.unwrap_or_else(|| Ok(bytes::Bytes::new()))),
-        Err(panicked) => Poll::Ready(Err(panicked)),
     }
 }

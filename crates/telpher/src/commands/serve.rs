@@ -2,7 +2,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::output::Format;
-use crate::serve::{self, Audience};
+use crate::serve::{self, Audience, EndsWith};
 use crate::settings::{ConfigArgs, Environment};
 
 const EXAMPLES: &str = "\
@@ -26,6 +26,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "data")]
     dev: bool,
 
+    /// End when the standard input ends, for nodes that a program starts
+    #[arg(long, hide = true)]
+    end_with_stdin: bool,
+
     #[command(flatten)]
     format: Format,
 
@@ -40,8 +44,13 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
         (false, true) => Audience::Newcomer,
         (false, false) => Audience::Person,
     };
+    let ends_with = match args.end_with_stdin {
+        true => EndsWith::SignalOrInput,
+        false => EndsWith::Signal,
+    };
     if !args.dev {
-        return serve::run(&args.config.load(environment)?, audience, no_color);
+        let loaded = args.config.load(environment)?;
+        return serve::run(&loaded, audience, ends_with, no_color);
     }
     let dir = tempfile::Builder::new()
         .prefix("telpher-dev-")
@@ -53,5 +62,5 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
             )
         })?;
     let loaded = args.config.load_with_data(environment, dir.path())?;
-    serve::run(&loaded, audience, no_color)
+    serve::run(&loaded, audience, ends_with, no_color)
 }

@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const OTHERS: u64 = 64;
 
 /// Raises the process's limit as far as it may, and warns when that is too little.
-pub(super) fn raise(connections_max: u32) {
+pub(crate) fn raise(connections_max: u32) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let granted = match setrlimit(
         Resource::Nofile,
@@ -24,7 +24,7 @@ pub(super) fn raise(connections_max: u32) {
         tracing::warn!(
             granted,
             wanted,
-            "the system grants fewer descriptors than `native.connections_max` needs"
+            "the system grants fewer descriptors than that many connections need"
         );
     }
 }

@@ -10,6 +10,7 @@ use edge::native::{self, Spawn};
 use edge::{Gate, http};
 use node::config::{Config, HostPort};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinSet;
 
 use crate::failure::{Exit, Failure};
 
@@ -55,24 +56,26 @@ impl Doors {
         })
     }
 
-    /// Lets clients in.
+    /// Lets clients in, for as long as what is returned is held.
     pub(super) fn open(
         self,
         tls: Option<Arc<rustls::ServerConfig>>,
         spawn: Arc<dyn Spawn>,
         node: node::Handle,
         gate: Arc<dyn Gate>,
-    ) {
+    ) -> JoinSet<()> {
+        let mut open = JoinSet::new();
         if let Some(listener) = self.native {
-            tokio::spawn(native::accept_tcp(listener, tls.clone(), spawn.clone()));
+            open.spawn(native::accept_tcp(listener, tls.clone(), spawn.clone()));
         }
         if let Some(listener) = self.socket {
-            tokio::spawn(native::accept_unix(listener, spawn));
+            open.spawn(native::accept_unix(listener, spawn));
         }
         if let Some(listener) = self.http {
             let (routes, options) = (http::routes(node, gate), http::Options::default());
-            tokio::spawn(http::serve(listener, tls, routes, options));
+            open.spawn(http::serve(listener, tls, routes, options));
         }
+        open
     }
 }
 

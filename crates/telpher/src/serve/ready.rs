@@ -4,6 +4,7 @@ use node::config::Config;
 use serde_json::json;
 
 use super::doors::Addresses;
+use crate::commands::target::flag_for;
 use crate::failure::Failure;
 use crate::output;
 
@@ -86,12 +87,14 @@ impl Urls {
 
     /// Three commands to paste.
     fn to_try(&self) -> String {
-        match &self.http {
-            Some(http) => format!(
-                "\nTry:\n  curl {http}/readyz\n  curl {http}/v1/agents\n  curl {http}/metrics\n\
-                 \nEverything is gone when this ends (Ctrl-C).\n"
-            ),
-            None => "\nEverything is gone when this ends (Ctrl-C).\n".to_owned(),
-        }
+        let url = self.native.as_ref().or(self.socket.as_ref());
+        let flag = url.map_or(String::new(), |url| flag_for(url));
+        format!(
+            "\nTry, the first in a terminal of its own:\n  \
+             telpher listen acme/demo/echo --echo{flag}\n  \
+             telpher request acme/demo/echo hello{flag}\n  \
+             telpher agents{flag}\n\
+             \nEverything is gone when this ends (Ctrl-C).\n"
+        )
     }
 }

@@ -1,20 +1,23 @@
-//! How the node is told to end.
+//! How a process is told to end.
 
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::failure::{Exit, Failure};
 
-/// SIGTERM and SIGINT.
-pub(super) struct Signals {
+/// SIGTERM and SIGINT, and where it is asked for the end of the standard input.
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// Ends with the standard input.
+    input: Option<oneshot::Receiver<()>>,
 }
 
 impl Signals {
     /// From here on a signal no longer ends the process by itself.
-    pub(super) fn listen() -> Result<Self, Failure> {
+    pub(crate) fn listen() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind).map_err(|error| {
                 Failure::new(Exit::Failed, format!("cannot listen for signals: {error}"))
@@ -23,14 +26,35 @@ impl Signals {
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
+            input: None,
         })
     }
 
-    /// Waits for one of them.
-    pub(super) async fn next(&mut self) {
+    /// From here on the end of the standard input is a signal too: whoever started the process and
+    /// ends, however that may be, takes it along.
+    pub(crate) fn and_end_of_input(mut self) -> Self {
+        let (ended, end) = oneshot::channel();
+        std::thread::spawn(move || {
+            // An input that cannot be read has ended as well.
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let _ = ended.send(());
+        });
+        self.input = Some(end);
+        self
+    }
+
+    /// Waits for one of them. The input ends once.
+    pub(crate) async fn next(&mut self) {
+        let input = async {
+            match &mut self.input {
+                Some(end) => drop(end.await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            () = input => self.input = None,
         }
     }
 }

@@ -6,9 +6,18 @@
     reason = "what goes wrong in a test ends it, and a test that hangs ends by the real clock"
 )]
 
+mod bench;
+mod clients;
 mod config;
+mod demo;
+mod documents;
+mod listen;
+mod native;
 mod outputs;
+mod reconnect;
 mod serve;
 mod shutdown;
+mod stopped;
 mod support;
+mod tls;
 mod tokens;

@@ -65,27 +65,49 @@ impl Place {
 
     /// Runs the command line, whose words are separated by blanks, to its end.
     pub(crate) fn run(&self, line: &str) -> Ended {
-        let child = self
-            .command(line.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Running::new(child).end()
+        self.run_words(line.split_whitespace())
+    }
+
+    /// The same, with words that may have blanks in them.
+    pub(crate) fn run_words<A: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = A>) -> Ended {
+        self.start(words).end()
+    }
+
+    /// The same, with something on the standard input.
+    pub(crate) fn run_with_input(&self, line: &str, input: &[u8]) -> Ended {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let mut command = self.command(line.split_whitespace());
+        let running = Running::spawn(command.stdin(reader));
+        drop(command);
+        writer.write_all(input).unwrap();
+        drop(writer);
+        running.end()
+    }
+
+    /// Starts a command and does not wait for its end.
+    pub(crate) fn start<A: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = A>) -> Running {
+        Running::spawn(&mut self.command(words))
+    }
+
+    /// Starts `telpher listen` with these words and waits until it listens.
+    pub(crate) fn listen<A: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = A>) -> Running {
+        let mut command = self.command(["listen"]);
+        let mut running = Running::spawn(command.args(words));
+        running.wait_for_note("listening as ");
+        running
     }
 
     /// Starts a node on free ports, with more flags, and waits until it is ready.
     pub(crate) fn serve(&self, flags: &str) -> Node {
+        self.serve_at("127.0.0.1:0", flags)
+    }
+
+    /// The same, with the native door at an address.
+    pub(crate) fn serve_at(&self, native: &str, flags: &str) -> Node {
         let line =
-            format!("serve --json --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0 {flags}");
-        let child = self
-            .command(line.split_whitespace())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut running = Running::new(child);
-        let line = running.first_line();
+            format!("serve --json --native-listen {native} --http-listen 127.0.0.1:0 {flags}");
+        let mut running = self.start(line.split_whitespace());
+        let line = running.line();
         match serde_json::from_str(&line) {
             Ok(ready) => Node {
                 running: Some(running),
@@ -145,14 +167,16 @@ impl Ended {
 }
 
 /// A process, and what it prints; killed when it is dropped.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     stdout: mpsc::Receiver<String>,
     stderr: mpsc::Receiver<String>,
 }
 
 impl Running {
-    fn new(mut child: Child) -> Self {
+    fn spawn(command: &mut Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let stdout = lines_of(child.stdout.take().unwrap());
         let stderr = lines_of(child.stderr.take().unwrap());
         Self {
@@ -162,13 +186,26 @@ impl Running {
         }
     }
 
-    /// The first line of the standard output, empty when there is none.
-    fn first_line(&mut self) -> String {
+    /// The next line of the standard output, empty when there is none.
+    pub(crate) fn line(&mut self) -> String {
         self.stdout.recv_timeout(PATIENCE).unwrap_or_default()
     }
 
+    /// Waits for a line of the standard error that begins so, and hands it out.
+    #[track_caller]
+    pub(crate) fn wait_for_note(&mut self, start: &str) -> String {
+        let mut seen = String::new();
+        loop {
+            match self.stderr.recv_timeout(PATIENCE) {
+                Ok(line) if line.starts_with(start) => return line,
+                Ok(line) => seen.push_str(&line),
+                Err(error) => panic!("{error}: no note that begins with {start:?}:\n{seen}"),
+            }
+        }
+    }
+
     /// Waits for the end of the process and of all that it prints.
-    fn end(mut self) -> Ended {
+    pub(crate) fn end(mut self) -> Ended {
         let deadline = Instant::now() + PATIENCE;
         let rest = |lines: &mpsc::Receiver<String>| {
             let mut text = String::new();
@@ -190,8 +227,14 @@ impl Running {
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Ends it as a person does, and waits.
+    pub(crate) fn stop(self) -> Ended {
+        self.signal(Signal::TERM);
+        self.end()
     }
 }
 
@@ -235,6 +278,35 @@ impl Node {
             .1
     }
 
+    /// An address as clients take it, with its scheme.
+    pub(crate) fn url(&self, door: &str) -> &str {
+        self.ready[door].as_str().unwrap()
+    }
+
+    /// A counter or gauge, from `/metrics`.
+    #[track_caller]
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let (status, text) = self.get("/metrics", None);
+        assert_eq!(status, 200, "{text}");
+        let line = text
+            .lines()
+            .find(|line| line.split(' ').next() == Some(name));
+        let line = line.unwrap_or_else(|| panic!("no metric {name}:\n{text}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    /// Resident memory, in KiB.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        line.unwrap()
+            .split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+
     pub(crate) fn pid(&self) -> u64 {
         self.ready["pid"].as_u64().unwrap()
     }
@@ -271,6 +343,20 @@ impl Node {
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
         (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
     }
+}
+
+/// A shell command that takes as long as the agent that started it is there.
+pub(crate) const STUCK: &str = "while [ -d /proc/$PPID ]; do sleep 0.05; done";
+
+/// A shell command that takes until there is a file `go` in its directory.
+pub(crate) const UNTIL_GO: &str = "while [ -d /proc/$PPID ] && [ ! -e go ]; do sleep 0.01; done";
+
+/// A port that is free now and that the system gives to nobody by itself, so that it is still free
+/// when a node comes back to it.
+pub(crate) fn free_port() -> u16 {
+    let mut ports = std::iter::repeat_with(|| fastrand::u16(10_000..30_000));
+    let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(is_free).unwrap()
 }
 
 /// Waits until the condition holds.

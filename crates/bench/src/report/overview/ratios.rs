@@ -4,7 +4,11 @@ use crate::format::figures;
 use crate::model::{Case, CaseComparison, Results};
 use crate::report::Table;
 
-pub(super) fn ratios(results: &Results) -> Table {
+/// The table, and a note of what all its cases have in common.
+pub(super) fn ratios(results: &Results) -> (Table, Option<String>) {
+    let shared = shared(results);
+    let words: Vec<_> = shared.iter().map(|(_, words)| words.as_str()).collect();
+    let names: Vec<_> = shared.iter().map(|(name, _)| *name).collect();
     let heads = [
         "Of", "Subject", "Baseline", "Metric", "Verdict", "Ratio", "95 % CI", "df",
     ];
@@ -13,7 +17,7 @@ pub(super) fn ratios(results: &Results) -> Table {
         let CaseComparison {
             metric, comparison, ..
         } = found;
-        let [of, subject, baseline] = sides(results, found);
+        let [of, subject, baseline] = sides(results, found, &names);
         table.row([
             Some(of),
             Some(subject),
@@ -29,11 +33,27 @@ pub(super) fn ratios(results: &Results) -> Table {
             comparison.degrees.map(|degrees| format!("{degrees:.1}")),
         ]);
     }
-    table
+    let note = (!words.is_empty()).then(|| format!("All of {}.", words.join(" · ")));
+    (table, note)
+}
+
+/// What all cases have in common.
+fn shared(results: &Results) -> Vec<(&str, String)> {
+    let Some(first) = results.cases.first() else {
+        return Vec::new();
+    };
+    let mut parts = first.case.parts();
+    parts.retain(|part| {
+        results
+            .cases
+            .iter()
+            .all(|one| one.case.parts().contains(part))
+    });
+    parts
 }
 
 /// What two cases have in common, and each side by what tells it from the other.
-fn sides(results: &Results, found: &CaseComparison) -> [String; 3] {
+fn sides(results: &Results, found: &CaseComparison, shared: &[&str]) -> [String; 3] {
     let (Some(subject), Some(baseline)) =
         (results.case(&found.subject), results.case(&found.baseline))
     else {
@@ -41,14 +61,21 @@ fn sides(results: &Results, found: &CaseComparison) -> [String; 3] {
     };
     let (subject, baseline) = (&subject.case, &baseline.case);
     if subject.target != baseline.target {
-        let of = format!("{} · {}", subject.mode.name, subject.words());
+        let own = subject.words_without(&[&["mode"], shared].concat());
+        let of = [subject.mode.name.to_string(), own];
+        let of = of.iter().filter(|words| !words.is_empty());
+        let of = of.map(String::as_str).collect::<Vec<_>>().join(" · ");
         return [of, subject.target.clone(), baseline.target.clone()];
     }
-    let own = ["mode", "in flight"];
+    let own = [&["mode", "in flight"], shared].concat();
     let depth = |case: &Case| match case.in_flight {
         Some(depth) => format!("{} × {depth}", case.mode.name),
         None => case.mode.name.to_string(),
     };
-    let common = format!("{} · {}", subject.target, subject.words_without(&own));
+    let words = subject.words_without(&own);
+    let common = match words.is_empty() {
+        true => subject.target.clone(),
+        false => format!("{} · {words}", subject.target),
+    };
     [common, depth(subject), depth(baseline)]
 }

@@ -1,7 +1,7 @@
 //! The words of the technical report: what was done, how it was measured, how to read it.
 
 use super::parameters;
-use crate::flags::Flag;
+use crate::flags;
 use crate::format::ABSENT;
 use crate::model::{Results, SCHEMA_VERSION};
 use crate::process::Role;
@@ -37,9 +37,7 @@ pub(super) fn before(results: &Results) -> String {
 /// How to read it, and what the raised flags mean.
 pub(super) fn after(results: &Results) -> String {
     let mut text = String::from(INTERPRETATION);
-    let mut raised: Vec<Flag> = results.flags().map(|(_, raised)| raised.flag).collect();
-    raised.sort_unstable();
-    raised.dedup();
+    let raised = flags::kinds(results);
     if !raised.is_empty() {
         text += "\n### Flags\n\n";
         for flag in raised {
@@ -206,7 +204,7 @@ interval excludes 1, and otherwise no difference shown, which is not a proof of 
 
 ";
 
-const TYPES: [(&str, &str, &str); 6] = [
+const TYPES: [(&str, &str, &str); 8] = [
     (
         "request-reply",
         "Request-Reply",
@@ -229,6 +227,17 @@ const TYPES: [(&str, &str, &str); 6] = [
         "serial",
         "Serial",
         "Serial calls go one after the other, each waiting for its reply.",
+    ),
+    (
+        "publish",
+        "Publish",
+        "Publish sends one-way traffic, as fast as it is taken, to all of several subscribers. What is \
+         counted is what the subscribers receive: one message to ten of them counts ten times.",
+    ),
+    (
+        "blocking",
+        "Blocking",
+        "Blocking calls are serial calls on a blocking socket without a runtime.",
     ),
     (
         "concurrent",

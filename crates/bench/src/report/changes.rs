@@ -1,0 +1,60 @@
+//! A row for each change between two results of one suite.
+
+use super::Table;
+use crate::format::{figures, human, human_interval};
+use crate::model::{CaseComparison, Metric, Results};
+
+/// What [`crate::compare::changes`] found between `old` and `new`.
+#[must_use]
+pub fn changes(old: &Results, new: &Results, found: &[CaseComparison]) -> Table {
+    let heads = [
+        "Case", "Metric", "Verdict", "Old", "New", "Ratio", "95 % CI",
+    ];
+    let mut table = Table::new(heads, 3);
+    for one in found {
+        let CaseComparison {
+            metric, comparison, ..
+        } = one;
+        let interval = comparison.interval;
+        table.row([
+            Some(one.subject.clone()),
+            Some(metric.label().to_owned()),
+            Some(one.verdict().to_owned()),
+            figure(old, &one.baseline, *metric),
+            figure(new, &one.subject, *metric),
+            comparison
+                .ratio
+                .map(|ratio| format!("{} ×", figures(ratio))),
+            interval.map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+        ]);
+    }
+    table
+}
+
+fn figure(results: &Results, key: &str, metric: Metric) -> Option<String> {
+    let described = results.case(key)?.summary.get(metric)?;
+    let mean = human(described.mean, metric.unit());
+    Some(match described.interval {
+        Some(interval) => format!("{mean} ({})", human_interval(interval, metric.unit())),
+        None => mean,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare;
+
+    #[test]
+    fn a_result_against_itself_shows_no_difference() {
+        let results = crate::fixture::results();
+        let found = compare::changes(&results, &results);
+        let text = changes(&results, &results, &found).markdown();
+        assert_eq!(text.lines().count(), found.len() + 2);
+        assert!(
+            !text.contains("faster") && !text.contains("slower"),
+            "{text}"
+        );
+        assert!(text.contains("| 1.00 × | "), "{text}");
+    }
+}

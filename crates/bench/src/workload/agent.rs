@@ -1,0 +1,71 @@
+//! `bench agent`: messages between agents through a node, in the three modes of the SLIM suite, and
+//! one to many.
+//!
+//! | mode | receivers | a message is done when |
+//! |---|---|---|
+//! | request-reply | echo and count | its reply is there |
+//! | fire-and-forget | count | it is handed to the connection; the sink's count is the throughput |
+//! | write | none | the node has accepted it (`durability = memory`) |
+//! | publish | all count | it is handed to the connection; what they count together is the throughput |
+//!
+//! Node, sender and receivers are separate processes. Each client has a connection and a destination of
+//! its own; the subscribers of one publisher have a connection each, in one process.
+
+mod matrix;
+mod receiver;
+mod sender;
+mod sink;
+mod suite;
+
+use serde::{Deserialize, Serialize};
+
+pub(super) use matrix::subscriber_count;
+pub use matrix::{AgentMode, Matrix};
+pub(super) use receiver::receive;
+pub(super) use sender::send;
+pub use sink::LOST;
+pub(super) use sink::short_of;
+pub use suite::run;
+
+use crate::tally::Tally;
+
+/// Name of client `index`'s destination.
+fn destination(index: u32) -> String {
+    format!("bench/agent/echo-{index}")
+}
+
+/// What a sender does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SenderSpec {
+    /// The node.
+    node: String,
+    mode: AgentMode,
+    /// Connections, each with a destination of its own.
+    clients: u32,
+    /// Body in bytes.
+    size: usize,
+    /// Messages per second of all clients together, 0 for as many as can be.
+    rate: u64,
+    /// Messages each client keeps in flight when it is not paced.
+    in_flight: u32,
+    /// Length of the send window.
+    window_ns: u64,
+}
+
+/// What a receiver does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct ReceiverSpec {
+    /// The node.
+    node: String,
+    /// Names to subscribe to, over a connection each.
+    names: Vec<String>,
+    /// Bytes every message has.
+    size: usize,
+}
+
+/// What a sender counted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Sent {
+    tally: Tally,
+    window_ns: u64,
+}

@@ -1,0 +1,203 @@
+//! What a suite of agent benchmarks runs: every combination of its lists.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Area, Case, Mode};
+use crate::sweep::SweepOptions;
+use crate::workload::{OURS, Placement};
+
+/// A way of exchanging messages between agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentMode {
+    /// Each message is answered.
+    RequestReply,
+    /// One way, to receivers that count.
+    FireAndForget,
+    /// Into the node, acknowledged by it, without a receiver.
+    Write,
+    /// One way, to several subscribers at once.
+    Publish,
+}
+
+/// What to run. A rate of 0 is as fast as possible.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matrix {
+    /// Modes, in the order of the reports.
+    pub modes: Vec<AgentMode>,
+    /// Numbers of clients that send at once.
+    pub clients: Vec<u32>,
+    /// Bodies in bytes.
+    pub sizes: Vec<u64>,
+    /// Requests per second of all clients together.
+    pub rates: Vec<u64>,
+    /// One-way messages per second.
+    pub oneway_rates: Vec<u64>,
+    /// Writes per second.
+    pub write_rates: Vec<u64>,
+    /// Messages in flight for each client, where the rate is 0 and the mode waits for something.
+    pub in_flight: Vec<u32>,
+    /// Numbers of subscribers of what is published.
+    pub subscribers: Vec<u32>,
+    /// Length of the send window of a run.
+    pub window: Duration,
+    /// Runs of each case.
+    pub repeats: u32,
+    /// Looks for the capacity of each case in place of its fixed rates.
+    pub sweep: Option<SweepOptions>,
+    /// Where the roles run.
+    pub placement: Placement,
+}
+
+impl AgentMode {
+    /// The mode in results.
+    #[must_use]
+    pub fn mode(self) -> Mode {
+        match self {
+            Self::RequestReply => Mode::REQUEST_REPLY,
+            Self::FireAndForget => Mode::FIRE_AND_FORGET,
+            Self::Write => Mode::WRITE,
+            Self::Publish => Mode::PUBLISH,
+        }
+    }
+
+    /// The mode of a case.
+    pub(super) fn of(case: &Case) -> Self {
+        match case.mode.name.as_ref() {
+            "fire-and-forget" => Self::FireAndForget,
+            "write" => Self::Write,
+            "publish" => Self::Publish,
+            _ => Self::RequestReply,
+        }
+    }
+
+    /// Whether its sender waits for something, so that a number in flight means something.
+    fn is_bounded(self) -> bool {
+        matches!(self, Self::RequestReply | Self::Write)
+    }
+}
+
+/// The name of the parameter that says how many subscribers there are.
+const SUBSCRIBERS: &str = "subscribers";
+
+/// How many subscribers get each message of a case.
+pub(in crate::workload) fn subscriber_count(case: &Case) -> u32 {
+    let given = case.parameters.get(SUBSCRIBERS);
+    given.and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+impl Matrix {
+    /// Every case with a rate of its own.
+    #[must_use]
+    pub fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for case in self.shapes() {
+            let mode = AgentMode::of(&case);
+            for rate in self.rates_of(mode) {
+                let case = case.clone().rate(*rate);
+                match *rate == 0 && mode.is_bounded() {
+                    true => cases.extend(self.in_flight.iter().map(|n| case.clone().in_flight(*n))),
+                    false => cases.push(case),
+                }
+            }
+        }
+        cases
+    }
+
+    /// Every case without its rate, for a sweep to find. What is published is never paced.
+    #[must_use]
+    pub fn shapes(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for mode in &self.modes {
+            for clients in &self.clients {
+                for size in &self.sizes {
+                    let case = Case::new(OURS, Area::Agent, mode.mode())
+                        .clients(*clients)
+                        .size(*size);
+                    match mode {
+                        AgentMode::Publish => cases.extend(
+                            self.subscribers
+                                .iter()
+                                .map(|count| case.clone().parameter(SUBSCRIBERS, count)),
+                        ),
+                        _ => cases.push(case),
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    fn rates_of(&self, mode: AgentMode) -> &[u64] {
+        match mode {
+            AgentMode::RequestReply => &self.rates,
+            AgentMode::FireAndForget => &self.oneway_rates,
+            AgentMode::Write => &self.write_rates,
+            AgentMode::Publish => &[0],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(modes: &[AgentMode], rate: u64) -> Matrix {
+        Matrix {
+            modes: modes.to_vec(),
+            clients: vec![1, 2],
+            sizes: vec![16],
+            rates: vec![rate],
+            oneway_rates: vec![rate],
+            write_rates: vec![rate],
+            in_flight: vec![1, 10],
+            subscribers: vec![1, 10],
+            window: Duration::from_secs(1),
+            repeats: 1,
+            sweep: None,
+            placement: Placement::Unpinned,
+        }
+    }
+
+    fn workloads(matrix: &Matrix) -> Vec<String> {
+        matrix.cases().iter().map(Case::workload).collect()
+    }
+
+    #[test]
+    fn a_paced_matrix_has_a_case_for_each_combination() {
+        let matrix = matrix(&[AgentMode::RequestReply, AgentMode::Write], 100);
+        let expected = [
+            "agent-request-reply-c1-s16-r100",
+            "agent-request-reply-c2-s16-r100",
+            "agent-write-c1-s16-r100",
+            "agent-write-c2-s16-r100",
+        ];
+        assert_eq!(workloads(&matrix), expected);
+    }
+
+    #[test]
+    fn only_what_waits_for_something_has_a_number_in_flight() {
+        let both = [AgentMode::FireAndForget, AgentMode::RequestReply];
+        let expected = [
+            "agent-fire-and-forget-c1-s16-r0",
+            "agent-fire-and-forget-c2-s16-r0",
+            "agent-request-reply-c1-s16-r0-f1",
+            "agent-request-reply-c1-s16-r0-f10",
+            "agent-request-reply-c2-s16-r0-f1",
+            "agent-request-reply-c2-s16-r0-f10",
+        ];
+        assert_eq!(workloads(&matrix(&both, 0)), expected);
+    }
+
+    #[test]
+    fn what_is_published_is_not_paced_and_knows_its_subscribers() {
+        let cases = matrix(&[AgentMode::Publish], 100).cases();
+        let seen: Vec<_> = cases
+            .iter()
+            .map(|case| (case.rate, subscriber_count(case)))
+            .collect();
+        assert_eq!(seen, [(0, 1), (0, 10), (0, 1), (0, 10)]);
+    }
+}

@@ -1,0 +1,72 @@
+//! The receiving process: stands for every destination, echoes what is asked and counts.
+
+use std::sync::Arc;
+
+use client::{Attached, ByteSize, Bytes, Client, Fault, Name, Request, Server};
+use parking_lot::Mutex;
+
+use super::ReceiverSpec;
+use crate::clock::now_ns;
+use crate::measurement::{Arrivals, Sink};
+use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
+
+/// Senders are asked to pause when half of a subscriber's window is used; what a sender has under way
+/// to the node by then fits into the other half. (The subscribers of nats.go hold half a million
+/// messages.)
+const WINDOW_MESSAGES: u32 = 131_072;
+const WINDOW_BYTES: ByteSize = ByteSize::mebibytes(16);
+
+/// The method of the exchange before the window, which is not counted.
+pub(super) const WARM_UP: &str = "warm-up";
+
+/// Plays the receiver: each line is answered with what was received so far.
+///
+/// # Errors
+/// When the node cannot be reached.
+pub(crate) fn receive(spec: &ReceiverSpec) -> Result<(), Failure> {
+    let started_ns = now_ns();
+    let sink = Arc::new(Mutex::new(Sink::default()));
+    let runtime = runtime()?;
+    let agents = runtime.block_on(subscribe(spec, &sink))?;
+    say(&Ready {
+        address: None,
+        setup_ns: now_ns() - started_ns,
+    })?;
+    let ended = answer_lines(move || {
+        let mut count = sink.lock().clone();
+        count.elapsed_ns = Some(now_ns() - started_ns);
+        say(&count)
+    });
+    runtime.block_on(ended)??;
+    drop(agents);
+    Ok(())
+}
+
+async fn subscribe(
+    spec: &ReceiverSpec,
+    sink: &Arc<Mutex<Sink>>,
+) -> Result<Vec<(Client, Attached)>, Failure> {
+    let mut agents = Vec::new();
+    for name in &spec.names {
+        let window = Client::builder().window(WINDOW_MESSAGES, WINDOW_BYTES);
+        let client = window.connect(&spec.node).await?;
+        let (sink, size) = (sink.clone(), spec.size);
+        let attached = Server::new()
+            .handle_sync("", move |request: Request| count(&sink, size, request))
+            .handle_sync(WARM_UP, |request: Request| Ok::<_, Fault>(request.body))
+            .attach(&client, &Name::parse(name)?)
+            .await?;
+        agents.push((client, attached));
+    }
+    Ok(agents)
+}
+
+fn count(sink: &Mutex<Sink>, size: usize, request: Request) -> Result<Bytes, Fault> {
+    let mut sink = sink.lock();
+    sink.received += 1;
+    Arrivals::note(&mut sink.arrivals, now_ns());
+    if request.body.len() != size {
+        *sink.errors.entry("wrong_size".to_owned()).or_default() += 1;
+    }
+    Ok(request.body)
+}

@@ -1,0 +1,74 @@
+//! When the receivers have counted everything, and what is missing then.
+
+use std::time::Duration;
+
+use crate::measurement::Sink;
+use crate::workload::child::{Actor, ChildError};
+
+/// What [`crate::model::Run::errors`] calls messages that were sent and never arrived.
+pub const LOST: &str = "sink.lost";
+
+/// How long nothing more may arrive before what is missing is taken for lost.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// Pause between two questions.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The receivers' count, once it is `expected` or does not grow any more.
+pub(super) fn final_count(receiver: &mut Actor, expected: u64) -> Result<Sink, ChildError> {
+    let mut seen = 0;
+    let mut quiet = Duration::ZERO;
+    loop {
+        receiver.say("count")?;
+        let sink: Sink = receiver.json()?;
+        if sink.received >= expected || quiet >= QUIET {
+            return Ok(short_of(sink, expected));
+        }
+        quiet = match sink.received > seen {
+            true => Duration::ZERO,
+            false => quiet + PAUSE,
+        };
+        seen = sink.received;
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Counts what never arrived as failures.
+pub(in crate::workload) fn short_of(mut sink: Sink, expected: u64) -> Sink {
+    let lost = expected.saturating_sub(sink.received);
+    if lost > 0 {
+        sink.errors.insert("lost".to_owned(), lost);
+    }
+    sink
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::workload::child::Pin;
+
+    fn receiver(counts: &str) -> Actor {
+        let script = format!(
+            r#"set -- {counts}
+            while read _; do
+                echo "{{\"received\":$1,\"errors\":{{}}}}"
+                [ $# = 1 ] || shift
+            done"#
+        );
+        Actor::start(Path::new("/bin/sh"), ["-c", &script], Pin::Nowhere).unwrap()
+    }
+
+    #[test]
+    fn a_count_is_final_when_it_is_complete() {
+        let sink = final_count(&mut receiver("1 5 10"), 10).unwrap();
+        assert_eq!((sink.received, sink.errors.len()), (10, 0));
+    }
+
+    #[test]
+    fn what_never_arrives_is_lost() {
+        let sink = final_count(&mut receiver("1 7 7"), 10).unwrap();
+        assert_eq!((sink.received, sink.errors.get("lost")), (7, Some(&3)));
+    }
+}

@@ -1,0 +1,245 @@
+//! Floors and peers: programs that share no code with us, driven by one contract.
+//!
+//! ```text
+//! PROGRAM serve --listen ADDR                          READY ADDR
+//! PROGRAM load --connect ADDR --mode MODE …            one line of JSON
+//! ```
+//!
+//! The contract stands in `bench/peers/README.md`. A load measures itself: its window, its latencies and
+//! its own processor time are taken over as it says them. What the processes behind it used is read by
+//! us over the same window.
+
+mod opening;
+mod program;
+mod report;
+
+use std::time::Duration;
+
+pub(super) use program::Program;
+
+use super::agent::{short_of, subscriber_count};
+use super::child::{Actor, ChildError};
+use super::rpc::Transport;
+use super::{PATIENCE, Placement, WorkloadError};
+use crate::clock::now_ns;
+use crate::measurement::Measurement;
+use crate::model::{Case, Mode};
+use crate::process::Role;
+use opening::Opening;
+use report::{LoadReport, SubscribeReport};
+
+/// How much a run of a case is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Amount {
+    /// As many messages as fit into that time.
+    Time(Duration),
+    /// That many.
+    Messages(u64),
+}
+
+impl Amount {
+    fn patience(self) -> Duration {
+        match self {
+            Self::Time(window) => window + PATIENCE,
+            Self::Messages(_) => 5 * PATIENCE,
+        }
+    }
+}
+
+/// What is published goes there, and not to those who answer.
+const NEWS: &str = "bench.news";
+
+/// How long a load warms up.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// A program that serves, with what it needs behind it.
+#[derive(Debug)]
+pub(super) struct Peer {
+    program: Program,
+    placement: Placement,
+    address: String,
+    servers: Vec<(Role, Actor)>,
+    /// What the loads said about how they did it, by mode.
+    notes: Vec<(String, String)>,
+    /// Holds the sockets.
+    _directory: tempfile::TempDir,
+}
+
+impl Peer {
+    /// Starts the serving side and waits until it is ready.
+    pub(super) fn start(
+        program: &Program,
+        placement: Placement,
+        transport: Transport,
+    ) -> Result<Self, WorkloadError> {
+        let directory = tempfile::tempdir().map_err(WorkloadError::Directory)?;
+        let listen = match transport {
+            Transport::Unix => format!("unix:{}/peer.sock", directory.path().display()),
+            Transport::Tcp | Transport::Inproc => "127.0.0.1:0".to_owned(),
+        };
+        let mut peer = Self {
+            program: program.clone(),
+            placement,
+            address: String::new(),
+            servers: Vec::new(),
+            notes: Vec::new(),
+            _directory: directory,
+        };
+        let role = match program.is_broker {
+            true => Role::Node,
+            false => Role::Responder,
+        };
+        peer.address = peer.serve(role, &["serve", "--listen", &listen])?;
+        if program.is_broker {
+            let address = peer.address.clone();
+            peer.serve(Role::Responder, &["respond", "--connect", &address])?;
+        }
+        Ok(peer)
+    }
+
+    /// Starts a process that says where it is when it is ready.
+    fn serve(&mut self, role: Role, arguments: &[&str]) -> Result<String, ChildError> {
+        let mut actor = self.program.start(arguments, self.placement.pin(role))?;
+        let line = actor.line()?;
+        let Some(address) = line.strip_prefix("READY ").map(str::to_owned) else {
+            return Err(actor.nonsense(line, "expected `READY` and an address".to_owned()));
+        };
+        self.servers.push((role, actor));
+        Ok(address)
+    }
+
+    /// Its name in results.
+    pub(super) fn target(&self) -> &'static str {
+        self.program.target
+    }
+
+    /// How its loads did it, in their own words.
+    pub(super) fn notes(&self) -> Vec<(String, String)> {
+        self.notes.clone()
+    }
+
+    /// Whether it can do what a case of ours does.
+    pub(super) fn can(&self, case: &Case) -> bool {
+        !case.paced() && self.mode(case).is_some()
+    }
+
+    /// The contract's name for the mode. A request is answered in the cheapest way that the program
+    /// has at that depth.
+    fn mode(&self, case: &Case) -> Option<&'static str> {
+        match (case.mode.name.as_ref(), case.in_flight) {
+            ("serial", _) => Some("serial"),
+            ("concurrent", _) => Some("concurrent"),
+            ("callback", _) => Some("callback"),
+            ("request-reply", Some(1)) => Some("serial"),
+            ("request-reply", _) => Some("callback"),
+            ("publish", _) if self.program.is_broker && case.clients == 1 => Some("publish"),
+            _ => None,
+        }
+    }
+
+    /// One repeat of a case that it [can](Self::can) do.
+    pub(super) fn measure(
+        &mut self,
+        case: &Case,
+        amount: Amount,
+    ) -> Result<Measurement, WorkloadError> {
+        let mut subscribers = match case.mode == Mode::PUBLISH {
+            true => Some(self.subscribe(case)?),
+            false => None,
+        };
+        let mut load = self.load(case, amount)?;
+        let servers = self.servers.iter().map(|(role, one)| (*role, one.pid()));
+        let mut opening = Opening::of(servers.collect(), WARM_UP);
+        let line = opening.watch(&mut load, amount.patience())?;
+        let ended_ns = now_ns();
+        let report: LoadReport = load.parse(line)?;
+        let mut said = vec![report.usage()];
+        let sink = match &mut subscribers {
+            Some(subscribers) => {
+                // It says what it received when its input ends, and that was all.
+                subscribers.end_input();
+                let received: SubscribeReport = subscribers.json()?;
+                said.push(received.usage(report.window_ns));
+                let expected = report.completed * u64::from(subscriber_count(case));
+                Some(short_of(received.sink(), expected))
+            }
+            None => None,
+        };
+        let opened_ns = ended_ns.saturating_sub(report.window_ns);
+        let watch = opening.watch_of(opened_ns, report.window_ns);
+        let usage = watch.map(|watch| watch.stop_with(said));
+        for (_, server) in &mut self.servers {
+            server.check_alive()?;
+        }
+        self.note(case, &report.notes);
+        Ok(Measurement {
+            sink,
+            usage,
+            ..report.measurement()
+        })
+    }
+
+    fn load(&self, case: &Case, amount: Amount) -> Result<Actor, ChildError> {
+        let number = |number: u64| number.to_string();
+        let in_flight = number(case.in_flight.unwrap_or(1).into());
+        let (size, connections) = (number(case.size), number(case.clients.into()));
+        let warm_up = WARM_UP.as_secs_f64().to_string();
+        let (flag, how_much) = match amount {
+            Amount::Time(window) => ("--seconds", window.as_secs_f64().to_string()),
+            Amount::Messages(count) => ("--requests", number(count)),
+        };
+        let mut arguments = vec![
+            "load",
+            "--connect",
+            &self.address,
+            "--mode",
+            self.mode(case).unwrap_or("serial"),
+            "--in-flight",
+            &in_flight,
+            "--size",
+            &size,
+            "--connections",
+            &connections,
+            "--warmup-seconds",
+            &warm_up,
+            flag,
+            &how_much,
+        ];
+        if case.mode == Mode::PUBLISH {
+            arguments.extend(["--subject", NEWS]);
+        }
+        self.program
+            .start(&arguments, self.placement.pin(Role::Sender))
+    }
+
+    /// Starts the subscribers, in a process of their own, and waits until the broker knows them.
+    fn subscribe(&self, case: &Case) -> Result<Actor, ChildError> {
+        let (count, size) = (subscriber_count(case).to_string(), case.size.to_string());
+        let address = &self.address;
+        let arguments = [
+            "subscribe",
+            "--connect",
+            address,
+            "--subject",
+            NEWS,
+            "--count",
+            &count,
+            "--size",
+            &size,
+        ];
+        let pin = self.placement.pin(Role::Responder);
+        let mut subscribers = self.program.start(&arguments, pin)?;
+        let line = subscribers.line()?;
+        match line.starts_with("READY") {
+            true => Ok(subscribers),
+            false => Err(subscribers.nonsense(line, "expected `READY`".to_owned())),
+        }
+    }
+
+    fn note(&mut self, case: &Case, how: &str) {
+        let name = format!("{}, {}", self.target(), case.mode.name);
+        if !self.notes.iter().any(|(known, _)| *known == name) {
+            self.notes.push((name, how.to_owned()));
+        }
+    }
+}

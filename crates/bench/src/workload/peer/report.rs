@@ -1,0 +1,129 @@
+//! What the programs of the contract print.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::clock::cpu_step_ns;
+use crate::measurement::{Measurement, ReportedLatency, Sink};
+use crate::process::{Role, RoleUsage};
+
+/// A load's one line. `latency` has no values where nothing is answered.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct LoadReport {
+    pub(super) completed: u64,
+    pub(super) errors: u64,
+    pub(super) window_ns: u64,
+    pub(super) cpu_ns: u64,
+    latency: ReportedLatency,
+    pub(super) notes: String,
+}
+
+/// The line of the subscribers of a publisher. A window of arrivals, but not when it began.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct SubscribeReport {
+    received: u64,
+    window_ns: u64,
+    cpu_ns: u64,
+}
+
+impl LoadReport {
+    /// What it counted.
+    pub(super) fn measurement(&self) -> Measurement {
+        let mut errors = BTreeMap::new();
+        if self.errors > 0 {
+            errors.insert("failed".to_owned(), self.errors);
+        }
+        Measurement {
+            sent: self.completed + self.errors,
+            completed: self.completed,
+            window_ns: self.window_ns,
+            errors,
+            reported: (self.latency.count > 0).then_some(self.latency),
+            ..Measurement::default()
+        }
+    }
+
+    /// What it used, all of it within the window.
+    pub(super) fn usage(&self) -> RoleUsage {
+        said(Role::Sender, self.cpu_ns, self.window_ns)
+    }
+}
+
+impl SubscribeReport {
+    /// What was received.
+    pub(super) fn sink(&self) -> Sink {
+        Sink {
+            received: self.received,
+            arrivals: (self.received > 1).then_some(crate::measurement::Arrivals {
+                first_ns: 0,
+                last_ns: self.window_ns,
+            }),
+            ..Sink::default()
+        }
+    }
+
+    /// What they used, for messages that were sent within that window.
+    pub(super) fn usage(&self, window_ns: u64) -> RoleUsage {
+        said(Role::Responder, self.cpu_ns, window_ns)
+    }
+}
+
+/// A process that has said itself what it used; its memory is not known.
+fn said(role: Role, cpu_ns: u64, wall_ns: u64) -> RoleUsage {
+    RoleUsage {
+        role,
+        name: role.name().to_owned(),
+        cpu_ns: Some(cpu_ns),
+        wall_ns,
+        cpu_step_ns: cpu_step_ns(),
+        rss_bytes: None,
+        rss_peak_bytes: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Metric, Mode};
+
+    const ECHO: &str = r#"{"program":"echo-floor","mode":"concurrent","in_flight":10,"size":128,
+        "connections":1,"completed":187107,"errors":0,"window_ns":1000050217,"cpu_ns":416096000,
+        "latency":{"count":187107,"mean_ns":53411.2,"min_ns":17821,"p50_ns":54527,"p90_ns":61183,
+        "p99_ns":73471,"p999_ns":98303,"max_ns":181220},"received":0,"notes":"one thread"}"#;
+
+    #[test]
+    fn a_loads_line_becomes_a_measurement_that_holds() {
+        let report: LoadReport = serde_json::from_str(ECHO).unwrap();
+        let measured = report.measurement();
+        assert_eq!(measured.check(), Ok(()));
+        let metrics = measured.metrics(&Mode::CONCURRENT);
+        assert_eq!(metrics.get(Metric::LatencyP50), Some(0.054527));
+        let rate = metrics.get(Metric::ObservedRate).unwrap();
+        assert!((rate - 187_107.0 / 1.000_050_217).abs() < 1e-6, "{rate}");
+        assert_eq!(report.usage().cpu_ns, Some(416_096_000));
+    }
+
+    #[test]
+    fn what_is_published_has_no_latency_and_is_counted_by_its_subscribers() {
+        let zeros = r#""latency":{"count":0,"mean_ns":0,"min_ns":0,"p50_ns":0,"p90_ns":0,
+            "p99_ns":0,"p999_ns":0,"max_ns":0}"#;
+        let (start, end) = (
+            ECHO.find("\"latency\"").unwrap(),
+            ECHO.find(",\"received\"").unwrap(),
+        );
+        let line = format!("{}{zeros}{}", &ECHO[..start], &ECHO[end..]);
+        let load: LoadReport = serde_json::from_str(&line).unwrap();
+        let line =
+            r#"{"received":1000,"each":[500,500],"window_ns":500000000,"cpu_ns":1,"rate":1}"#;
+        let subscribed: SubscribeReport = serde_json::from_str(line).unwrap();
+        let measured = Measurement {
+            sink: Some(subscribed.sink()),
+            ..load.measurement()
+        };
+        assert_eq!(measured.check(), Ok(()));
+        let metrics = measured.metrics(&Mode::PUBLISH);
+        assert_eq!(metrics.get(Metric::ObservedRate), Some(2_000.0));
+        assert_eq!(metrics.get(Metric::LatencyMean), None);
+    }
+}

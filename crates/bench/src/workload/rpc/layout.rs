@@ -1,0 +1,181 @@
+//! The processes behind the calls of one shape: a callee, a node where there is one, and the peers.
+
+use std::path::Path;
+
+use super::matrix::{Amount, RpcMode, Shape};
+use super::{CALLEE, Called, LoadSpec, ServerSpec, Transport, Via};
+use crate::measurement::Measurement;
+use crate::model::Case;
+use crate::process::{Role, Watch};
+use crate::workload::child::Actor;
+use crate::workload::node::Node;
+use crate::workload::peer::{self, Peer, Program};
+use crate::workload::role::{self, Ready, Spec};
+use crate::workload::{PATIENCE, Surroundings, WorkloadError};
+
+/// A callee that is ready to be called, and the peers beside it.
+pub(super) struct Layout {
+    surroundings: Surroundings,
+    shape: Shape,
+    /// Where the caller connects to; nowhere within one process.
+    address: Option<String>,
+    callee: Option<Actor>,
+    node: Option<Node>,
+    peers: Vec<Peer>,
+    /// Holds the socket.
+    directory: tempfile::TempDir,
+}
+
+impl Layout {
+    /// Starts the processes.
+    pub(super) fn start(surroundings: &Surroundings, shape: Shape) -> Result<Self, WorkloadError> {
+        let mut layout = Self {
+            surroundings: surroundings.clone(),
+            shape,
+            address: None,
+            callee: None,
+            node: None,
+            peers: Vec::new(),
+            directory: tempfile::tempdir().map_err(WorkloadError::Directory)?,
+        };
+        match shape.via {
+            Via::Direct => layout.start_direct()?,
+            Via::Node => layout.start_behind_node()?,
+        }
+        if let Some(directory) = &surroundings.peers {
+            for program in programs(shape) {
+                let program = program.in_directory(directory)?;
+                let peer = Peer::start(&program, shape.placement, shape.transport)?;
+                layout.peers.push(peer);
+            }
+        }
+        Ok(layout)
+    }
+
+    fn start_direct(&mut self) -> Result<(), WorkloadError> {
+        let listen = match self.shape.transport {
+            Transport::Inproc => return Ok(()),
+            Transport::Tcp => "tcp://127.0.0.1:0".to_owned(),
+            Transport::Unix => format!("unix://{}/rpc.sock", self.directory.path().display()),
+        };
+        self.address = self.start_callee(listen, false)?;
+        Ok(())
+    }
+
+    fn start_behind_node(&mut self) -> Result<(), WorkloadError> {
+        let pin = self.shape.placement.pin(Role::Node);
+        let node = Node::start(&self.surroundings.executable, pin)?;
+        let address = match self.shape.transport {
+            Transport::Unix => node.socket.clone(),
+            Transport::Tcp | Transport::Inproc => node.native.clone(),
+        };
+        self.node = Some(node);
+        self.start_callee(address.clone(), true)?;
+        self.address = Some(format!("{address}#{CALLEE}"));
+        Ok(())
+    }
+
+    /// Starts the callee; returns where it can be reached.
+    fn start_callee(
+        &mut self,
+        address: String,
+        through_node: bool,
+    ) -> Result<Option<String>, WorkloadError> {
+        let spec = Spec::RpcServer(ServerSpec {
+            address,
+            through_node,
+        });
+        let mut callee = self.start_role(Role::Responder, &spec)?;
+        let Ready { address, .. } = callee.json()?;
+        self.callee = Some(callee);
+        Ok(address)
+    }
+
+    fn start_role(&self, role: Role, spec: &Spec) -> Result<Actor, WorkloadError> {
+        let executable: &Path = &self.surroundings.executable;
+        Ok(role::start(
+            executable,
+            spec,
+            self.shape.placement.pin(role),
+        )?)
+    }
+
+    /// What is called here, for a person.
+    pub(super) fn address(&self) -> &str {
+        self.address.as_deref().unwrap_or("inproc://")
+    }
+
+    /// The targets that can do what a case of ours does.
+    pub(super) fn rivals(&self, case: &Case) -> Vec<&'static str> {
+        let able = self.peers.iter().filter(|peer| peer.can(case));
+        able.map(Peer::target).collect()
+    }
+
+    /// How the peers do it.
+    pub(super) fn notes(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        self.peers.iter().flat_map(Peer::notes)
+    }
+
+    /// One repeat of a case, with a caller of its own.
+    pub(super) fn measure(
+        &mut self,
+        case: &Case,
+        amount: Amount,
+    ) -> Result<Measurement, WorkloadError> {
+        let mut peers = self.peers.iter_mut();
+        if let Some(peer) = peers.find(|peer| peer.target() == case.target) {
+            let amount = match amount {
+                Amount::Window(window) => peer::Amount::Time(window),
+                Amount::Calls(calls) => peer::Amount::Messages(calls),
+            };
+            return peer.measure(case, amount);
+        }
+        let spec = Spec::RpcLoad(LoadSpec {
+            address: self.address.clone(),
+            mode: RpcMode::of(case),
+            in_flight: case.in_flight.unwrap_or(1),
+            size: case.size as usize,
+            amount,
+        });
+        let mut caller = self.start_role(Role::Sender, &spec)?;
+        let Ready { setup_ns, .. } = caller.json()?;
+        let mut watched = vec![(Role::Sender, caller.pid())];
+        watched.extend(self.callee.iter().map(|one| (Role::Responder, one.pid())));
+        watched.extend(self.node.iter().map(|one| (Role::Node, one.pid())));
+        let watch = Watch::start(&watched)?;
+        caller.say("go")?;
+        let patience = match amount {
+            Amount::Window(window) => window + PATIENCE,
+            Amount::Calls(_) => 5 * PATIENCE,
+        };
+        let Called { tally, window_ns } = caller.json_within(patience)?;
+        let usage = watch.stop();
+        self.check_alive()?;
+        Ok(Measurement {
+            setup_ns: Some(setup_ns),
+            usage: Some(usage),
+            ..tally.over(window_ns)
+        })
+    }
+
+    fn check_alive(&mut self) -> Result<(), WorkloadError> {
+        if let Some(node) = &mut self.node {
+            node.check_alive()?;
+        }
+        if let Some(callee) = &mut self.callee {
+            callee.check_alive()?;
+        }
+        Ok(())
+    }
+}
+
+/// Who does the same as we do in that shape.
+fn programs(shape: Shape) -> Vec<Program> {
+    match (shape.via, shape.transport) {
+        (_, Transport::Inproc) => Vec::new(),
+        (Via::Direct, _) => vec![Program::FLOOR, Program::ZMQ, Program::TARPC, Program::TONIC],
+        (Via::Node, Transport::Tcp) => vec![Program::NATS],
+        // NATS has no Unix sockets.
+        (Via::Node, Transport::Unix) => Vec::new(),
+    }
+}

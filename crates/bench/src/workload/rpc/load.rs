@@ -1,0 +1,91 @@
+//! The caller.
+
+mod blocking;
+mod callback;
+mod calls;
+mod concurrent;
+
+use client::Caller;
+
+use super::{Amount, Called, LoadSpec, RpcMode, server};
+use crate::clock::now_ns;
+use crate::workload::role::{Failure, Ready, hear, runtime, say};
+use calls::{Calls, check};
+use server::ECHO;
+
+/// Calls before the window: the route is bound, the buffers are warm. A run of fewer is warmed up with
+/// as many as it has.
+const WARM_UP: u64 = 2_000;
+
+/// Where the callee is when it is in this process.
+const INPROC: &str = "inproc://bench-rpc";
+
+/// Plays the caller.
+///
+/// # Errors
+/// When the callee cannot be reached or the warm-up fails.
+pub(crate) fn load(spec: &LoadSpec) -> Result<(), Failure> {
+    match spec.mode {
+        RpcMode::Blocking => blocking::load(spec)?,
+        _ => runtime()?.block_on(load_on_runtime(spec))?,
+    }
+    // The suite reads our memory before it lets us go.
+    hear()?;
+    Ok(())
+}
+
+async fn load_on_runtime(spec: &LoadSpec) -> Result<(), Failure> {
+    let opened_ns = now_ns();
+    let callee = match &spec.address {
+        Some(_) => None,
+        None => Some(server::echo().listen(INPROC).await?),
+    };
+    let caller = Caller::connect(spec.address.as_deref().unwrap_or(INPROC)).await?;
+    run(spec, &caller, warm_up(spec)).await?.into_result()?;
+    say_ready(opened_ns)?;
+    if hear()?.is_some() {
+        say(&run(spec, &caller, spec.amount).await?.into_called())?;
+    }
+    drop(callee);
+    Ok(())
+}
+
+fn say_ready(opened_ns: u64) -> Result<(), Failure> {
+    say(&Ready {
+        address: None,
+        setup_ns: now_ns() - opened_ns,
+    })
+}
+
+fn warm_up(spec: &LoadSpec) -> Amount {
+    let in_flight = u64::from(spec.in_flight);
+    Amount::Calls(match spec.amount {
+        Amount::Calls(calls) => calls.min(WARM_UP).max(in_flight),
+        Amount::Window(_) => WARM_UP.max(in_flight),
+    })
+}
+
+async fn run(spec: &LoadSpec, caller: &Caller, amount: Amount) -> Result<Calls, Failure> {
+    match spec.mode {
+        RpcMode::Concurrent => Ok(concurrent::run(spec, caller, amount).await),
+        RpcMode::Callback => callback::run(spec, caller, amount).await,
+        RpcMode::Serial | RpcMode::Blocking => Ok(serial(spec, caller, amount).await),
+    }
+}
+
+async fn serial(spec: &LoadSpec, caller: &Caller, amount: Amount) -> Calls {
+    let body = vec![7; spec.size];
+    let mut calls = Calls::begin(amount);
+    let mut sent_ns = calls.start_ns;
+    while calls.next(sent_ns) {
+        let outcome = caller.call(ECHO, &body).await;
+        let done_ns = now_ns();
+        calls.ended(
+            sent_ns,
+            done_ns,
+            outcome.and_then(|reply| check(&reply, spec.size)),
+        );
+        sent_ns = done_ns;
+    }
+    calls
+}

@@ -1,0 +1,42 @@
+//! The callee: one method that answers with the body it got.
+
+use client::{Client, Fault, Name, Request, Server};
+
+use super::{CALLEE, ServerSpec};
+use crate::clock::now_ns;
+use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
+
+/// The method.
+pub(super) const ECHO: &str = "echo";
+
+pub(super) fn echo() -> Server {
+    Server::new().handle_sync(ECHO, |request: Request| Ok::<_, Fault>(request.body))
+}
+
+/// Plays the callee until the standard input ends.
+///
+/// # Errors
+/// When it cannot listen, or the node cannot be reached.
+pub(crate) fn serve(spec: &ServerSpec) -> Result<(), Failure> {
+    let started_ns = now_ns();
+    let ready = |address: &str| Ready {
+        address: Some(address.to_owned()),
+        setup_ns: now_ns() - started_ns,
+    };
+    runtime()?.block_on(async {
+        let ended = answer_lines(|| Ok(()));
+        if spec.through_node {
+            let client = Client::connect(&spec.address).await?;
+            let attached = echo().attach(&client, &Name::parse(CALLEE)?).await?;
+            say(&ready(&spec.address))?;
+            ended.await??;
+            drop(attached);
+        } else {
+            let listening = echo().listen(&spec.address).await?;
+            say(&ready(listening.address()))?;
+            ended.await??;
+            drop(listening);
+        }
+        Ok(())
+    })
+}

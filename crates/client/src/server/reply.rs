@@ -1,0 +1,114 @@
+//! Where the answer of a handler goes.
+
+use std::sync::Arc;
+
+use model::ErrorCode;
+use wire::{Correlation, Flags, HEADER_SIZE, Kind, Payload};
+
+use super::handlers::Done;
+use super::item_sender::Stream;
+use crate::Fault;
+use crate::fault::Ran;
+use crate::port::Port;
+
+/// To whom a handler's answer goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin {
+    Call {
+        correlation: Correlation,
+        /// The caller expects a stream.
+        wants_stream: bool,
+    },
+    OneWay,
+}
+
+/// The way to one caller.
+pub(crate) struct Outlet {
+    pub(crate) port: Arc<Port>,
+    /// The largest payload that the caller accepts.
+    pub(crate) frame_size_max: u32,
+}
+
+/// Appends the one answer of a handler to `out`.
+pub(crate) struct Reply<'a> {
+    origin: Origin,
+    stream: Option<&'a Stream>,
+    outlet: &'a Outlet,
+    out: &'a mut Vec<u8>,
+    is_done: bool,
+}
+
+impl<'a> Reply<'a> {
+    pub(crate) fn new(
+        origin: Origin,
+        stream: Option<&'a Stream>,
+        outlet: &'a Outlet,
+        out: &'a mut Vec<u8>,
+    ) -> Self {
+        Self {
+            origin,
+            stream,
+            outlet,
+            out,
+            is_done: false,
+        }
+    }
+
+    /// The call to answer, unless there is none or it was answered: a handler that panics when it
+    /// has answered leaves its answer as it is.
+    #[inline]
+    fn begin(&mut self) -> Option<(Correlation, bool)> {
+        let Origin::Call {
+            correlation,
+            wants_stream,
+        } = self.origin
+        else {
+            return None;
+        };
+        if std::mem::replace(&mut self.is_done, true) {
+            return None;
+        }
+        if let Some(stream) = self.stream {
+            // Nothing more is sent, and the items stand before the end.
+            stream.close();
+            self.outlet.port.drain_into(self.out);
+        }
+        Some((correlation, wants_stream))
+    }
+}
+
+impl Done for Reply<'_> {
+    fn reply(&mut self, body: &[u8]) {
+        let Some((correlation, wants_stream)) = self.begin() else {
+            return;
+        };
+        let limit = self.outlet.frame_size_max;
+        if body.len() > limit as usize {
+            too_large("the reply", body.len(), limit).encode(Ran::Yes, correlation, self.out);
+        } else if wants_stream && self.stream.is_none() {
+            encode_only_item(body, correlation, self.out);
+        } else {
+            Payload::body(body).encode(Kind::REPLY, Flags::NONE, 0, correlation, self.out);
+        }
+    }
+
+    fn refuse(&mut self, fault: &Fault) {
+        if let Some((correlation, _)) = self.begin() {
+            fault.encode(Ran::Yes, correlation, self.out);
+        }
+    }
+}
+
+/// What is said of a body that the caller does not accept.
+pub(crate) fn too_large(what: &str, size: usize, limit: u32) -> Fault {
+    let message = format!("{what} of {size} bytes is above the caller's limit of {limit}");
+    Fault::with_code(ErrorCode::TooLarge, message)
+}
+
+/// Appends the answer of a handler that does not stream to a caller that expects a stream: one
+/// item, and the end.
+pub(crate) fn encode_only_item(item: &[u8], correlation: Correlation, out: &mut Vec<u8>) {
+    out.reserve(2 * HEADER_SIZE + item.len());
+    Payload::body(item).encode(Kind::REPLY, Flags::MORE, 0, correlation, out);
+    Payload::body(&[]).encode(Kind::REPLY, Flags::NONE, 0, correlation, out);
+}

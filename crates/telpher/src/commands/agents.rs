@@ -1,0 +1,209 @@
+//! `telpher agents` and `telpher connections`: what the node shows of itself.
+
+use client::Client;
+use model::Name;
+use serde_json::Value;
+
+use super::target::{Target, agent_name, block_on, tell_call_failure};
+use crate::failure::{Exit, Failure};
+use crate::output::{self, Format, one_line, table};
+use crate::serve::SYSTEM_AGENT;
+use crate::settings::Environment;
+use crate::utc;
+
+const ABOUT_OWN: &str = "\
+The node itself is an agent too: `telpher/system/node` answers these commands, over a connection \
+within its process. The table leaves it out unless --all is given; JSON has everything.";
+
+/// List who is subscribed, from where, and what could not be delivered
+#[derive(Debug, clap::Args)]
+#[command(after_help = ABOUT_OWN)]
+pub(crate) struct AgentsArgs {
+    /// Show the node's own agent too
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// List who is connected
+#[derive(Debug, clap::Args)]
+#[command(after_help = ABOUT_OWN)]
+pub(crate) struct ConnectionsArgs {
+    /// Show the node's own connection too
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) fn run_agents(args: AgentsArgs, environment: &Environment) -> Result<(), Failure> {
+    let table = |value: &Value| agents_table(value, args.all);
+    show(&args.target, args.format, environment, "agents", table)
+}
+
+pub(crate) fn run_connections(
+    args: ConnectionsArgs,
+    environment: &Environment,
+) -> Result<(), Failure> {
+    let table = |value: &Value| connections_table(value, args.all);
+    show(&args.target, args.format, environment, "connections", table)
+}
+
+fn show(
+    target: &Target,
+    format: Format,
+    environment: &Environment,
+    method: &str,
+    table: impl FnOnce(&Value) -> String,
+) -> Result<(), Failure> {
+    block_on(async {
+        let client = target.connect(environment).await?;
+        let value = ask(&client, format, method).await?;
+        output::print(format, &value, &table(&value))
+    })
+}
+
+/// Asks the node's own agent.
+async fn ask(client: &Client, format: Format, method: &str) -> Result<Value, Failure> {
+    let name: Name = agent_name(SYSTEM_AGENT)?;
+    let caller = client
+        .caller(name.as_str())
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
+    let reply = caller
+        .call(method, "")
+        .await
+        .map_err(|error| tell_call_failure(format, &name, &error))?;
+    serde_json::from_slice(&reply).map_err(|error| {
+        let message = format!("the node's answer is not JSON: {error}");
+        Failure::new(Exit::Failed, message).hint("compare the versions of the two sides")
+    })
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => one_line(text),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn rows<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Whether it is the node's own.
+fn is_own(value: &Value) -> bool {
+    value["name"] == SYSTEM_AGENT
+}
+
+fn agents_table(value: &Value, all: bool) -> String {
+    let head = [
+        "NAME",
+        "INSTANCE",
+        "FROM",
+        "DELIVERED",
+        "DROPPED",
+        "UNDELIVERABLE",
+    ];
+    let mut lines = Vec::new();
+    let agents = rows(value, "agents").iter();
+    for agent in agents.filter(|agent| all || !is_own(agent)) {
+        let (name, missed) = (text(&agent["name"]), text(&agent["undeliverable"]));
+        let line = |cells: [String; 4]| {
+            let [instance, from, delivered, dropped] = cells;
+            [
+                name.clone(),
+                instance,
+                from,
+                delivered,
+                dropped,
+                missed.clone(),
+            ]
+        };
+        let instances = rows(agent, "instances");
+        if instances.is_empty() {
+            lines.push(line(["(nobody)", "-", "0", "0"].map(str::to_owned)));
+        }
+        for instance in instances {
+            let keys = ["instance", "remote", "delivered", "dropped"];
+            lines.push(line(keys.map(|key| text(&instance[key]))));
+        }
+    }
+    table(head, &lines)
+}
+
+fn connections_table(value: &Value, all: bool) -> String {
+    let head = [
+        "ID",
+        "NAME",
+        "FROM",
+        "DOOR",
+        "SINCE",
+        "SUBSCRIPTIONS",
+        "PENDING",
+        "QUEUED",
+    ];
+    let connections = rows(value, "connections").iter();
+    let line = |connection: &Value| {
+        let opened_ms = connection["opened_unix_ms"].as_u64().unwrap_or(0);
+        [
+            text(&connection["id"]),
+            text(&connection["name"]),
+            text(&connection["remote"]),
+            text(&connection["door"]),
+            utc::format(opened_ms / 1000),
+            text(&connection["subscriptions"]),
+            text(&connection["pending_calls"]),
+            text(&connection["queued_bytes"]),
+        ]
+    };
+    let lines: Vec<_> = connections
+        .filter(|connection| all || !is_own(connection))
+        .map(line)
+        .collect();
+    table(head, &lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_table_of_agents_has_a_line_for_each_instance_and_each_name_without() {
+        let instance = json!({
+            "instance": "i-1", "connection": 3, "remote": "127.0.0.1:5", "delivered": 12,
+            "dropped": 0,
+        });
+        let value = json!({ "agents": [
+            { "name": "a/b/c", "undeliverable": 0, "instances": [instance] },
+            { "name": "a/b/gone", "undeliverable": 7, "instances": [] },
+            { "name": SYSTEM_AGENT, "undeliverable": 0, "instances": [instance] },
+        ]});
+        insta::assert_snapshot!(agents_table(&value, false));
+        assert!(agents_table(&value, true).contains(SYSTEM_AGENT));
+    }
+
+    #[test]
+    fn the_table_of_connections_leaves_out_our_own() {
+        let connection = |name: &str| {
+            json!({
+                "id": 1, "name": name, "remote": "127.0.0.1:5", "door": "native",
+                "opened_unix_ms": 1_700_000_000_123_u64, "subscriptions": 2,
+                "pending_calls": 0, "queued_bytes": 65_536,
+            })
+        };
+        let value = json!({ "connections": [connection(SYSTEM_AGENT), connection("a/b/c")] });
+        insta::assert_snapshot!(connections_table(&value, false));
+    }
+}

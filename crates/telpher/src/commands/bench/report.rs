@@ -1,0 +1,33 @@
+//! `telpher bench report`.
+
+use std::path::PathBuf;
+
+use super::outcome::{Style, read};
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  telpher bench report bench-out/20260626T080147Z-agent/results.json --style slim
+  telpher bench report bench/results/rpc-same-cpu/results.json --style uvrpc";
+
+/// Write the reports of a results.json again
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The results.json of a suite
+    results: PathBuf,
+
+    /// Which reports
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        value_name = "STYLE",
+        default_value = "table"
+    )]
+    style: Vec<Style>,
+}
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    Style::print(&args.style, &read(&args.results)?)
+}

@@ -1,0 +1,263 @@
+//! What happens, a scene at a time.
+
+use std::time::Duration;
+
+use client::{
+    CallError, Caller, Cast, ConnectionState, Durability, ErrorCode, RetryPolicy, Subscription,
+};
+use tokio::time::Instant;
+
+use super::agents::{CalculatorClient, Crew, FACTS};
+use super::sleeper::Sleeper;
+use super::stage::{Stage, short};
+use super::{broken, desk};
+use crate::failure::Failure;
+use crate::serve::Embedded;
+
+fn caller(crew: &Crew, agent: &str) -> Result<Caller, Failure> {
+    crew.planner.caller(desk(agent)?.as_str()).map_err(broken)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// One name, two instances.
+pub(super) async fn anycast(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
+    stage
+        .scene("One name, two instances: calls go to them in turn")
+        .await?;
+    let researcher = caller(crew, "researcher")?;
+    for (topic, _) in FACTS {
+        let what = format!("look_up {topic}");
+        stage.says("planner", "researcher", &what).await?;
+        let answer = researcher.call("look_up", topic).await.map_err(broken)?;
+        let answer = text(&answer);
+        let (who, fact) = answer.split_once(": ").unwrap_or(("somebody", &answer));
+        stage.says(who, "planner", fact).await?;
+    }
+    Ok(())
+}
+
+/// A Rust trait as the contract.
+pub(super) async fn typed_calls(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
+    stage
+        .scene("Typed calls: a Rust trait is the contract")
+        .await?;
+    let calculator = CalculatorClient::new(caller(crew, "calculator")?);
+    stage.says("planner", "calculator", "add(19, 23)").await?;
+    let sum = calculator.add(19, 23).await.map_err(broken)?;
+    stage
+        .says("calculator", "planner", &sum.to_string())
+        .await?;
+    stage.says("planner", "calculator", "divide(1, 0)").await?;
+    let error = expect_error(calculator.divide(1, 0).await)?;
+    stage.says("calculator", "planner", &brief(&error)).await
+}
+
+/// Any number of replies.
+pub(super) async fn streaming(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
+    stage
+        .scene("Streaming: any number of replies to one call")
+        .await?;
+    stage.says("planner", "writer", "haiku").await?;
+    let mut lines = caller(crew, "writer")?.stream("haiku", "");
+    while let Some(line) = lines.next().await {
+        let line = text(&line.map_err(broken)?);
+        stage.says("writer", "planner", &line).await?;
+    }
+    Ok(())
+}
+
+/// To all who listen.
+pub(super) async fn multicast(stage: &Stage, crew: &mut Crew) -> Result<(), Failure> {
+    stage
+        .scene("Multicast: one send, a copy for everybody")
+        .await?;
+    stage.says("planner", "news", "tea is ready").await?;
+    let news = desk("news")?;
+    let sending = crew.planner.send_reported(&news, Cast::All, "tea is ready");
+    let receipt = sending.await.map_err(broken)?;
+    for (name, reader) in &mut crew.readers {
+        let what = format!("heard: {}", next(reader).await?);
+        stage.remarks(name, &what).await?;
+    }
+    let what = format!(
+        "delivered to {}, dropped by {}",
+        receipt.delivered, receipt.dropped
+    );
+    stage.says("node", "planner", &what).await
+}
+
+/// What the node accepts.
+pub(super) async fn write(stage: &Stage, crew: &mut Crew) -> Result<(), Failure> {
+    stage
+        .scene("Write: the node accepts it (here in memory), with or without a subscriber")
+        .await?;
+    for (agent, body) in [
+        ("archive", "minutes of the meeting"),
+        ("attic", "an old hat"),
+    ] {
+        stage.says("planner", agent, body).await?;
+        let name = desk(agent)?;
+        let writing = crew.planner.write(&name, body, Durability::Memory);
+        let copies = writing.await.map_err(broken)?;
+        let what = format!("accepted, queued for {copies}");
+        stage.says("node", "planner", &what).await?;
+    }
+    let kept = format!("keeps: {}", next(&mut crew.archive).await?);
+    stage.remarks("archive", &kept).await
+}
+
+/// What is told at once.
+pub(super) async fn nobody_there(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
+    stage
+        .scene("Nobody there: told at once, not by a timeout")
+        .await?;
+    for (agent, method) in [("oracle", ""), ("writer", "haikoo")] {
+        let what = match method {
+            "" => "what is to come?",
+            method => method,
+        };
+        stage.says("planner", agent, what).await?;
+        let callee = caller(crew, agent)?;
+        let start = Instant::now();
+        let error = expect_error(callee.call(method, what).await)?;
+        let took = short(start.elapsed());
+        let who = match error.code {
+            ErrorCode::UnknownMethod => agent,
+            _ => "node",
+        };
+        let what = format!("{}, after {took}", brief(&error));
+        stage.says(who, "planner", &what).await?;
+    }
+    Ok(())
+}
+
+const CALLS: usize = 3;
+
+/// What becomes of calls when who answers them dies.
+pub(super) async fn killed_agent(
+    stage: &Stage,
+    crew: &Crew,
+    node: &Embedded,
+) -> Result<(), Failure> {
+    stage
+        .scene("An agent dies in the middle of its work: its calls end, and say what is not known")
+        .await?;
+    let sleeper = Sleeper::start(&node.tcp).await?;
+    let what = format!("{CALLS} calls in flight (it is process {})", sleeper.pid());
+    stage.says("planner", "sleeper", &what).await?;
+    let callee = caller(crew, "sleeper")?;
+    let calls = tokio::spawn(async move { callee.call_batch("", ["zzz"; CALLS]).await });
+    in_flight(crew, CALLS).await;
+    let pid = sleeper.pid();
+    stage.remarks("demo", &format!("kill -9 {pid}")).await?;
+    let start = Instant::now();
+    sleeper.kill().await?;
+    let outcomes = calls.await.map_err(broken)?;
+    let took = short(start.elapsed());
+    for outcome in outcomes {
+        let error = expect_error(outcome)?;
+        if error.code != ErrorCode::Unconfirmed {
+            return Err(broken(error));
+        }
+        stage.says("node", "planner", &brief(&error)).await?;
+    }
+    let what = format!("{took} after the kill; each may have been executed, or not");
+    stage.remarks("demo", &what).await
+}
+
+/// Everybody connects again.
+pub(super) async fn restarted_node(
+    stage: &Stage,
+    crew: &Crew,
+    node: &mut Embedded,
+) -> Result<(), Failure> {
+    stage
+        .scene(
+            "The node crashes and comes back: agents reconnect and subscribe again by themselves",
+        )
+        .await?;
+    node.crash().await;
+    // A call before that would be one more that is unconfirmed.
+    let is_lost = |state: &ConnectionState| !matches!(state, ConnectionState::Connected { .. });
+    crew.planner.events().wait_for(is_lost).await;
+    stage.remarks("node", "gone").await?;
+    let researcher = caller(crew, "researcher")?;
+    stage
+        .says(
+            "planner",
+            "researcher",
+            "look_up tapirs (and waits for a connection)",
+        )
+        .await?;
+    let start = Instant::now();
+    let asking = tokio::spawn(async move {
+        // Until a researcher is back too.
+        let policy = RetryPolicy::attempts(1000).pauses(Duration::from_millis(2), MS_50);
+        let answer = researcher.call("look_up", "tapirs").retry(policy).await;
+        answer.map(|answer| (answer, start.elapsed()))
+    });
+    node.restart().await?;
+    let what = format!("listens on {} again", node.tcp);
+    stage.remarks("node", &what).await?;
+    let (answer, took) = asking.await.map_err(broken)?.map_err(broken)?;
+    let (answer, took) = (text(&answer), short(took));
+    let (who, fact) = answer.split_once(": ").unwrap_or(("somebody", &answer));
+    let what = format!("{fact} ({took} after it was asked)");
+    stage.says(who, "planner", &what).await
+}
+
+const MS_50: Duration = Duration::from_millis(50);
+
+const WARM_UP: usize = 200;
+const ROUND_TRIPS: usize = 2000;
+
+/// One round trip after the other.
+pub(super) async fn how_fast(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
+    stage.scene("How fast was that?").await?;
+    let researcher = caller(crew, "researcher/ada")?;
+    let mut times = Vec::with_capacity(ROUND_TRIPS);
+    for index in 0..WARM_UP + ROUND_TRIPS {
+        let start = Instant::now();
+        let call = researcher.call("echo", "0123456789abcdef");
+        let policy = RetryPolicy::attempts(1000).pauses(Duration::from_millis(2), MS_50);
+        call.retry(policy).await.map_err(broken)?;
+        if index >= WARM_UP {
+            times.push(start.elapsed());
+        }
+    }
+    times.sort();
+    let percentile = |percent: usize| short(times[(times.len() - 1) * percent / 100]);
+    let what = format!(
+        "{ROUND_TRIPS} round trips of 16 bytes through the node, one at a time: p50 {}, p99 {}",
+        percentile(50),
+        percentile(99),
+    );
+    stage.remarks("planner", &what).await
+}
+
+/// Waits until the planner has that many calls under way.
+async fn in_flight(crew: &Crew, count: usize) {
+    while crew.planner.in_flight() < count {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn next(subscription: &mut Subscription) -> Result<String, Failure> {
+    let envelope = subscription.next().await;
+    let envelope = envelope.ok_or_else(|| broken("a subscription ended"))?;
+    Ok(text(&envelope.body))
+}
+
+fn expect_error<T>(outcome: Result<T, CallError>) -> Result<CallError, Failure> {
+    match outcome {
+        Ok(_) => Err(broken("a call succeeded that cannot")),
+        Err(error) => Ok(error),
+    }
+}
+
+fn brief(error: &CallError) -> String {
+    format!("{}: {}", error.code, error.message)
+}

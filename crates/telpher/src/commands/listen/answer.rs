@@ -1,0 +1,119 @@
+//! What becomes of one message: it is shown, and answered if its sender waits.
+
+use std::sync::Arc;
+
+use client::{CallError, Envelope, Fault};
+use serde_json::{Map, Value, json};
+
+use super::{Args, shell};
+use crate::commands::{body, ping};
+use crate::failure::Failure;
+use crate::output;
+
+/// Shows and answers messages as it was asked for.
+#[derive(Clone)]
+pub(super) struct Answering {
+    args: Arc<Args>,
+}
+
+/// Whether it only wants to know if we are there.
+pub(super) fn is_ping(envelope: &Envelope) -> bool {
+    envelope.method() == ping::METHOD && envelope.wants_reply()
+}
+
+/// Answers that we are.
+pub(super) fn pong(envelope: Envelope) {
+    tell_unanswered(envelope.reply(""));
+}
+
+impl Answering {
+    pub(super) fn new(args: Arc<Args>) -> Self {
+        Self { args }
+    }
+
+    /// Shows the message, and answers it at once or with what is returned.
+    pub(super) fn begin(
+        &self,
+        envelope: Envelope,
+    ) -> Result<Option<impl Future<Output = Result<(), Failure>> + use<>>, Failure> {
+        self.show(&envelope)?;
+        if self.args.exec.is_some() {
+            return Ok(Some(self.clone().execute(envelope)));
+        }
+        if self.args.echo {
+            let body = envelope.body.clone();
+            tell_unanswered(envelope.reply(body));
+        } else if envelope.wants_reply() {
+            let message = "this agent only listens: start it with --echo or --exec";
+            tell_unanswered(envelope.refuse(Fault::new(message)));
+        }
+        Ok(None)
+    }
+
+    async fn execute(self, envelope: Envelope) -> Result<(), Failure> {
+        let command = self.args.exec.as_deref().unwrap_or_default();
+        let outcome = shell::run(command, &envelope, self.args.timeout).await;
+        match (outcome, envelope.wants_reply()) {
+            (Ok(bytes), true) => tell_unanswered(envelope.reply(bytes)),
+            (Ok(bytes), false) => output::print_bytes(&bytes)?,
+            (Err(fault), true) => {
+                output::note(&fault.message);
+                tell_unanswered(envelope.refuse(fault));
+            }
+            (Err(fault), false) => output::note(&fault.message),
+        }
+        Ok(())
+    }
+
+    fn show(&self, envelope: &Envelope) -> Result<(), Failure> {
+        if self.args.quiet {
+            return Ok(());
+        }
+        output::print_text(&match self.args.format.json {
+            true => format!("{}\n", describe(envelope)),
+            false => sentence(envelope),
+        })
+    }
+}
+
+/// A caller that has gone misses the answer: there is nobody to be told but whoever watches.
+fn tell_unanswered(answered: Result<(), CallError>) {
+    if let Err(error) = answered {
+        output::note(&format!("not answered: {}", error.message));
+    }
+}
+
+fn kind(envelope: &Envelope) -> &'static str {
+    if envelope.wants_reply() {
+        "request"
+    } else {
+        "message"
+    }
+}
+
+fn sentence(envelope: &Envelope) -> String {
+    let kind = kind(envelope);
+    let source = envelope.source().unwrap_or("somebody");
+    let method = match envelope.method() {
+        "" => String::new(),
+        method => format!(" ({})", output::one_line(method)),
+    };
+    let body = body::show(&envelope.body);
+    format!("{kind} from {source}{method}: {body}\n")
+}
+
+fn describe(envelope: &Envelope) -> Value {
+    let mut value = Map::new();
+    value.insert("kind".to_owned(), kind(envelope).into());
+    value.insert("source".to_owned(), envelope.source().into());
+    value.insert("name".to_owned(), envelope.name().into());
+    value.insert("method".to_owned(), envelope.method().into());
+    let metadata = envelope.metadata().iter();
+    let metadata: Map<String, Value> = metadata
+        .filter(|(key, _)| *key != wire::SOURCE)
+        .map(|(key, value)| (key.to_owned(), String::from_utf8_lossy(value).into()))
+        .collect();
+    value.insert("metadata".to_owned(), json!(metadata));
+    body::insert(&mut value, "body", &envelope.body);
+    Value::Object(value)
+}

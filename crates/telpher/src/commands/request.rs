@@ -1,0 +1,109 @@
+//! `telpher request`: a call, and its reply.
+
+use std::time::Duration;
+
+use client::Caller;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::body;
+use super::target::{Target, agent_name, block_on, tell_call_failure};
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use crate::settings::{Environment, parse_duration};
+
+const EXAMPLES: &str = "\
+Examples:
+  telpher request acme/demo/echo 'hello'
+  telpher request acme/demo/calculator '{\"a\":1,\"b\":2}' --method add --deadline 2s
+  telpher request acme/demo/writer 'a haiku' --stream    each item as it arrives
+  telpher request acme/demo/echo - < question > answer";
+
+/// Call an agent and print its reply
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Name of the agent, with or without an instance
+    agent: String,
+
+    /// Body, or `-` for the standard input
+    #[arg(default_value = "", hide_default_value = true)]
+    body: String,
+
+    /// Method of the agent, when it has several
+    #[arg(long, default_value = "", hide_default_value = true)]
+    method: String,
+
+    /// How long to wait for the reply, all of it
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    deadline: Duration,
+
+    /// Take any number of replies and print each on a line as it arrives
+    #[arg(long)]
+    stream: bool,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
+    let name = agent_name(&args.agent)?;
+    let body = body::read(&args.body)?;
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let caller = client
+            .caller(name.as_str())
+            .map_err(|error| Failure::new(crate::failure::Exit::Usage, error))?;
+        let outcome = match args.stream {
+            true => stream(&args, &caller, &body).await,
+            false => call(&args, &caller, &body).await,
+        };
+        outcome.map_err(|failed| match failed {
+            Failed::Call(error) => tell_call_failure(args.format, &name, &error),
+            Failed::Output(failure) => failure,
+        })
+    })
+}
+
+/// Why there is no reply to show.
+enum Failed {
+    Call(client::CallError),
+    Output(Failure),
+}
+
+async fn call(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), Failed> {
+    let start = Instant::now();
+    let call = caller.call(&args.method, body).deadline(args.deadline);
+    let reply = call.await.map_err(Failed::Call)?;
+    let elapsed_us = start.elapsed().as_micros() as u64;
+    let printed = match args.format.json {
+        false => output::print_bytes(&reply),
+        true => {
+            let mut value = Map::new();
+            body::insert(&mut value, "reply", &reply);
+            value.insert("elapsed_us".to_owned(), elapsed_us.into());
+            output::print(args.format, &Value::Object(value), "")
+        }
+    };
+    printed.map_err(Failed::Output)
+}
+
+async fn stream(args: &Args, caller: &Caller, body: &[u8]) -> Result<(), Failed> {
+    let mut replies = caller.stream(&args.method, body).deadline(args.deadline);
+    while let Some(item) = replies.next().await {
+        let item = item.map_err(Failed::Call)?;
+        let line = match args.format.json {
+            false => [&item[..], b"\n"].concat(),
+            true => {
+                let mut value = Map::new();
+                body::insert(&mut value, "item", &item);
+                format!("{}\n", Value::Object(value)).into_bytes()
+            }
+        };
+        output::print_bytes(&line).map_err(Failed::Output)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! `telpher send`: one way, to one or to all.
+
+use client::Cast;
+use serde_json::json;
+
+use super::body;
+use super::target::{Target, agent_name, block_on, tell_call_failure};
+use crate::failure::{Exit, Failure};
+use crate::output::{self, Format};
+use crate::settings::Environment;
+
+const EXAMPLES: &str = "\
+Examples:
+  telpher send acme/demo/worker 'job 7'       to one of the instances, in turn
+  telpher send acme/demo/worker/i-1 'job 7'   to that instance
+  telpher send --all acme/demo/news 'hello'   to everybody who is subscribed
+  date | telpher send acme/demo/news -        the body from the standard input
+
+Nothing is stored: without a subscriber the message is gone, and the exit status is 3.";
+
+/// Send a message, and say how many it reached
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Name of the agent, with or without an instance
+    agent: String,
+
+    /// Body, or `-` for the standard input
+    body: String,
+
+    /// Send to every subscriber
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
+    let name = agent_name(&args.agent)?;
+    let body = body::read(&args.body)?;
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let cast = if args.all { Cast::All } else { Cast::Any };
+        let receipt = client
+            .send_reported(&name, cast, body)
+            .await
+            .map_err(|error| tell_call_failure(args.format, &name, &error))?;
+        let (delivered, dropped) = (receipt.delivered, receipt.dropped);
+        let human = match dropped {
+            0 => format!("delivered to {delivered}\n"),
+            dropped => format!("delivered to {delivered}, dropped by {dropped} that were full\n"),
+        };
+        let value = json!({ "delivered": delivered, "dropped": dropped });
+        output::print(args.format, &value, &human)?;
+        match (delivered, dropped) {
+            (0, 0) => {
+                let message = format!("nobody is subscribed to `{name}`");
+                Err(Failure::new(Exit::NotFound, message)
+                    .hint("`telpher agents` lists who is there")
+                    .hint(format!("`telpher listen {name}` prints what arrives")))
+            }
+            (0, _) => Err(Failure::new(Exit::Unavailable, "every subscriber was full")
+                .hint("trying again after a pause is safe")),
+            _ => Ok(()),
+        }
+    })
+}

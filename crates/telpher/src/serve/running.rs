@@ -1,0 +1,153 @@
+//! A node with its doors open, in this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use edge::{Gate, native};
+use node::Handle;
+use node::config::Config;
+use tokio::task::JoinSet;
+
+use super::doors::{Addresses, Doors};
+use super::signals::{self, Signals};
+use super::system::SystemAgent;
+use super::workers::Workers;
+use crate::failure::{Exit, Failure};
+
+/// A node that serves while this is held.
+pub(crate) struct Running {
+    node: Handle,
+    addresses: Addresses,
+    system: SystemAgent,
+    /// Whoever accepts clients, and whoever looks after deadlines.
+    tasks: JoinSet<()>,
+}
+
+/// What a node is given beside its configuration.
+pub(super) struct Means {
+    pub(super) gate: Arc<dyn Gate>,
+    pub(super) ports: node::Ports,
+    pub(super) tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+impl Running {
+    /// Starts a node on the current runtime, and threads for its connections.
+    pub(super) async fn start(config: &Config, means: Means) -> Result<Self, Failure> {
+        let Means { gate, ports, tls } = means;
+        let doors = Doors::bind(config, tls.is_some()).await?;
+        let addresses = doors.addresses.clone();
+        let node = Handle::new(node_limits(config), ports);
+        let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
+        let workers = Workers::start(config.runtime.workers, door.clone());
+        let workers = Arc::new(workers.map_err(threads_failure)?);
+        let system = SystemAgent::start(&node, &door).await?;
+        let mut tasks = doors.open(tls, workers, node.clone(), gate);
+        tasks.spawn(edge::sweep(node.clone()));
+        Ok(Self {
+            node,
+            addresses,
+            system,
+            tasks,
+        })
+    }
+
+    /// Where it can be reached.
+    pub(super) fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// Ends it as suddenly as a crash would: nobody is told anything.
+    pub(super) async fn crash(mut self) {
+        self.tasks.shutdown().await;
+        self.node.close_all();
+    }
+
+    /// Tells the clients, lets them finish, closes what is left. A second signal skips the waiting.
+    pub(super) async fn shut_down(self, config: &Config, signals: &mut Signals) {
+        let Self {
+            node,
+            addresses,
+            system,
+            tasks: _tasks,
+        } = self;
+        signals::end_process_after(config.shutdown.limit);
+        // The node's own connection is nobody to wait for.
+        drop(system);
+        drain(&node, config.shutdown.drain, signals).await;
+        if let Some(path) = addresses.socket {
+            // Whoever starts next replaces a socket that nobody answers.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+pub(super) fn threads_failure(error: std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("cannot start a thread: {error}"))
+        .hint("fewer of them: --runtime-workers COUNT")
+}
+
+fn node_limits(config: &Config) -> node::Limits {
+    let native = &config.native;
+    node::Limits {
+        connections_max: native.connections_max as usize,
+        calls_max: native.calls_max,
+        subscriptions_per_connection_max: native.subscriptions_per_connection_max as usize,
+        credit_messages: native.credit_messages,
+        credit_bytes: native.credit_bytes.as_u64(),
+    }
+}
+
+fn native_options(config: &Config) -> native::Options {
+    let native = &config.native;
+    native::Options {
+        // The configuration keeps it below 4 GiB.
+        frame_size_max: u32::try_from(native.frame_size_max.as_u64()).unwrap_or(u32::MAX),
+        calls_max: native.calls_max,
+        credit_messages: native.credit_messages,
+        credit_bytes: native.credit_bytes.as_u64(),
+        keepalive: native.keepalive,
+        handshake_timeout: native.handshake_timeout,
+        queue_size_max: native.queue_size_max.as_usize(),
+    }
+}
+
+/// What a client has sent before it hears that the node goes down may take this long to arrive.
+const ARRIVAL: Duration = Duration::from_millis(100);
+
+/// How often the end of the drain is looked for.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+async fn drain(node: &Handle, limit: Duration, signals: &mut Signals) {
+    let drain_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+    tracing::info!(connections = node.connection_count(), drain_ms, "draining");
+    node.drain(drain_ms);
+    let drained = async {
+        tokio::time::sleep(ARRIVAL).await;
+        poll_until(|| node.pending_call_count() == 0).await;
+    };
+    let left = async { poll_until(|| node.connection_count() == 0).await };
+    tokio::select! {
+        () = drained => {}
+        () = left => {}
+        () = tokio::time::sleep(limit) => {
+            tracing::warn!(calls = node.pending_call_count(), "calls are cut off");
+        }
+        () = signals.next() => {
+            tracing::warn!("second signal: ending at once");
+            return;
+        }
+    }
+    node.close_all();
+    tokio::select! {
+        () = poll_until(|| node.connection_count() == 0) => {}
+        () = tokio::time::sleep(ARRIVAL) => {}
+        () = signals.next() => {}
+    }
+    tracing::info!("ended");
+}
+
+async fn poll_until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}

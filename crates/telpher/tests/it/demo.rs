@@ -1,0 +1,48 @@
+use std::time::Instant;
+
+use crate::support::Place;
+
+#[test]
+fn the_demo_shows_every_exchange_and_ends_by_itself() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = Place::new().with_variable("TMPDIR", temporary.path().to_str().unwrap());
+    let start = Instant::now();
+    let ended = place.run("demo");
+    println!("the demo took {:?}", start.elapsed());
+    let text = &ended.expect(0).stdout;
+    assert_eq!(ended.stderr, "");
+    assert!(!text.contains('\x1b'), "colours where nobody looks");
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    let count = |start: &str| lines.iter().filter(|line| line.starts_with(start)).count();
+    let expected = [
+        ("node listens on tcp://127.0.0.1:", 2),
+        ("planner → researcher look_up", 5),
+        ("calculator → planner 42", 1),
+        ("calculator → planner handler_error: division by zero", 1),
+        ("writer → planner a line in the air", 1),
+        ("writer → planner nobody carries", 1),
+        ("eve heard: tea is ready", 1),
+        ("node → planner delivered to 3, dropped by 0", 1),
+        ("node → planner accepted, queued for 1", 1),
+        ("node → planner accepted, queued for 0", 1),
+        ("node → planner no_responder: ", 1),
+        (
+            "writer → planner unknown_method: no handler `haikoo`; did you mean `haiku`?",
+            1,
+        ),
+        ("node → planner unconfirmed: ", 3),
+        ("planner 2000 round trips of 16 bytes through the node", 1),
+        ("Try next:", 1),
+    ];
+    for (start, times) in expected {
+        assert_eq!(count(start), times, "{start}:\n{text}");
+    }
+    for researcher in ["ada", "bob"] {
+        let answers = count(&format!("{researcher} → planner "));
+        assert!(answers >= 2, "{researcher} answered {answers}:\n{text}");
+    }
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,126 @@
+//! What the README and the pages say is so: commands run, code compiles, tests that are named exist.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use client::{Caller, Client, Server};
+
+use crate::support::Place;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+// As in the README.
+async fn greet(node: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let server = Server::new().handle("greet", |request: client::Request| async move {
+        let name = std::str::from_utf8(&request.body)?;
+        Ok(format!("hello, {name}"))
+    });
+
+    let listening = server.listen("tcp://127.0.0.1:0").await?;
+    let direct = Caller::connect(listening.address()).await?;
+    assert_eq!(direct.call("greet", "Ada").await?, "hello, Ada");
+
+    let agent = Client::connect(node).await?; // "tcp://127.0.0.1:7400", say
+    let _attached = server.attach(&agent, &"acme/demo/greeter".parse()?).await?;
+    let routed = Caller::connect(&format!("{node}#acme/demo/greeter")).await?;
+    assert_eq!(routed.call("greet", "Ada").await?, "hello, Ada");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_code_of_the_readme_is_the_code_here_and_runs() {
+    let readme = read("README.md");
+    let (_, rest) = readme.split_once("```rust\n").unwrap();
+    let (code, _) = rest.split_once("```").unwrap();
+    let here = read("crates/telpher/tests/it/documents.rs");
+    assert!(
+        here.contains(&format!("// As in the README.\n{code}")),
+        "{code}"
+    );
+
+    let place = Place::new();
+    let node = place.serve("");
+    greet(node.url("native")).await.unwrap();
+}
+
+#[test]
+fn the_commands_of_the_readme_do_what_it_says() {
+    let readme = read("README.md");
+    let (_, talk) = readme.split_once("\n## Talk\n").unwrap();
+    let (talk, _) = talk.split_once("\n## ").unwrap();
+    let commands: Vec<_> = talk
+        .lines()
+        .filter_map(|line| line.strip_prefix("telpher "))
+        .map(|line| line.split(" #").next().unwrap_or(line))
+        .map(|line| words(line.trim()))
+        .collect();
+    let [listen, others @ ..] = &commands[..] else {
+        panic!("{talk}")
+    };
+    assert_eq!(others.len(), 4);
+
+    let home = Place::new();
+    let node = home.serve("");
+    let place = Place::new().with_variable("TELPHER_URL", node.url("native"));
+    let _agent = place.listen(&listen[1..]);
+    for command in others {
+        let ended = place.run_words(command);
+        ended.expect(0);
+        if command[0] == "request" {
+            assert_eq!(ended.stdout, "HELLO");
+        }
+    }
+}
+
+/// The words of a line of shell whose quotes are single.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (index, part) in line.split('\'').enumerate() {
+        match index % 2 {
+            0 => words.extend(part.split_whitespace().map(str::to_owned)),
+            _ => words.push(part.to_owned()),
+        }
+    }
+    words
+}
+
+#[test]
+fn every_test_that_a_page_names_exists() {
+    let mut sources = String::new();
+    collect(&root().join("crates"), &mut sources);
+    let page = read("docs/delivery.md");
+    let named: BTreeSet<_> = page.split('`').skip(1).step_by(2).filter(is_test).collect();
+    assert!(named.len() > 40, "{named:?}");
+    let missing: Vec<_> = named
+        .iter()
+        .filter(|name| !sources.contains(&format!("fn {name}(")))
+        .collect();
+    assert!(missing.is_empty(), "no such tests: {missing:?}");
+}
+
+/// Test names are sentences: three words at least. Metrics have a prefix.
+fn is_test(text: &&str) -> bool {
+    let is_word = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+    text.chars().all(is_word)
+        && !text.starts_with("telpher_")
+        && (text.matches('_').count() >= 3
+            || *text == "garbage_bytes"
+            || *text == "an_unknown_version")
+}
+
+fn collect(dir: &Path, sources: &mut String) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}

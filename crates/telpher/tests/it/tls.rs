@@ -1,0 +1,117 @@
+//! TLS on both doors, with a certificate authority of our own.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, CertifiedIssuer, KeyPair, SanType};
+use rustls::pki_types::ServerName;
+
+use crate::support::{Node, Place};
+
+/// An authority, and a certificate for 127.0.0.1 that it signed.
+fn write_certificates(place: &Place, authority_file: &str) {
+    let authority = authority();
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    let loopback = std::net::Ipv4Addr::LOCALHOST.into();
+    params.subject_alt_names.push(SanType::IpAddress(loopback));
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    place
+        .write("chain.pem", &certificate.pem())
+        .write("key.pem", &key.serialize_pem())
+        .write(authority_file, &authority.pem());
+}
+
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn serve(place: &Place) -> Node {
+    place.serve("--tls-certificate chain.pem --tls-key key.pem")
+}
+
+#[test]
+fn the_native_door_speaks_tls_to_whoever_trusts_the_authority() {
+    let home = Place::new();
+    write_certificates(&home, "authority.pem");
+    let node = serve(&home);
+    let home = home.with_variable("TELPHER_URL", node.url("native"));
+    let _echo = home.listen([
+        "acme/demo/echo",
+        "--echo",
+        "--tls-authorities",
+        "authority.pem",
+    ]);
+    let home = home.with_variable("TELPHER_TLS_AUTHORITIES", "authority.pem");
+    let body = "x".repeat(100_000);
+    let ended = home.run_with_input("request acme/demo/echo -", body.as_bytes());
+    assert_eq!(ended.expect(0).stdout, body);
+    node.stop().expect(0);
+}
+
+#[test]
+fn an_authority_that_did_not_sign_is_refused() {
+    let home = Place::new();
+    write_certificates(&home, "authority.pem");
+    let node = serve(&home);
+    home.write("other.pem", &authority().pem());
+    let url = node.url("native");
+    home.run(&format!("agents --url {url} --tls-authorities other.pem"))
+        .expect(6)
+        .tells("certificate", "--tls-authorities");
+    home.run(&format!("agents --url {url}"))
+        .expect(6)
+        .tells("certificate", "--tls-authorities");
+    home.run(&format!(
+        "agents --url {url} --tls-authorities authority.pem"
+    ))
+    .expect(0);
+}
+
+#[test]
+fn plain_text_at_a_tls_door_gets_nowhere_and_harms_nobody() {
+    let home = Place::new();
+    write_certificates(&home, "authority.pem");
+    let node = serve(&home);
+    let url = format!("tcp://{}", node.address("native"));
+    let ended = home.run(&format!("agents --url {url}"));
+    assert_ne!(ended.code(), 0);
+    let url = node.url("native");
+    home.run(&format!(
+        "agents --url {url} --tls-authorities authority.pem"
+    ))
+    .expect(0);
+}
+
+#[test]
+fn the_http_door_speaks_tls_and_asks_for_the_token() {
+    let home = Place::new();
+    write_certificates(&home, "authority.pem");
+    let token = home.run("token add tester").stdout.trim().to_owned();
+    let node = serve(&home);
+    assert_eq!(get(&home, &node, "/livez", ""), 200);
+    assert_eq!(get(&home, &node, "/metrics", ""), 401);
+    assert_eq!(get(&home, &node, "/metrics", "tlp_wrong"), 401);
+    assert_eq!(get(&home, &node, "/metrics", &token), 200);
+}
+
+/// The status of a request inside TLS.
+fn get(place: &Place, node: &Node, path: &str, token: &str) -> u16 {
+    let config = net::client_config(Some(&place.path("authority.pem"))).unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    let connection = rustls::ClientConnection::new(Arc::clone(&config), name).unwrap();
+    let socket = TcpStream::connect(node.address("http")).unwrap();
+    let mut stream = rustls::StreamOwned::new(connection, socket);
+    let token = match token {
+        "" => String::new(),
+        token => format!("Authorization: Bearer {token}\r\n"),
+    };
+    let head = format!("GET {path} HTTP/1.1\r\nHost: telpher\r\n{token}Connection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    std::str::from_utf8(&answer[9..]).unwrap().parse().unwrap()
+}

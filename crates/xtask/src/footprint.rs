@@ -1,0 +1,157 @@
+//! `cargo xtask footprint`: what a node costs while nothing happens.
+//!
+//! Prints; asserts nothing: how much memory a process has depends on the machine too. Everything is
+//! measured on the release build, from `/proc`.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::expect_none;
+use crate::step::{self, cargo};
+
+const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
+
+/// Connections, and processes that hold them: one may have 20,000 descriptors on many systems.
+const CONNECTIONS: usize = 10_000;
+const HOLDERS: usize = 4;
+
+/// How long the processor is watched.
+const WATCH: Duration = Duration::from_secs(10);
+
+/// What was just done leaves work behind; it is over after this.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// Builds the release, starts a node on it and measures.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    expect_none(args)?;
+    let build = &mut cargo(&["build", "--release", "--package", "telpher"]);
+    step::run("release", build, BUILD_LIMIT)?;
+    step::heading("footprint");
+    let executable = executable()?;
+    let node = Node::start(&executable)?;
+    let nobody = node.measure("nobody connected")?;
+    let mut holders = Vec::new();
+    for _ in 0..HOLDERS {
+        holders.push(node.hold(&executable, CONNECTIONS / HOLDERS)?);
+    }
+    let many = node.measure(&format!("{CONNECTIONS} idle connections"))?;
+    let bytes = many.saturating_sub(nobody) * 1024 / CONNECTIONS as u64;
+    eprintln!("{:<28} {bytes} bytes of resident memory", "per connection");
+    drop(holders);
+    node.measure("after they left")?;
+    Ok(())
+}
+
+fn executable() -> Result<PathBuf> {
+    let metadata = step::read(&mut cargo(&[
+        "metadata",
+        "--no-deps",
+        "--format-version",
+        "1",
+    ]))?;
+    let (_, rest) = metadata
+        .split_once("\"target_directory\":\"")
+        .context("cargo names no target directory")?;
+    let directory = rest.split('"').next().unwrap_or_default();
+    Ok(Path::new(directory).join("release/telpher"))
+}
+
+/// A process of ours; ended with this.
+struct Process(Child);
+
+impl Process {
+    /// Starts it, and returns the line that it prints when it is ready.
+    fn start(command: &mut Command) -> Result<(Self, String)> {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = Self(command.spawn().context("cannot start telpher")?);
+        let stdout = process.0.stdout.take().context("it has no output")?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        if line.is_empty() {
+            bail!("telpher ended before it was ready");
+        }
+        Ok((process, line))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // One that has ended already cannot be killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Node {
+    process: Process,
+    url: String,
+}
+
+impl Node {
+    fn start(executable: &Path) -> Result<Self> {
+        let mut command = Command::new(executable);
+        command.args(["serve", "--dev", "--json"]);
+        command.args([
+            "--native-listen",
+            "127.0.0.1:0",
+            "--http-listen",
+            "127.0.0.1:0",
+        ]);
+        let (process, ready) = Process::start(&mut command)?;
+        let url = ready
+            .split('"')
+            .find(|text| text.starts_with("tcp://"))
+            .context("the node has no address")?;
+        let url = url.to_owned();
+        Ok(Self { process, url })
+    }
+
+    fn hold(&self, executable: &Path, connections: usize) -> Result<Process> {
+        let mut command = Command::new(executable);
+        command.args(["idle", &connections.to_string(), "--url", &self.url]);
+        let (process, _) = Process::start(&mut command)?;
+        Ok(process)
+    }
+
+    /// Prints memory and processor time; returns the resident memory in KiB.
+    fn measure(&self, title: &str) -> Result<u64> {
+        thread::sleep(SETTLE);
+        let resident_kib = self.resident_kib()?;
+        let before_ns = self.cpu_ns()?;
+        thread::sleep(WATCH);
+        let used_ns = self.cpu_ns()?.saturating_sub(before_ns);
+        eprintln!(
+            "{title:<28} {:>6.1} MiB resident, {:>6.2} ms of processor time in {} s",
+            resident_kib as f64 / 1024.0,
+            used_ns as f64 / 1e6,
+            WATCH.as_secs(),
+        );
+        Ok(resident_kib)
+    }
+
+    fn resident_kib(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.0.id()))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .context("no resident memory in /proc")?;
+        let kib = line.split_whitespace().next().unwrap_or_default();
+        kib.parse().context("no number in /proc")
+    }
+
+    /// Processor time of all of its threads, in nanoseconds.
+    fn cpu_ns(&self) -> Result<u64> {
+        let mut sum = 0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.process.0.id()))? {
+            let text = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+            let running = text.split_whitespace().next().unwrap_or_default();
+            sum += running.parse::<u64>().context("no number in /proc")?;
+        }
+        Ok(sum)
+    }
+}
