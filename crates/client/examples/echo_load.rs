@@ -38,7 +38,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn serve(address: &str) -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::new()
-        .handle("echo", |request: client::Request| async move { Ok(request.body) })
+        .handle("echo", |request: client::Request| async move {
+            Ok(request.body)
+        })
         .handle_sync("sync", |request| Ok(request.body));
     let listening = server.listen(address).await?;
     println!("serving at {}", listening.address());
@@ -46,11 +48,7 @@ async fn serve(address: &str) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn load(
-    address: &str,
-    mode: &str,
-    depth: usize,
-) -> Result<(), Box<dyn std::error::Error>> {
+async fn load(address: &str, mode: &str, depth: usize) -> Result<(), Box<dyn std::error::Error>> {
     let caller = Caller::connect(address).await?;
     let count = calls(&caller, mode, depth, Duration::from_millis(300)).await?;
     assert!(count > 0, "nothing was answered");
@@ -154,12 +152,16 @@ async fn callbacks(caller: &Caller, depth: usize, end: Instant) -> u64 {
             return;
         }
         if let Some(callbacks) = shared.callbacks.get() {
-            callbacks.call(tag, BODY).expect("there is room for one that replaces one");
+            callbacks
+                .call(tag, BODY)
+                .expect("there is room for one that replaces one");
         }
     });
     let callbacks = shared.callbacks.get_or_init(|| callbacks);
     for tag in 0..depth as u64 {
-        callbacks.call(tag, BODY).expect("there is room at the beginning");
+        callbacks
+            .call(tag, BODY)
+            .expect("there is room at the beginning");
     }
     shared.done.notified().await;
     shared.answered.load(Ordering::Relaxed)
@@ -181,7 +183,10 @@ fn load_blocking(address: &str) -> Result<(), Box<dyn std::error::Error>> {
 
 fn report(mode: &str, depth: usize, count: u64, time: Duration) {
     let rate = count as f64 / time.as_secs_f64();
-    println!("{mode:>10} {depth:>6}: {rate:>10.0} calls/s, {:.2} us each", 1e6 / rate);
+    println!(
+        "{mode:>10} {depth:>6}: {rate:>10.0} calls/s, {:.2} us each",
+        1e6 / rate
+    );
 }
 
 #[expect(

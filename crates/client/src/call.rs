@@ -162,7 +162,10 @@ impl Retries {
         if self.made == 1 {
             self.deadline = deadline.or(options.timeout.deadline(now));
         }
-        if self.deadline.is_some_and(|deadline| deadline <= now + pause) {
+        if self
+            .deadline
+            .is_some_and(|deadline| deadline <= now + pause)
+        {
             return false;
         }
         self.pause = Some(Box::pin(tokio::time::sleep(pause)));

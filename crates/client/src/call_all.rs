@@ -75,12 +75,7 @@ where
     I: Iterator,
     I::Item: AsRef<[u8]>,
 {
-    pub(crate) fn new(
-        caller: &'a Caller,
-        method: &'a str,
-        bodies: I,
-        concurrency: usize,
-    ) -> Self {
+    pub(crate) fn new(caller: &'a Caller, method: &'a str, bodies: I, concurrency: usize) -> Self {
         Self {
             core: caller.core(),
             target: caller.target(method),
@@ -325,6 +320,10 @@ impl<I: Iterator> Drop for CallAll<'_, I> {
 impl<I: Iterator> std::fmt::Debug for CallAll<'_, I> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Target { name, method, .. } = self.target;
-        write!(f, "CallAll({name} {method}, {} at a time)", self.concurrency)
+        write!(
+            f,
+            "CallAll({name} {method}, {} at a time)",
+            self.concurrency
+        )
     }
 }

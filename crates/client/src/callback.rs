@@ -88,7 +88,13 @@ impl Callbacks {
         let known = self.hint.load(Ordering::Relaxed);
         let mut hint = known;
         let holder = || Holder::Callback(self.function.clone(), tag);
-        make(self.caller.core(), &outgoing, self.timeout, &mut hint, holder)?;
+        make(
+            self.caller.core(),
+            &outgoing,
+            self.timeout,
+            &mut hint,
+            holder,
+        )?;
         if hint != known {
             self.hint.store(hint, Ordering::Relaxed);
         }

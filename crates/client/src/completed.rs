@@ -23,7 +23,7 @@ pub(crate) type Callback = dyn Fn(u64, Result<&[u8], &CallError>) + Send + Sync;
 pub(crate) type Once = Box<dyn FnOnce(Result<&[u8], &CallError>) + Send>;
 
 /// A function to call.
-pub(crate) enum Fired {
+enum Fired {
     Callback(Arc<Callback>, u64),
     Once(Once),
 }
@@ -50,6 +50,7 @@ pub(crate) struct Completed {
     /// Registrations that are not needed any more.
     pub(crate) replaced: Vec<Registration>,
     hits: Vec<Hit>,
+    hits_once: Vec<(Once, Range<u32>)>,
     fired: Vec<(Fired, Outcome)>,
     dropped: Vec<Holder>,
 }
@@ -75,8 +76,15 @@ impl Completed {
         }
     }
 
-    /// Calls `fired` later.
-    pub(crate) fn fire(&mut self, fired: Fired, answer: Answer<'_>) {
+    /// Calls `once` later; `answer` lies in `chunk` or elsewhere.
+    pub(crate) fn hit_once(&mut self, once: Once, answer: Answer<'_>, chunk: &[u8]) {
+        match answer.as_ref().ok().and_then(|body| range_in(body, chunk)) {
+            Some(range) => self.hits_once.push((once, range)),
+            None => self.fire(Fired::Once(once), answer),
+        }
+    }
+
+    fn fire(&mut self, fired: Fired, answer: Answer<'_>) {
         self.fired.push((fired, answer.map(Bytes::copy_from_slice)));
     }
 
@@ -100,6 +108,10 @@ impl Completed {
         for hit in self.hits.drain(..) {
             let reply = &chunk[hit.start as usize..hit.end as usize];
             call(|| (hit.callback)(hit.tag, Ok(reply)));
+        }
+        for (once, range) in self.hits_once.drain(..) {
+            let reply = &chunk[range.start as usize..range.end as usize];
+            call(|| once(Ok(reply)));
         }
         for (fired, outcome) in self.fired.drain(..) {
             let answer = match &outcome {
@@ -148,7 +160,10 @@ mod tests {
         let seen = count.clone();
         let callback: Arc<Callback> = Arc::new(move |tag, answer| {
             assert_ne!(tag, 1, "this one fails on purpose");
-            seen.fetch_add(answer.unwrap().len() as u64, std::sync::atomic::Ordering::Relaxed);
+            seen.fetch_add(
+                answer.unwrap().len() as u64,
+                std::sync::atomic::Ordering::Relaxed,
+            );
         });
         let mut completed = Completed::default();
         let chunk = *b"abcdef";

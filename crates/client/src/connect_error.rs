@@ -10,7 +10,9 @@ use net::{AddressError, TlsError};
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The text is not an address.
-    #[error("{0}\nhint: write tcp://HOST:PORT, unix:///PATH or inproc://NAME, and #NAME for an agent")]
+    #[error(
+        "{0}\nhint: write tcp://HOST:PORT, unix:///PATH or inproc://NAME, and #NAME for an agent"
+    )]
     Address(#[from] AddressError),
     /// The agent's name is not valid.
     #[error("{0}\nhint: a name is agent, org/namespace/agent or org/namespace/agent/instance")]
@@ -19,7 +21,9 @@ pub enum ConnectError {
     #[error("{0}\nhint: give the PEM file of the certificate, or of the authority that signed it")]
     Tls(#[from] TlsError),
     /// Nobody answers at the address.
-    #[error("cannot connect to {address}: {cause}\nhint: start a node there with `telpher serve`, or correct the address")]
+    #[error(
+        "cannot connect to {address}: {cause}\nhint: start a node there with `telpher serve`, or correct the address"
+    )]
     Io {
         /// Where.
         address: String,
@@ -45,7 +49,9 @@ pub enum ConnectError {
         message: String,
     },
     /// The peer does not speak the protocol.
-    #[error("{address} does not speak the Telpher protocol: {cause}\nhint: the native door listens on port 7400 by default")]
+    #[error(
+        "{address} does not speak the Telpher protocol: {cause}\nhint: the native door listens on port 7400 by default"
+    )]
     Protocol {
         /// Where.
         address: String,
@@ -53,13 +59,17 @@ pub enum ConnectError {
         cause: String,
     },
     /// A node answers, and the address names no agent.
-    #[error("{address} is a node, and the address names no agent\nhint: append the name, like {address}#acme/demo/echo")]
+    #[error(
+        "{address} is a node, and the address names no agent\nhint: append the name, like {address}#acme/demo/echo"
+    )]
     NameMissing {
         /// Where.
         address: String,
     },
     /// An RPC server answers, and the address names an agent.
-    #[error("{address} is an RPC server: it has methods and no agents\nhint: leave away what follows the #")]
+    #[error(
+        "{address} is an RPC server: it has methods and no agents\nhint: leave away what follows the #"
+    )]
     NameUnused {
         /// Where.
         address: String,

@@ -124,7 +124,8 @@ impl Core {
             state.down = reason.to_owned();
             drop(state);
             let reason = reason.to_owned();
-            self.events.send_replace(ConnectionState::Draining { reason });
+            self.events
+                .send_replace(ConnectionState::Draining { reason });
         }
     }
 

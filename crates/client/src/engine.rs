@@ -184,6 +184,7 @@ impl Engine {
                 self.out = buffers::take();
             }
             self.responder.poll(HIGH_MARK, &mut self.out);
+            let was_full = self.out.len() >= HIGH_MARK;
             if let Err(error) = self.write(cx) {
                 return Poll::Ready(self.end(&error.to_string()));
             }
@@ -198,6 +199,8 @@ impl Engine {
                 Poll::Ready(Err(Broken::Peer(code, message))) => {
                     return Poll::Ready(self.end_with_verdict(code, message));
                 }
+                // Handlers that were held back meanwhile have their turn now.
+                Poll::Pending if was_full && self.out.len() < HIGH_MARK => {}
                 Poll::Pending => {
                     if let Some(resting) = self.rest(cx) {
                         return resting;
@@ -331,6 +334,10 @@ impl Engine {
 
     /// Rests, unless something came up meanwhile.
     fn rest(&mut self, cx: &mut Context<'_>) -> Option<Poll<Event>> {
+        if self.out.len() < HIGH_MARK && self.responder.has_work() {
+            // It was passed over while the peer did not take what was there before.
+            return None;
+        }
         let mut wake_at = earlier(Some(self.heartbeat.at), self.responder.deadline_min());
         wake_at = earlier(wake_at, self.drain_until);
         let can_write = self.writer.is_clear();
@@ -382,7 +389,11 @@ impl Engine {
             if let Some(link) = state.link_mut(asker.link) {
                 link.expire(now, &mut self.completed);
             }
-            if state.link.as_ref().is_some_and(|link| link.id == asker.link) {
+            if state
+                .link
+                .as_ref()
+                .is_some_and(|link| link.id == asker.link)
+            {
                 state.sweep_queues(now, &mut self.completed);
             }
             state.finish_change(asker.link, &mut self.completed);

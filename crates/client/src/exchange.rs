@@ -80,7 +80,10 @@ pub(crate) struct Exchanged {
 }
 
 /// Queues the message, when there is room for it.
-pub(crate) trait Issue: FnOnce(&mut Link, Timeout, &Waker) -> Result<Correlation, CallError> {}
+pub(crate) trait Issue:
+    FnOnce(&mut Link, Timeout, &Waker) -> Result<Correlation, CallError>
+{
+}
 
 impl<F: FnOnce(&mut Link, Timeout, &Waker) -> Result<Correlation, CallError>> Issue for F {}
 

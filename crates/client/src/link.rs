@@ -182,7 +182,9 @@ impl Link {
     #[cold]
     fn too_large(&self, size: usize, metadata: usize) -> CallError {
         let message = match metadata > METADATA_SIZE_MAX {
-            true => format!("metadata of {metadata} bytes is above the limit of {METADATA_SIZE_MAX}"),
+            true => {
+                format!("metadata of {metadata} bytes is above the limit of {METADATA_SIZE_MAX}")
+            }
             false => format!(
                 "a payload of {size} bytes is above the limit of {} (`frame_size_max` of {})",
                 self.peer.window.frame_size_max, self.peer.address
@@ -279,7 +281,11 @@ impl Link {
     /// For the task, at the beginning of a turn: from now on it need not be woken.
     pub(crate) fn begin_turn(&mut self, task: &Waker) {
         self.is_in_turn = true;
-        if !self.task.as_ref().is_some_and(|known| known.will_wake(task)) {
+        if !self
+            .task
+            .as_ref()
+            .is_some_and(|known| known.will_wake(task))
+        {
             self.task = Some(task.clone());
         }
         if self.pending.has_fresh() {

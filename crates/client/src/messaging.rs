@@ -39,7 +39,12 @@ impl Client {
     /// Sends to one subscriber of the name ([`Cast::Any`]: in turn over its instances, or the one
     /// that the name carries) or to all of them ([`Cast::All`]), and forgets it: a subscriber that
     /// is full or not there does not get it.
-    pub fn send<'a, B: AsRef<[u8]>>(&'a self, name: &'a Name, cast: Cast, body: B) -> OneWay<'a, B> {
+    pub fn send<'a, B: AsRef<[u8]>>(
+        &'a self,
+        name: &'a Name,
+        cast: Cast,
+        body: B,
+    ) -> OneWay<'a, B> {
         OneWay::new(self.core(), to_name(name, cast), body)
     }
 

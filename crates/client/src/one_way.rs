@@ -207,7 +207,12 @@ impl Line {
 }
 
 /// Somebody who waited looks again.
-fn go_on(state: &mut State, outgoing: &Outgoing<'_>, timeout: Timeout, waiting: Waiting) -> Attempt {
+fn go_on(
+    state: &mut State,
+    outgoing: &Outgoing<'_>,
+    timeout: Timeout,
+    waiting: Waiting,
+) -> Attempt {
     if waiting.until.is_some_and(|until| until <= Instant::now()) {
         return Attempt::Failed(waited_too_long(state));
     }

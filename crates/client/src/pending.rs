@@ -16,7 +16,7 @@ use wire::Correlation;
 
 use crate::CallError;
 use crate::clock::{Millis, NEVER, Timeout};
-use crate::completed::{Callback, Completed, Fired, Once};
+use crate::completed::{Callback, Completed, Once};
 use crate::items::Items;
 use crate::registry::{Joining, Purpose};
 
@@ -142,7 +142,10 @@ impl Pending {
         for index in self.fresh.drain(..) {
             let slot = &mut self.slots[index as usize];
             slot.deadline += start;
-            if self.deadline_min.is_none_or(|earliest| slot.deadline < earliest) {
+            if self
+                .deadline_min
+                .is_none_or(|earliest| slot.deadline < earliest)
+            {
                 self.deadline_min = Some(slot.deadline);
             }
         }
@@ -228,7 +231,7 @@ impl Pending {
             Holder::Callback(callback, tag) => {
                 completed.hit(callback, tag, answer, chunk);
             }
-            Holder::Once(once) => completed.fire(Fired::Once(once), answer),
+            Holder::Once(once) => completed.hit_once(once, answer, chunk),
             Holder::Stream(mut items) => {
                 items.end(answer.map(|_| ()), completed);
                 slot.holder = Holder::Stream(items);

@@ -171,9 +171,14 @@ impl Port {
         }
     }
 
+    /// For the task: whether something is queued.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.is_dirty.load(Ordering::Acquire)
+    }
+
     /// For the task: moves what is queued behind `out`.
     pub(crate) fn drain_into(&self, out: &mut Vec<u8>) {
-        if !self.is_dirty.load(Ordering::Acquire) {
+        if !self.is_dirty() {
             return;
         }
         let (mut queued, waiting) = {

@@ -225,9 +225,10 @@ fn same(left: &str, right: &str) -> bool {
     if left.len() != right.len() {
         return false;
     }
-    while let (Some((l, left_rest)), Some((r, right_rest))) =
-        (left.split_first_chunk::<8>(), right.split_first_chunk::<8>())
-    {
+    while let (Some((l, left_rest)), Some((r, right_rest))) = (
+        left.split_first_chunk::<8>(),
+        right.split_first_chunk::<8>(),
+    ) {
         if u64::from_ne_bytes(*l) != u64::from_ne_bytes(*r) {
             return false;
         }

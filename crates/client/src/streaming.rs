@@ -121,7 +121,10 @@ impl<B: AsRef<[u8]>> Replies<B> {
             body: self.body.as_ref(),
         };
         let terms = Terms {
-            wait: self.options.timeout.min(self.caller.core().options.deadline),
+            wait: self
+                .options
+                .timeout
+                .min(self.caller.core().options.deadline),
             ..self.options.terms()
         };
         let begun = self.exchange.poll_begin(terms, cx, |link, timeout, waker| {

@@ -189,7 +189,8 @@ impl<Resp: DeserializeOwned, C: Codec> Future for TypedCall<'_, Resp, C> {
             C::decode(&body).map_err(|error| {
                 let method = this.method;
                 let name = C::NAME;
-                let message = format!("the reply of `{method}` is not the expected {name}: {error}");
+                let message =
+                    format!("the reply of `{method}` is not the expected {name}: {error}");
                 CallError::new(ErrorCode::Protocol, message).with_sent(Sent::Yes)
             })
         }))

@@ -89,7 +89,6 @@ impl Writer {
     pub(crate) fn finish(&self) {
         self.sink.finish();
     }
-
 }
 
 /// The connection ends in both directions with its writer.

@@ -2,7 +2,7 @@
 //! loses and cuts. The same seed gives the same run, to the byte.
 //!
 //! Nothing here touches real time or real sockets. What is simulated enters through the same
-//! traits as the real thing: [`net::Source`], [`net::Sink`], [`node::Clock`], [`node::Entropy`].
+//! traits as the real thing: [`net::Source`], [`net::Sink`], [`::node::Clock`], [`::node::Entropy`].
 
 mod network;
 mod node;

@@ -69,7 +69,7 @@ struct Slot {
     size: usize,
 }
 
-type Settle<'s> = &'s mut dyn FnMut(usize, Result<&[u8], CallError>);
+pub(super) type Settle<'s> = &'s mut dyn FnMut(usize, Result<&[u8], CallError>);
 
 impl Connection {
     pub(crate) fn open(
@@ -234,7 +234,9 @@ impl Connection {
 
     /// Queues as many of the next requests as may be under way.
     fn queue(&mut self, method: &str, bodies: &[&[u8]], next: &mut usize, settle: Settle<'_>) {
-        let calls_max = UNDER_WAY_MAX.min(self.peer.window.calls_max as usize).max(1);
+        let calls_max = UNDER_WAY_MAX
+            .min(self.peer.window.calls_max as usize)
+            .max(1);
         let mut size = self.under_way_size();
         let mut sent_at = None;
         while let Some(body) = bodies.get(*next) {
@@ -300,7 +302,13 @@ impl Connection {
             metadata: &[],
             body,
         };
-        payload.encode(Kind::REQUEST, Flags::NONE, route, correlation, &mut self.out);
+        payload.encode(
+            Kind::REQUEST,
+            Flags::NONE,
+            route,
+            correlation,
+            &mut self.out,
+        );
         self.sent.push_back((correlation, deadline));
     }
 
@@ -443,7 +451,10 @@ impl Connection {
 
     fn under_way_size(&self) -> usize {
         let sizes = self.slots.iter().map(|slot| slot.size);
-        sizes.filter(|size| *size != FREE).map(|size| size + 4).sum()
+        sizes
+            .filter(|size| *size != FREE)
+            .map(|size| size + 4)
+            .sum()
     }
 
     fn lost(&mut self, reason: &str) -> CallError {

@@ -17,7 +17,7 @@ use wire::{Role, Window};
 
 use crate::caller::split_name;
 use crate::{CallError, ConnectError};
-use connection::{Connection, Introduction};
+use connection::{Connection, Introduction, Settle};
 
 pub use spin::Spin;
 
@@ -127,12 +127,7 @@ impl Client {
     }
 
     /// Makes the calls; `settle` gets every outcome once, with the index of its body.
-    fn run(
-        &mut self,
-        method: &str,
-        bodies: &[&[u8]],
-        settle: &mut dyn FnMut(usize, Result<&[u8], CallError>),
-    ) {
+    fn run(&mut self, method: &str, bodies: &[&[u8]], settle: Settle<'_>) {
         match self.connected() {
             Ok(connection) => connection.run(method, bodies, settle),
             Err(error) => {

@@ -37,9 +37,7 @@ impl Socket {
                 Err(last)
             }
             Address::Unix { path } => UnixStream::connect(path).map(Self::Unix),
-            Address::Tls { .. } | Address::Inproc { .. } => {
-                Err(io::ErrorKind::Unsupported.into())
-            }
+            Address::Tls { .. } | Address::Inproc { .. } => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -145,7 +143,10 @@ impl Reader {
             if remaining.is_zero() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            if self.timeout.is_none_or(|timeout| timeout.abs_diff(remaining) > SLACK) {
+            if self
+                .timeout
+                .is_none_or(|timeout| timeout.abs_diff(remaining) > SLACK)
+            {
                 socket.set_read_timeout(Some(remaining))?;
                 self.timeout = Some(remaining);
             }

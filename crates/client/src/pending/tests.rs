@@ -21,13 +21,14 @@ impl Bench {
     fn new() -> Self {
         let ends = Ends::default();
         let noted = ends.clone();
-        let callback: Arc<Callback> = Arc::new(move |tag: u64, outcome: Result<&[u8], &CallError>| {
-            let line = match outcome {
-                Ok(body) => String::from_utf8_lossy(body).into_owned(),
-                Err(error) => error.code.to_string(),
-            };
-            noted.lock().entry(tag).or_default().push(line);
-        });
+        let callback: Arc<Callback> =
+            Arc::new(move |tag: u64, outcome: Result<&[u8], &CallError>| {
+                let line = match outcome {
+                    Ok(body) => String::from_utf8_lossy(body).into_owned(),
+                    Err(error) => error.code.to_string(),
+                };
+                noted.lock().entry(tag).or_default().push(line);
+            });
         Self {
             pending: Pending::default(),
             ends,
@@ -47,19 +48,28 @@ impl Bench {
     }
 
     fn answer(&mut self, correlation: Correlation, body: &[u8]) {
-        self.change(|pending, completed| pending.answer(correlation, false, Ok(body), body, completed), body);
+        self.change(
+            |pending, completed| pending.answer(correlation, false, Ok(body), body, completed),
+            body,
+        );
     }
 
     fn expire(&mut self, now: Millis) -> usize {
         let late = |_| CallError::new(ErrorCode::DeadlineExceeded, "late");
         let mut count = 0;
-        self.change(|pending, completed| count = pending.expire(now, late, completed).len(), &[]);
+        self.change(
+            |pending, completed| count = pending.expire(now, late, completed).len(),
+            &[],
+        );
         count
     }
 
     fn fail_all(&mut self, now: Millis) {
         let lost = |_| CallError::new(ErrorCode::Unconfirmed, "lost");
-        self.change(|pending, completed| pending.fail_all(now, lost, completed), &[]);
+        self.change(
+            |pending, completed| pending.fail_all(now, lost, completed),
+            &[],
+        );
     }
 
     fn change(&mut self, change: impl FnOnce(&mut Pending, &mut Completed), chunk: &[u8]) {
@@ -83,7 +93,10 @@ fn a_late_answer_never_meets_the_call_that_has_its_slot_now() {
     bench.answer(old, b"late");
     assert!(bench.ends(second).is_empty());
     bench.answer(new, b"two");
-    assert_eq!((bench.ends(first), bench.ends(second)), (vec!["one".into()], vec!["two".into()]));
+    assert_eq!(
+        (bench.ends(first), bench.ends(second)),
+        (vec!["one".into()], vec!["two".into()])
+    );
     assert_eq!(bench.pending.occupied(), 0);
 }
 
@@ -93,7 +106,11 @@ fn a_call_that_was_given_up_keeps_its_slot_until_the_peer_has_answered() {
     let (tag, correlation) = bench.call(0, 10);
     assert_eq!(bench.expire(10), 1);
     assert_eq!(bench.ends(tag), ["deadline_exceeded"]);
-    assert_eq!(bench.pending.occupied(), 1, "the peer still owes the answer");
+    assert_eq!(
+        bench.pending.occupied(),
+        1,
+        "the peer still owes the answer"
+    );
     let (_, other) = bench.call(10, 10);
     assert_ne!(other.slot, correlation.slot);
     bench.answer(correlation, b"late");

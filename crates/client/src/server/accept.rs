@@ -36,7 +36,10 @@ impl Acceptor {
                 })?;
                 let (listener, port) = listen_tcp(host, *port).await?;
                 let host = host.clone();
-                Ok((Self::Tcp(listener, Some(config)), Address::Tls { host, port }))
+                Ok((
+                    Self::Tcp(listener, Some(config)),
+                    Address::Tls { host, port },
+                ))
             }
             Address::Unix { path } => {
                 let listener = net::listen_unix(path).await?;

@@ -21,7 +21,8 @@ impl Server {
     /// Answers what is sent to `name` with the same handlers as everywhere else. Several servers
     /// may attach to one name: each call reaches one of them, in turn. Survives reconnects.
     pub async fn attach(&self, client: &Client, name: &Name) -> Result<Attached, CallError> {
-        self.attach_with(client, name, SubscribeOptions::new()).await
+        self.attach_with(client, name, SubscribeOptions::new())
+            .await
     }
 
     /// Attaches with other options: to be told the name of each caller, say.
@@ -51,6 +52,9 @@ impl Attached {
     pub async fn ended(&self) -> ErrorCode {
         let mut nothing = std::collections::VecDeque::new();
         poll_fn(|cx| self.joined.mailbox.poll_arrived(cx, &mut nothing)).await;
-        self.joined.mailbox.ended().unwrap_or(ErrorCode::Unavailable)
+        self.joined
+            .mailbox
+            .ended()
+            .unwrap_or(ErrorCode::Unavailable)
     }
 }

@@ -276,6 +276,9 @@ mod tests {
             "no handler `eco`; did you mean `echo`? 3 handlers known"
         );
         let fault = handlers.runner("something else").err().unwrap();
-        assert_eq!(fault.message, "no handler `something else`; 3 handlers known");
+        assert_eq!(
+            fault.message,
+            "no handler `something else`; 3 handlers known"
+        );
     }
 }

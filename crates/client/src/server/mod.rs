@@ -62,13 +62,16 @@ pub struct Server {
     options: Options,
 }
 
+/// Judges a token.
+type Admit = dyn Fn(&str) -> bool + Send + Sync;
+
 /// What a server takes in.
 #[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) window: Window,
     pub(crate) requests_size_max: usize,
     pub(crate) handshake_timeout: Duration,
-    pub(crate) admit: Option<Arc<dyn Fn(&str) -> bool + Send + Sync>>,
+    pub(crate) admit: Option<Arc<Admit>>,
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
 }
 

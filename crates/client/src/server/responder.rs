@@ -96,6 +96,11 @@ impl Responder {
         self.outlet.port.away()
     }
 
+    /// Whether handlers were woken, or something was queued from outside.
+    pub(crate) fn has_work(&self) -> bool {
+        self.jobs.is_ready() || self.outlet.port.is_dirty()
+    }
+
     /// Whether no handler is under way.
     pub(crate) fn is_idle(&self) -> bool {
         self.jobs.count() == 0 && self.outlet.port.held_size() == 0
@@ -309,7 +314,11 @@ impl Responder {
                         wants_stream: true,
                     } if runner.streams() => {
                         let limit = self.outlet.frame_size_max;
-                        Some(Arc::new(Stream::new(self.outlet.port.clone(), correlation, limit)))
+                        Some(Arc::new(Stream::new(
+                            self.outlet.port.clone(),
+                            correlation,
+                            limit,
+                        )))
                     }
                     _ => None,
                 };

@@ -4,9 +4,7 @@ use client::{Caller, Client, ErrorCode, Server, WhenFull};
 use model::ByteSize;
 use wire::Kind;
 
-use crate::support::{
-    Bare, Gate, Probe, WINDOW, bounded, everybody_rests, inproc, tag,
-};
+use crate::support::{Bare, Gate, Probe, WINDOW, bounded, everybody_rests, inproc, tag};
 
 /// A server that answers every call with 64 KiB, and how many it has answered.
 fn generous() -> (Server, Probe) {
@@ -45,7 +43,10 @@ async fn a_caller_that_reads_no_replies_is_not_read_from_either() {
         // When it reads after all it has lost nothing.
         for slot in 0..1000 {
             let reply = deaf.next().await;
-            assert_eq!((reply.header.correlation, reply.body().len()), (tag(slot), 64 << 10));
+            assert_eq!(
+                (reply.header.correlation, reply.body().len()),
+                (tag(slot), 64 << 10)
+            );
         }
         assert_eq!(answered.count(), 1050);
     })
@@ -89,7 +90,9 @@ async fn one_way_calls_to_a_server_that_does_not_consume_them_wait_or_are_busy()
         assert_eq!(error.code, ErrorCode::Busy);
         let busy = caller.one_way("wait", "x").when_full(WhenFull::Busy);
         assert_eq!(busy.await.unwrap_err().code, ErrorCode::Busy);
-        let late = caller.one_way("wait", "x").deadline(std::time::Duration::from_millis(50));
+        let late = caller
+            .one_way("wait", "x")
+            .deadline(std::time::Duration::from_millis(50));
         assert_eq!(late.await.unwrap_err().code, ErrorCode::DeadlineExceeded);
         let mut waiting = std::pin::pin!(caller.one_way("wait", "x").into_future());
         assert!(futures_util::poll!(&mut waiting).is_pending());

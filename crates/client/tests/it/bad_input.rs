@@ -54,13 +54,28 @@ async fn garbage_instead_of_a_hello() {
     let http = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     check_fatal(Manners::Rude, http, ErrorCode::Protocol).await;
     check_fatal(Manners::Rude, &[0xff; 64], ErrorCode::Protocol).await;
-    check_fatal(Manners::Rude, &header(0, Kind::PING, 0, 0), ErrorCode::Protocol).await;
+    check_fatal(
+        Manners::Rude,
+        &header(0, Kind::PING, 0, 0),
+        ErrorCode::Protocol,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn garbage_behind_the_hello() {
-    check_fatal(Manners::Polite, &header(0, Kind(0x7f), 0, 0), ErrorCode::Protocol).await;
-    check_fatal(Manners::Polite, &header(0, Kind::BIND, 1, 0), ErrorCode::Protocol).await;
+    check_fatal(
+        Manners::Polite,
+        &header(0, Kind(0x7f), 0, 0),
+        ErrorCode::Protocol,
+    )
+    .await;
+    check_fatal(
+        Manners::Polite,
+        &header(0, Kind::BIND, 1, 0),
+        ErrorCode::Protocol,
+    )
+    .await;
     let mut short = header(3, Kind::CREDIT, 0, 0);
     short.extend([7; 3]);
     check_fatal(Manners::Polite, &short, ErrorCode::Protocol).await;
@@ -104,7 +119,9 @@ async fn one_way_messages_beyond_the_credit() {
     }
     bounded(async {
         let server = client::Server::new().window(64, model::ByteSize::mebibytes(16));
-        let server = server.handle("never", |_: client::Request| std::future::pending::<Result<&str, _>>());
+        let server = server.handle("never", |_: client::Request| {
+            std::future::pending::<Result<&str, _>>()
+        });
         let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
         let mut culprit = Bare::introduced(listening.address()).await;
         culprit.raw(&bytes).await;
@@ -123,7 +140,9 @@ async fn half_a_frame_and_then_nothing_holds_up_nobody() {
         let mut culprits = Vec::new();
         for length in [1, 9, 15] {
             let mut culprit = Bare::introduced(listening.address()).await;
-            culprit.raw(&header(1000, Kind::REQUEST, 1, 0)[..length]).await;
+            culprit
+                .raw(&header(1000, Kind::REQUEST, 1, 0)[..length])
+                .await;
             culprits.push(culprit);
         }
         let mut halfway = Bare::introduced(listening.address()).await;
@@ -194,7 +213,9 @@ async fn routes_that_mean_nothing_are_answered_where_they_are_used() {
             bytes: 0,
         };
         client.frame(|out| credit.encode(tag(9), out)).await;
-        client.frame(|out| credit.encode(Correlation::NONE, out)).await;
+        client
+            .frame(|out| credit.encode(Correlation::NONE, out))
+            .await;
         client.reply(tag(9), b"an answer to nothing").await;
         client.bind(1, "echo").await;
         client.request(1, 1, b"x").await;
@@ -309,7 +330,9 @@ async fn whoever_is_not_a_server_is_named_as_such() {
         let answer = async {
             let mut stream = other.accept().await.unwrap().0;
             let answer = b"SSH-2.0-OpenSSH_9.6 and a few words more\r\n";
-            tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut stream, answer)
+                .await
+                .unwrap();
             stream
         };
         let (outcome, _stream) = tokio::join!(Caller::connect(&address), answer);
@@ -332,10 +355,16 @@ async fn an_address_says_whether_an_agent_is_meant() {
         let listening = echo().listen("tcp://127.0.0.1:0").await.unwrap();
         let with_name = format!("{}#a/b/c", listening.address());
         let error = Caller::connect(&with_name).await.unwrap_err();
-        assert!(matches!(error, ConnectError::NameUnused { .. }), "{error:?}");
+        assert!(
+            matches!(error, ConnectError::NameUnused { .. }),
+            "{error:?}"
+        );
         let node = crate::support::Node::start("tcp://127.0.0.1:0").await;
         let error = Caller::connect(node.address()).await.unwrap_err();
-        assert!(matches!(error, ConnectError::NameMissing { .. }), "{error:?}");
+        assert!(
+            matches!(error, ConnectError::NameMissing { .. }),
+            "{error:?}"
+        );
         let invalid = format!("{}#no/name", node.address());
         let error = Caller::connect(&invalid).await.unwrap_err();
         assert!(matches!(error, ConnectError::Name(_)), "{error:?}");
@@ -350,7 +379,10 @@ async fn only_those_with_the_token_are_served() {
         let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
         for token in ["", "open barley"] {
             let builder = Client::builder().token(token);
-            let error = builder.connect_caller(listening.address()).await.unwrap_err();
+            let error = builder
+                .connect_caller(listening.address())
+                .await
+                .unwrap_err();
             let ConnectError::Refused { code, .. } = error else {
                 panic!("{error:?}");
             };

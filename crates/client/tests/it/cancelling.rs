@@ -58,14 +58,17 @@ async fn dropping_a_stream_drops_its_handler() {
 #[tokio::test]
 async fn dropping_the_replies_of_many_calls_drops_all_of_their_handlers() {
     let gate = Gate::new();
-    bounded(everywhere(&gate.on(Server::new()), async |caller: Caller| {
-        let entered = gate.entered.count();
-        let mut replies = caller.call_all("wait", vec!["x"; 20], 10);
-        assert!(replies.next().now_or_never().is_none());
-        gate.entered.reaches(entered + 10).await;
-        drop(replies);
-        gate.left.reaches(entered + 10).await;
-    }))
+    bounded(everywhere(
+        &gate.on(Server::new()),
+        async |caller: Caller| {
+            let entered = gate.entered.count();
+            let mut replies = caller.call_all("wait", vec!["x"; 20], 10);
+            assert!(replies.next().now_or_never().is_none());
+            gate.entered.reaches(entered + 10).await;
+            drop(replies);
+            gate.left.reaches(entered + 10).await;
+        },
+    ))
     .await;
 }
 
@@ -156,10 +159,19 @@ async fn a_client_that_is_dropped_finishes_what_is_under_way_and_hangs_up() {
         caller.on_reply("slow", "x", report).unwrap();
         drop(caller);
         let request = server.next().await;
-        assert_eq!((request.header.kind, request.body()), (Kind::REQUEST, &b"x"[..]));
+        assert_eq!(
+            (request.header.kind, request.body()),
+            (Kind::REQUEST, &b"x"[..])
+        );
         everybody_rests().await;
         server
-            .message(Kind::REPLY, Flags::NONE, 0, request.header.correlation, b"late")
+            .message(
+                Kind::REPLY,
+                Flags::NONE,
+                0,
+                request.header.correlation,
+                b"late",
+            )
             .await;
         assert_eq!(outcome.await.unwrap(), "late");
         assert!(server.try_next().await.is_none());
@@ -181,7 +193,11 @@ async fn closing_a_client_ends_its_new_calls_as_unavailable() {
         assert_eq!(caller.client().state(), client::ConnectionState::Closed);
         let error = caller.one_way("echo", "x").await.unwrap_err();
         assert_eq!(error.code, client::ErrorCode::Unavailable);
-        let error = caller.callbacks("echo", |_, _| {}).ready().await.unwrap_err();
+        let error = caller
+            .callbacks("echo", |_, _| {})
+            .ready()
+            .await
+            .unwrap_err();
         assert_eq!(error.code, client::ErrorCode::Unavailable);
     }))
     .await;

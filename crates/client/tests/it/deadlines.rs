@@ -26,12 +26,18 @@ async fn a_deadline_passes_in_the_queue_and_the_call_never_leaves() {
             let began = Instant::now();
             let error = caller.call("wait", "x").deadline(SHORT).await.unwrap_err();
             assert!(began.elapsed() >= SHORT && began.elapsed() < 2 * SHORT);
-            assert_eq!((error.code, error.sent), (ErrorCode::DeadlineExceeded, Sent::No));
+            assert_eq!(
+                (error.code, error.sent),
+                (ErrorCode::DeadlineExceeded, Sent::No)
+            );
             assert_eq!(error.retry(), Retry::Safe);
             let mut all = caller.call_all("wait", ["x", "y"], 2).deadline(SHORT);
             while let Some(outcome) = all.next().await {
                 let error = outcome.unwrap_err();
-                assert_eq!((error.code, error.sent), (ErrorCode::DeadlineExceeded, Sent::No));
+                assert_eq!(
+                    (error.code, error.sent),
+                    (ErrorCode::DeadlineExceeded, Sent::No)
+                );
             }
             gate.let_through(9);
         };
@@ -80,13 +86,18 @@ async fn a_handler_that_is_in_time_is_not_disturbed_by_the_deadlines_of_others()
             let caller = &caller;
             async move {
                 let call = caller.call("nap", time.to_string());
-                call.deadline(Duration::from_millis(deadline)).await.map_err(|error| error.code)
+                call.deadline(Duration::from_millis(deadline))
+                    .await
+                    .map_err(|error| error.code)
             }
         };
         let late = Err(ErrorCode::DeadlineExceeded);
         let outcomes = tokio::join!(nap(100, 50), nap(100, 200), nap(300, 250), nap(300, 900));
         assert_eq!((outcomes.0, outcomes.2), (late.clone(), late));
-        assert_eq!((outcomes.1.unwrap(), outcomes.3.unwrap()), ("100".into(), "300".into()));
+        assert_eq!(
+            (outcomes.1.unwrap(), outcomes.3.unwrap()),
+            ("100".into(), "300".into())
+        );
     })
     .await;
 }
@@ -96,15 +107,16 @@ async fn a_server_that_never_answers_costs_a_caller_its_deadline_and_no_more() {
     bounded(async {
         let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("tcp://{}", silent.local_addr().unwrap());
-        let (caller, mut server) = tokio::join!(
-            async { Caller::connect(&address).await.unwrap() },
-            async {
+        let (caller, mut server) =
+            tokio::join!(async { Caller::connect(&address).await.unwrap() }, async {
                 let stream = net::split_tcp(silent.accept().await.unwrap().0).unwrap();
                 Bare::welcome(stream, WINDOW).await
-            },
-        );
+            },);
         let error = caller.call("echo", "x").deadline(SHORT).await.unwrap_err();
-        assert_eq!((error.code, error.sent), (ErrorCode::DeadlineExceeded, Sent::Unknown));
+        assert_eq!(
+            (error.code, error.sent),
+            (ErrorCode::DeadlineExceeded, Sent::Unknown)
+        );
         assert_eq!(error.retry(), Retry::MayDuplicate);
         let outcomes = caller.call_all("echo", ["a", "b"], 2).deadline(SHORT);
         let outcomes: Vec<_> = futures_util::StreamExt::collect(outcomes).await;
@@ -157,11 +169,21 @@ async fn a_call_without_time_fails_without_being_sent() {
         let gate = Gate::new();
         let listening = gate.on(Server::new()).listen(&inproc()).await.unwrap();
         let caller = Caller::connect(listening.address()).await.unwrap();
-        let error = caller.call("wait", "x").deadline(Duration::ZERO).await.unwrap_err();
-        assert_eq!((error.code, error.sent), (ErrorCode::DeadlineExceeded, Sent::No));
+        let error = caller
+            .call("wait", "x")
+            .deadline(Duration::ZERO)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            (error.code, error.sent),
+            (ErrorCode::DeadlineExceeded, Sent::No)
+        );
         let callbacks = caller.callbacks("wait", |_, _| {}).deadline(Duration::ZERO);
         let error = callbacks.call(0, "x").unwrap_err();
-        assert_eq!((error.code, error.sent), (ErrorCode::DeadlineExceeded, Sent::No));
+        assert_eq!(
+            (error.code, error.sent),
+            (ErrorCode::DeadlineExceeded, Sent::No)
+        );
         everybody_rests().await;
         assert_eq!(gate.entered.count(), 0);
     })
@@ -240,7 +262,10 @@ async fn a_handler_sees_how_much_time_is_left_and_hands_it_on() {
             .handle("remaining", |request: client::Request| async move {
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 let remaining = request.deadline_remaining();
-                Ok(format!("{:?}", remaining.map(|time| time.as_secs_f64().round())))
+                Ok(format!(
+                    "{:?}",
+                    remaining.map(|time| time.as_secs_f64().round())
+                ))
             })
             .handle("outer", move |request: client::Request| {
                 let further = further.clone();
@@ -255,12 +280,16 @@ async fn a_handler_sees_how_much_time_is_left_and_hands_it_on() {
         let node = Node::start(&inproc()).await;
         let (_attached, behind) = through_a_node(&node, &outer).await;
         for caller in [direct, behind] {
-            let call = caller.call("remaining", "").deadline(Duration::from_secs(5));
+            let call = caller
+                .call("remaining", "")
+                .deadline(Duration::from_secs(5));
             assert_eq!(call.await.unwrap(), "Some(3.0)");
             let call = caller.call("remaining", "").deadline(None);
             assert_eq!(call.await.unwrap(), "None");
             let call = caller.call("outer", "").deadline(Duration::from_secs(3));
-            let remaining: u64 = String::from_utf8_lossy(&call.await.unwrap()).parse().unwrap();
+            let remaining: u64 = String::from_utf8_lossy(&call.await.unwrap())
+                .parse()
+                .unwrap();
             assert!((1_900..=2_000).contains(&remaining), "{remaining}");
         }
     })
@@ -281,9 +310,17 @@ async fn waiting_for_a_connection_counts_too() {
         let error = caller.call("echo", "x").deadline(SHORT).await.unwrap_err();
         assert!(began.elapsed() >= SHORT && began.elapsed() < 2 * SHORT);
         assert_eq!((error.code, error.sent), (ErrorCode::Unavailable, Sent::No));
-        let error = caller.one_way("echo", "x").deadline(SHORT).await.unwrap_err();
+        let error = caller
+            .one_way("echo", "x")
+            .deadline(SHORT)
+            .await
+            .unwrap_err();
         assert_eq!((error.code, error.sent), (ErrorCode::Unavailable, Sent::No));
-        let error = caller.call("echo", "x").when_full(WhenFull::Busy).await.unwrap_err();
+        let error = caller
+            .call("echo", "x")
+            .when_full(WhenFull::Busy)
+            .await
+            .unwrap_err();
         assert_eq!((error.code, error.sent), (ErrorCode::Unavailable, Sent::No));
     })
     .await;

@@ -84,7 +84,11 @@ async fn the_server_never_sees_more_calls_than_the_sliding_window() {
 async fn the_window_slides_when_the_oldest_reply_is_taken_and_not_at_a_barrier() {
     bounded(async {
         let gate = Gate::new();
-        let listening = gate.on(Server::new()).listen("tcp://127.0.0.1:0").await.unwrap();
+        let listening = gate
+            .on(Server::new())
+            .listen("tcp://127.0.0.1:0")
+            .await
+            .unwrap();
         let caller = Caller::connect(listening.address()).await.unwrap();
         let mut replies = caller.call_all("wait", (0..8).map(|n| n.to_string()), 4);
         let (_, ()) = tokio::join!(
@@ -121,7 +125,9 @@ async fn a_batch_has_an_outcome_for_each_body_in_its_place() {
         }
     });
     bounded(everywhere(&server, async |caller: Caller| {
-        let outcomes = caller.call_batch("halve", (0..1000).map(|n| n.to_string())).await;
+        let outcomes = caller
+            .call_batch("halve", (0..1000).map(|n| n.to_string()))
+            .await;
         assert_eq!(outcomes.len(), 1000);
         for (number, outcome) in outcomes.into_iter().enumerate() {
             match number % 2 {
@@ -198,7 +204,10 @@ async fn on_reply_calls_its_function_with_the_reply_or_the_error() {
             };
             caller.on_reply(method, body, report).unwrap();
         }
-        let mut seen = [outcomes.recv().await.unwrap(), outcomes.recv().await.unwrap()];
+        let mut seen = [
+            outcomes.recv().await.unwrap(),
+            outcomes.recv().await.unwrap(),
+        ];
         seen.sort();
         assert_eq!(seen[0], ("ecco", Err(ErrorCode::UnknownMethod)));
         assert_eq!(seen[1], ("echo", Ok(b"hello".to_vec())));
@@ -270,8 +279,16 @@ async fn an_unknown_method_is_answered_at_once_with_the_nearest_name() {
     bounded(everywhere(&server, async |caller: Caller| {
         let error = caller.call("ehco", "x").await.unwrap_err();
         assert_eq!(error.code, ErrorCode::UnknownMethod);
-        assert_eq!(error.message, "no handler `ehco`; did you mean `echo`? 2 handlers known");
-        let error = caller.stream("revers", "x").next().await.unwrap().unwrap_err();
+        assert_eq!(
+            error.message,
+            "no handler `ehco`; did you mean `echo`? 2 handlers known"
+        );
+        let error = caller
+            .stream("revers", "x")
+            .next()
+            .await
+            .unwrap()
+            .unwrap_err();
         assert_eq!(error.code, ErrorCode::UnknownMethod);
         assert!(error.message.contains("did you mean `reverse`?"), "{error}");
     }))
@@ -289,7 +306,9 @@ async fn a_panic_in_a_handler_is_an_internal_error_to_its_caller_only() {
             let nobody: Option<Bytes> = None;
             Ok(nobody.expect("after a while"))
         })
-        .handle_sync("panic at once", |_| -> Result<Bytes, _> { panic!("without waiting") })
+        .handle_sync("panic at once", |_| -> Result<Bytes, _> {
+            panic!("without waiting")
+        })
         .handle_stream("panic in a stream", |_, items| async move {
             items.send("one").await?;
             panic!("between items")
@@ -321,7 +340,10 @@ async fn a_panic_in_a_handler_is_an_internal_error_to_its_caller_only() {
 async fn ten_thousand(caller: &Caller, gate: &Gate) {
     let calls = (0..10_000).map(|number| async move {
         let body = number.to_string();
-        let reply = caller.call("wait", &body).deadline(Duration::from_secs(60)).await;
+        let reply = caller
+            .call("wait", &body)
+            .deadline(Duration::from_secs(60))
+            .await;
         assert_eq!(reply.unwrap(), body);
     });
     let release = async {
@@ -338,7 +360,11 @@ async fn ten_thousand(caller: &Caller, gate: &Gate) {
 async fn ten_thousand_calls_in_flight_at_once_finish_directly() {
     bounded(async {
         let gate = Gate::new();
-        let listening = gate.on(Server::new()).listen("tcp://127.0.0.1:0").await.unwrap();
+        let listening = gate
+            .on(Server::new())
+            .listen("tcp://127.0.0.1:0")
+            .await
+            .unwrap();
         let caller = Caller::connect(listening.address()).await.unwrap();
         ten_thousand(&caller, &gate).await;
     })

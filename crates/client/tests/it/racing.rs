@@ -75,7 +75,11 @@ async fn when_all_fail_the_last_error_stands() {
 async fn a_race_that_is_given_up_drops_every_handler() {
     bounded(async {
         let gate = Gate::new();
-        let listening = gate.on(Server::new()).listen("tcp://127.0.0.1:0").await.unwrap();
+        let listening = gate
+            .on(Server::new())
+            .listen("tcp://127.0.0.1:0")
+            .await
+            .unwrap();
         let callers = [
             Caller::connect(listening.address()).await.unwrap(),
             Caller::connect(listening.address()).await.unwrap(),

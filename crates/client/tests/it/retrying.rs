@@ -15,7 +15,10 @@ fn failing(code: ErrorCode, failures: usize) -> (Server, Probe) {
     let server = Server::new().handle_sync("try", move |request| {
         counted.add(1);
         match counted.count() <= failures {
-            true => Err(Fault::with_code(code, format!("failure {}", counted.count()))),
+            true => Err(Fault::with_code(
+                code,
+                format!("failure {}", counted.count()),
+            )),
             false => Ok(request.body),
         }
     });
@@ -101,7 +104,9 @@ async fn the_deadline_holds_for_all_attempts_together() {
         let caller = Caller::connect(listening.address()).await.unwrap();
         let began = Instant::now();
         let pause = Duration::from_millis(100);
-        let call = caller.call("try", "x").retry(RetryPolicy::attempts(u32::MAX).pauses(pause, pause));
+        let call = caller
+            .call("try", "x")
+            .retry(RetryPolicy::attempts(u32::MAX).pauses(pause, pause));
         let error = call.deadline(Duration::from_secs(2)).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::Busy);
         assert!(began.elapsed() <= Duration::from_secs(2));
@@ -173,7 +178,10 @@ async fn a_caller_may_wait_for_an_agent_that_is_not_there_yet() {
         let node = Node::start(&inproc()).await;
         let caller = Caller::connect(&node.address_of(&name())).await.unwrap();
         let error = caller.call("echo", "x").await.unwrap_err();
-        assert_eq!((error.code, error.sent), (ErrorCode::NoResponder, client::Sent::No));
+        assert_eq!(
+            (error.code, error.sent),
+            (ErrorCode::NoResponder, client::Sent::No)
+        );
         let policy = RetryPolicy::attempts(u32::MAX);
         let client = node.client().await;
         let (server, name) = (echo(), name());

@@ -32,15 +32,27 @@ async fn a_body_above_the_servers_limit_is_refused_before_it_is_sent() {
         assert!(error.message.contains("1000") && error.message.contains("frame_size_max"));
         let error = caller.one_way("echo", large).await.unwrap_err();
         assert_eq!(error.code, ErrorCode::TooLarge);
-        let error = caller.stream("echo", large).next().await.unwrap().unwrap_err();
+        let error = caller
+            .stream("echo", large)
+            .next()
+            .await
+            .unwrap()
+            .unwrap_err();
         assert_eq!(error.code, ErrorCode::TooLarge);
         let callbacks = caller.callbacks("echo", |_, _| panic!("was refused"));
-        assert_eq!(callbacks.call(0, large).unwrap_err().code, ErrorCode::TooLarge);
+        assert_eq!(
+            callbacks.call(0, large).unwrap_err().code,
+            ErrorCode::TooLarge
+        );
         let outcomes = caller.call_batch("echo", [&large[..], b"x"]).await;
         assert_eq!(outcomes[0].as_ref().unwrap_err().code, ErrorCode::TooLarge);
         assert_eq!(outcomes[1].as_ref().unwrap(), "x");
         let metadata = client::Metadata::new().with("a", vec![0; 65_533]);
-        let error = caller.call("echo", "x").metadata(metadata).await.unwrap_err();
+        let error = caller
+            .call("echo", "x")
+            .metadata(metadata)
+            .await
+            .unwrap_err();
         assert_eq!(error.code, ErrorCode::TooLarge);
         assert_eq!(caller.call("echo", [7; 900]).await.unwrap().len(), 900);
         assert_eq!(caller.client().in_flight(), 0);
@@ -89,7 +101,8 @@ async fn a_reply_above_the_callers_limit_is_an_error_of_its_own() {
         assert!(error.message.contains("1000"), "{error}");
         assert!(items.next().await.is_none());
 
-        let server = Server::new().handle("blow up", |_: client::Request| async { Ok(vec![7; 1001]) });
+        let server =
+            Server::new().handle("blow up", |_: client::Request| async { Ok(vec![7; 1001]) });
         let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
         let builder = Client::builder().frame_size_max(ByteSize::bytes(1000));
         let caller = builder.connect_caller(listening.address()).await.unwrap();
@@ -114,7 +127,11 @@ async fn limits_hold_on_both_sides_of_a_node() {
             };
             Ok(Bytes::from(vec![7; size]))
         });
-        let small = Client::builder().frame_size_max(size).connect(node.address()).await.unwrap();
+        let small = Client::builder()
+            .frame_size_max(size)
+            .connect(node.address())
+            .await
+            .unwrap();
         let _attached = server.attach(&small, &name()).await.unwrap();
         let caller = Caller::connect(&node.address_of(&name())).await.unwrap();
         let error = caller.call("size", [7; 1001]).await.unwrap_err();
@@ -124,7 +141,10 @@ async fn limits_hold_on_both_sides_of_a_node() {
         assert_eq!(caller.call("size", [7; 2]).await.unwrap().len(), 2000);
 
         let builder = Client::builder().frame_size_max(size);
-        let caller = builder.connect_caller(&node.address_of(&name())).await.unwrap();
+        let caller = builder
+            .connect_caller(&node.address_of(&name()))
+            .await
+            .unwrap();
         let error = caller.call("size", [7; 2]).await.unwrap_err();
         assert_eq!((error.code, error.sent), (ErrorCode::TooLarge, Sent::Yes));
         assert_eq!(caller.call("size", [7; 900]).await.unwrap().len(), 900);
@@ -178,11 +198,14 @@ async fn a_server_that_ignores_the_callers_limit_fails_that_call_only() {
 
 #[tokio::test]
 async fn large_bodies_travel_whole() {
-    bounded(crate::support::everywhere(&echo(), async |caller: Caller| {
-        // Beyond what any socket or pipe holds at once.
-        let body: Vec<u8> = (0..5 << 20).map(|index| (index % 251) as u8).collect();
-        let (one, two) = tokio::join!(caller.call("echo", &body), caller.call("echo", &body));
-        assert!(one.unwrap() == body && two.unwrap() == body);
-    }))
+    bounded(crate::support::everywhere(
+        &echo(),
+        async |caller: Caller| {
+            // Beyond what any socket or pipe holds at once.
+            let body: Vec<u8> = (0..5 << 20).map(|index| (index % 251) as u8).collect();
+            let (one, two) = tokio::join!(caller.call("echo", &body), caller.call("echo", &body));
+            assert!(one.unwrap() == body && two.unwrap() == body);
+        },
+    ))
     .await;
 }

@@ -37,7 +37,10 @@ async fn check_ahead(caller: &Caller, sent: &Probe) {
         items.next().await.unwrap().unwrap();
         everybody_rests().await;
         let sent = sent.count() - before;
-        assert!((taken..=taken + AHEAD_MAX).contains(&sent), "{sent} sent, {taken} taken");
+        assert!(
+            (taken..=taken + AHEAD_MAX).contains(&sent),
+            "{sent} sent, {taken} taken"
+        );
     }
 }
 
@@ -60,7 +63,9 @@ async fn a_server_runs_ahead_of_its_caller_by_no_more_than_the_window() {
 async fn a_stream_that_nobody_takes_does_not_hold_up_other_calls() {
     bounded(async {
         let (server, sent, _dropped) = endless(100 << 10);
-        let server = server.handle("echo", |request: client::Request| async { Ok(request.body) });
+        let server = server.handle("echo", |request: client::Request| async {
+            Ok(request.body)
+        });
         let listening = server.listen(&inproc()).await.unwrap();
         let caller = Caller::connect(listening.address()).await.unwrap();
         let mut items = caller.stream("endless", "");
@@ -88,7 +93,8 @@ async fn items_for_a_connection_that_nobody_reads_stay_with_the_handler() {
         deaf.bind(1, "endless").await;
         for slot in 0..100 {
             let correlation = crate::support::tag(slot);
-            deaf.message(Kind::REQUEST, Flags::STREAM, 1, correlation, b"").await;
+            deaf.message(Kind::REQUEST, Flags::STREAM, 1, correlation, b"")
+                .await;
         }
         everybody_rests().await;
         // The pipe, what is being written, and what is queued behind that.
@@ -112,7 +118,10 @@ async fn a_stream_may_end_with_an_error_behind_its_items() {
         assert_eq!(items.next().await.unwrap().unwrap(), "one");
         assert_eq!(items.next().await.unwrap().unwrap(), "");
         let error = items.next().await.unwrap().unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), (ErrorCode::Throttled, "enough"));
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (ErrorCode::Throttled, "enough")
+        );
         assert_eq!(error.details, "d");
         assert!(items.next().await.is_none());
         assert_eq!(caller.client().in_flight(), 0);
@@ -192,7 +201,9 @@ async fn a_server_that_ignores_its_credit_ends_that_stream_only() {
         let flood = async {
             let to = server.next().await.header.correlation;
             for _ in 0..AHEAD_MAX + 1 {
-                server.message(Kind::REPLY, Flags::MORE, 0, to, b"item").await;
+                server
+                    .message(Kind::REPLY, Flags::MORE, 0, to, b"item")
+                    .await;
             }
             assert_eq!(server.next().await.header.kind, Kind::CANCEL);
         };

@@ -15,7 +15,9 @@ async fn full(gate: &Gate, size: usize) -> (client::Listening, Caller) {
     let builder = Client::builder().in_flight_max(size);
     let caller = builder.connect_caller(listening.address()).await.unwrap();
     for _ in 0..size {
-        caller.on_reply("wait", "ahead", |outcome| assert!(outcome.is_ok())).unwrap();
+        caller
+            .on_reply("wait", "ahead", |outcome| assert!(outcome.is_ok()))
+            .unwrap();
     }
     gate.entered.reaches(size).await;
     (listening, caller)
@@ -26,12 +28,19 @@ async fn a_full_window_answers_busy_at_once_to_those_who_want_that() {
     bounded(async {
         let gate = Gate::new();
         let (_listening, caller) = full(&gate, 3).await;
-        let error = caller.call("echo", "x").when_full(WhenFull::Busy).await.unwrap_err();
+        let error = caller
+            .call("echo", "x")
+            .when_full(WhenFull::Busy)
+            .await
+            .unwrap_err();
         assert_eq!((error.code, error.sent), (ErrorCode::Busy, Sent::No));
         assert_eq!(error.retry(), Retry::Safe);
         assert!(error.message.contains("3 calls are under way"), "{error}");
         let mut items = caller.stream("echo", "x").when_full(WhenFull::Busy);
-        assert_eq!(items.next().await.unwrap().unwrap_err().code, ErrorCode::Busy);
+        assert_eq!(
+            items.next().await.unwrap().unwrap_err().code,
+            ErrorCode::Busy
+        );
         let callbacks = caller.callbacks("echo", |_, _| panic!("was refused"));
         assert_eq!(callbacks.call(0, "x").unwrap_err().code, ErrorCode::Busy);
         let refused = caller.on_reply("echo", "x", |_| panic!("was refused"));
@@ -74,7 +83,11 @@ async fn a_caller_keeps_to_the_window_that_the_server_names() {
         let mut batch = pin!(caller.call_batch("wait", vec!["x"; 6]));
         assert!(futures_util::poll!(&mut batch).is_pending());
         gate.entered.reaches(2).await;
-        let error = caller.call("wait", "x").when_full(WhenFull::Busy).await.unwrap_err();
+        let error = caller
+            .call("wait", "x")
+            .when_full(WhenFull::Busy)
+            .await
+            .unwrap_err();
         assert_eq!((error.code, error.sent), (ErrorCode::Busy, Sent::No));
         gate.let_through(6);
         for outcome in batch.await {
@@ -112,7 +125,9 @@ async fn a_caller_that_ignores_the_servers_window_is_answered_busy() {
 async fn a_server_bounds_the_bytes_of_requests_that_are_under_way() {
     bounded(async {
         let gate = Gate::new();
-        let server = gate.on(Server::new()).requests_size_max(ByteSize::kibibytes(100));
+        let server = gate
+            .on(Server::new())
+            .requests_size_max(ByteSize::kibibytes(100));
         let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
         let caller = Caller::connect(listening.address()).await.unwrap();
         let body = vec![7; 40 << 10];
@@ -140,7 +155,9 @@ async fn calls_wait_for_room_however_large_the_window_of_the_peer_is() {
         let listening = echo().listen(&inproc()).await.unwrap();
         let builder = Client::builder().in_flight_max(1);
         let caller = builder.connect_caller(listening.address()).await.unwrap();
-        let outcomes = caller.call_batch("echo", (0..300).map(|n| n.to_string())).await;
+        let outcomes = caller
+            .call_batch("echo", (0..300).map(|n| n.to_string()))
+            .await;
         for (number, outcome) in outcomes.into_iter().enumerate() {
             assert_eq!(outcome.unwrap(), number.to_string());
         }

@@ -31,6 +31,7 @@ pub(super) async fn run(door: &Door, stream: Stream, origin: Origin) -> Result<S
     let outlet = Arc::new(NativeOutlet::new(
         stream.sink.clone(),
         door.options.queue_size_max,
+        door.node.clone(),
     ));
     let mut source = stream.source;
     let mut inbox = Inbox::new(HELLO_SIZE_MAX);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::Name;
 use net::{Outbox, Sink};
-use node::{Message, Outgoing, Outlet, Pushed, Ticket};
+use node::{Counter, Message, Outgoing, Outlet, Pushed, Ticket};
 use parking_lot::Mutex;
 use wire::{Bind, Cast, Correlation, Credit, Ended, Flags, Goaway, Kind, Payload, Receipt};
 
@@ -15,6 +15,8 @@ pub(super) struct NativeOutlet {
     routes: Mutex<Routes>,
     /// Messages are refused while more than this is queued.
     queue_size_max: usize,
+    /// Where clients that do not read are counted.
+    node: node::Handle,
 }
 
 /// Routes that the node bound towards the client: subscription and method to number.
@@ -60,11 +62,12 @@ fn key(to: &Name, method: &Arc<str>) -> (usize, usize) {
 }
 
 impl NativeOutlet {
-    pub(super) fn new(sink: Arc<dyn Sink>, queue_size_max: usize) -> Self {
+    pub(super) fn new(sink: Arc<dyn Sink>, queue_size_max: usize, node: node::Handle) -> Self {
         Self {
             outbox: Outbox::new(sink),
             routes: Mutex::default(),
             queue_size_max,
+            node,
         }
     }
 
@@ -107,6 +110,7 @@ impl NativeOutlet {
         match self.outbox.push_if(admit, write) {
             Some(pushed) => convert(pushed),
             None => {
+                self.node.counters().count(Counter::SlowClosed);
                 self.outbox.close();
                 Pushed::Closed
             }

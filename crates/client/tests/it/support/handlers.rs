@@ -8,7 +8,9 @@ use tokio::sync::{Notify, Semaphore};
 
 /// A server with one method, `echo`.
 pub(crate) fn echo() -> Server {
-    Server::new().handle("echo", |request: client::Request| async move { Ok(request.body) })
+    Server::new().handle("echo", |request: client::Request| async move {
+        Ok(request.body)
+    })
 }
 
 /// A count that can be waited for.

@@ -7,7 +7,7 @@ mod places;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-pub(crate) use bare::{Bare, WINDOW, tag};
+pub(crate) use bare::{Bare, Frame, WINDOW, tag};
 pub(crate) use handlers::{Gate, Guard, Probe, echo};
 pub(crate) use places::{Node, everywhere, name, through_a_node};
 

@@ -1,0 +1,162 @@
+//! A call in callback mode allocates nothing, shown by counting.
+//!
+//! The client has a thread of its own, and only what that thread allocates is counted: the server
+//! copies what it hands to its handlers.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use client::{Callbacks, Caller, Request, Server};
+use tokio::sync::{Notify, oneshot};
+
+thread_local! {
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+#[expect(unsafe_code, reason = "an allocator cannot be written without")]
+// SAFETY: everything is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + 1);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + 1);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Calls under way at a time.
+const DEPTH: u64 = 16;
+
+/// Calls after which every table and buffer has its size.
+const WARM_UP: u64 = 5_000;
+
+const CALLS: u64 = 20_000;
+
+/// A server on a thread of its own, for as long as the returned sender is there.
+fn serve() -> (String, oneshot::Sender<()>) {
+    let (address_sender, address) = std::sync::mpsc::channel();
+    let (stop, stopped) = oneshot::channel();
+    std::thread::spawn(move || {
+        current_thread().block_on(async {
+            let server =
+                Server::new().handle("echo", |request: Request| async move { Ok(request.body) });
+            let listening = server.listen("tcp://127.0.0.1:0").await.unwrap();
+            address_sender.send(listening.address().to_owned()).unwrap();
+            // Ends when the test does, however that ends.
+            let _: Result<(), _> = stopped.await;
+        });
+    });
+    (address.recv().unwrap(), stop)
+}
+
+fn current_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+fn bounded(test: impl Future<Output = ()>) {
+    current_thread().block_on(async {
+        let ended = tokio::time::timeout(Duration::from_secs(30), test).await;
+        ended.expect("the test did not end within 30 s");
+    });
+}
+
+/// Counts answers; the answer to each call makes the next.
+struct Load {
+    callbacks: OnceLock<Callbacks>,
+    made: AtomicU64,
+    answered: AtomicU64,
+    /// What was allocated after the warm-up, and at the end.
+    allocated: [AtomicU64; 2],
+    done: Notify,
+}
+
+impl Load {
+    fn take(&self, tag: u64, outcome: Result<&[u8], &client::CallError>) {
+        assert_eq!(outcome.unwrap(), [tag as u8; 128]);
+        let answered = self.answered.fetch_add(1, Ordering::Relaxed) + 1;
+        if answered == WARM_UP {
+            self.allocated[0].store(ALLOCATED.get(), Ordering::Relaxed);
+        }
+        if answered == WARM_UP + CALLS {
+            self.allocated[1].store(ALLOCATED.get(), Ordering::Relaxed);
+            self.done.notify_one();
+        }
+        if self.made.fetch_add(1, Ordering::Relaxed) < WARM_UP + CALLS {
+            let callbacks = self.callbacks.get().unwrap();
+            callbacks.call(tag, [tag as u8; 128]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_call_in_callback_mode_allocates_nothing() {
+    let (address, _stop) = serve();
+    bounded(async {
+        let caller = Caller::connect(&address).await.unwrap();
+        let load = Arc::new(Load {
+            callbacks: OnceLock::new(),
+            made: AtomicU64::new(DEPTH),
+            answered: AtomicU64::new(0),
+            allocated: [AtomicU64::new(0), AtomicU64::new(0)],
+            done: Notify::new(),
+        });
+        let taking = load.clone();
+        let callbacks = caller.callbacks("echo", move |tag, outcome| taking.take(tag, outcome));
+        let callbacks = load.callbacks.get_or_init(|| callbacks);
+        for tag in 0..DEPTH {
+            callbacks.call(tag, [tag as u8; 128]).unwrap();
+        }
+        load.done.notified().await;
+        let [before, after] = load
+            .allocated
+            .each_ref()
+            .map(|count| count.load(Ordering::Relaxed));
+        assert!(before > 0, "the counter does not count");
+        assert_eq!(after - before, 0, "allocations in {CALLS} calls");
+    });
+}
+
+#[test]
+fn a_single_call_with_a_function_allocates_one_box() {
+    let (address, _stop) = serve();
+    bounded(async {
+        let caller = Caller::connect(&address).await.unwrap();
+        let answered = Arc::new((AtomicU64::new(0), Notify::new()));
+        let mut allocated = 0;
+        const ROUNDS: u64 = 200;
+        for round in 0..2 * ROUNDS {
+            if round == ROUNDS {
+                allocated = ALLOCATED.get();
+            }
+            let answered = answered.clone();
+            let seen = answered.clone();
+            let take = move |outcome: Result<&[u8], &client::CallError>| {
+                seen.0
+                    .fetch_add(outcome.unwrap().len() as u64, Ordering::Relaxed);
+                seen.1.notify_one();
+            };
+            caller.on_reply("echo", [7; 128], take).unwrap();
+            answered.1.notified().await;
+        }
+        assert_eq!(ALLOCATED.get() - allocated, ROUNDS);
+        assert_eq!(answered.0.load(Ordering::Relaxed), 2 * ROUNDS * 128);
+    });
+}
