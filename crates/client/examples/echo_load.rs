@@ -21,7 +21,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BODY: [u8; 128] = [7; 128];
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> Result<(), Failure> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -30,13 +32,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match arguments[..] {
         ["server", address] => runtime.block_on(serve(address)),
         ["load", address, "blocking"] => load_blocking(address),
-        ["load", address, mode] => runtime.block_on(load(address, mode, 1)),
-        ["load", address, mode, depth] => runtime.block_on(load(address, mode, depth.parse()?)),
+        ["load", address, mode] => runtime.block_on(spawn_load(address, mode, 1)),
+        ["load", address, mode, depth] => {
+            runtime.block_on(spawn_load(address, mode, depth.parse()?))
+        }
         _ => Err("usage: echo_load server ADDRESS | load ADDRESS MODE [DEPTH]".into()),
     }
 }
 
-async fn serve(address: &str) -> Result<(), Box<dyn std::error::Error>> {
+async fn serve(address: &str) -> Result<(), Failure> {
     let server = Server::new()
         .handle("echo", |request: client::Request| async move {
             Ok(request.body)
@@ -48,7 +52,13 @@ async fn serve(address: &str) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn load(address: &str, mode: &str, depth: usize) -> Result<(), Box<dyn std::error::Error>> {
+/// In a task: the future that a runtime blocks on costs a look at the sockets for each wake-up.
+async fn spawn_load(address: &str, mode: &str, depth: usize) -> Result<(), Failure> {
+    let (address, mode) = (address.to_owned(), mode.to_owned());
+    tokio::spawn(async move { load(&address, &mode, depth).await }).await?
+}
+
+async fn load(address: &str, mode: &str, depth: usize) -> Result<(), Failure> {
     let caller = Caller::connect(address).await?;
     let count = calls(&caller, mode, depth, Duration::from_millis(300)).await?;
     assert!(count > 0, "nothing was answered");
@@ -58,22 +68,21 @@ async fn load(address: &str, mode: &str, depth: usize) -> Result<(), Box<dyn std
     Ok(())
 }
 
-async fn calls(
-    caller: &Caller,
-    mode: &str,
-    depth: usize,
-    time: Duration,
-) -> Result<u64, Box<dyn std::error::Error>> {
+async fn calls(caller: &Caller, mode: &str, depth: usize, time: Duration) -> Result<u64, Failure> {
     let end = now() + time;
     let mut count = 0;
     match mode {
         "serial" => {
-            while now() < end {
-                for _ in 0..64 {
-                    assert_eq!(caller.call("echo", BODY).await?.len(), BODY.len());
-                }
-                count += 64;
+            let mut times = Vec::new();
+            let mut before = now();
+            while before < end {
+                assert_eq!(caller.call("echo", BODY).await?.len(), BODY.len());
+                let after = now();
+                times.push(after.duration_since(before));
+                before = after;
             }
+            count = times.len() as u64;
+            report_median(times);
         }
         "concurrent" => {
             let bodies = std::iter::repeat_n(BODY, usize::MAX);
@@ -167,18 +176,29 @@ async fn callbacks(caller: &Caller, depth: usize, end: Instant) -> u64 {
     shared.answered.load(Ordering::Relaxed)
 }
 
-fn load_blocking(address: &str) -> Result<(), Box<dyn std::error::Error>> {
+fn load_blocking(address: &str) -> Result<(), Failure> {
     let mut client = blocking::Client::connect(address)?;
     let start = now();
-    let mut count = 0;
-    while start.elapsed() < Duration::from_secs(2) {
-        for _ in 0..64 {
-            client.call_with("echo", &BODY, |reply| assert_eq!(reply.len(), BODY.len()))?;
-        }
-        count += 64;
+    let mut times = Vec::new();
+    let mut before = start;
+    while before.duration_since(start) < Duration::from_secs(2) {
+        client.call_with("echo", &BODY, |reply| assert_eq!(reply.len(), BODY.len()))?;
+        let after = now();
+        times.push(after.duration_since(before));
+        before = after;
     }
+    let count = times.len() as u64;
+    report_median(times);
     report("blocking", 1, count, start.elapsed());
     Ok(())
+}
+
+fn report_median(mut times: Vec<Duration>) {
+    times.sort_unstable();
+    println!(
+        "            half of them within {:?}",
+        times[times.len() / 2]
+    );
 }
 
 fn report(mode: &str, depth: usize, count: u64, time: Duration) {

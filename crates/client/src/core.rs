@@ -231,6 +231,11 @@ impl State {
         }
     }
 
+    /// Whether new calls go to this connection.
+    pub(crate) fn is_current(&self, id: u64) -> bool {
+        self.link.as_ref().is_some_and(|link| link.id == id)
+    }
+
     /// A connection that still has something to finish, or the current one.
     pub(crate) fn link_mut(&mut self, id: u64) -> Option<&mut Link> {
         match &mut self.link {
@@ -271,8 +276,9 @@ impl State {
             } = *joining;
             match (purpose, outcome) {
                 (Purpose::New, Ok(name)) => {
-                    let replaced = self.registry.insert(&name, registration);
-                    completed.replaced.extend(replaced);
+                    if let Some(older) = self.registry.insert(&name, registration) {
+                        completed.ended.push((older.receiver, ErrorCode::Replaced));
+                    }
                     continue;
                 }
                 (Purpose::Unwanted, Ok(name)) => self.unsubscribe(id, &name),

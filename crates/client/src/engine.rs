@@ -184,7 +184,6 @@ impl Engine {
                 self.out = buffers::take();
             }
             self.responder.poll(HIGH_MARK, &mut self.out);
-            let was_full = self.out.len() >= HIGH_MARK;
             if let Err(error) = self.write(cx) {
                 return Poll::Ready(self.end(&error.to_string()));
             }
@@ -199,8 +198,6 @@ impl Engine {
                 Poll::Ready(Err(Broken::Peer(code, message))) => {
                     return Poll::Ready(self.end_with_verdict(code, message));
                 }
-                // Handlers that were held back meanwhile have their turn now.
-                Poll::Pending if was_full && self.out.len() < HIGH_MARK => {}
                 Poll::Pending => {
                     if let Some(resting) = self.rest(cx) {
                         return resting;
@@ -349,7 +346,9 @@ impl Engine {
                 let mut guard = asker.core.state.lock();
                 let state = &mut *guard;
                 let is_ending = state.life != Life::Open || self.drain_until.is_some();
-                wake_at = earlier(wake_at, state.queue_deadline_min());
+                if state.is_current(asker.link) {
+                    wake_at = earlier(wake_at, state.queue_deadline_min());
+                }
                 match state.link_mut(asker.link) {
                     None => is_finished = true,
                     Some(link) if can_write && link.has_out() => return None,
@@ -389,11 +388,7 @@ impl Engine {
             if let Some(link) = state.link_mut(asker.link) {
                 link.expire(now, &mut self.completed);
             }
-            if state
-                .link
-                .as_ref()
-                .is_some_and(|link| link.id == asker.link)
-            {
+            if state.is_current(asker.link) {
                 state.sweep_queues(now, &mut self.completed);
             }
             state.finish_change(asker.link, &mut self.completed);

@@ -206,11 +206,9 @@ impl<'a> Intake<'a> {
     fn end_subscription(&mut self, ended: Ended<'_>) {
         self.with_state(|state, link, completed| {
             // An older connection loses its subscriptions to the newer one of this very client.
-            let is_current = state
-                .link
-                .as_ref()
-                .is_some_and(|current| current.id == link);
-            if is_current && let Some(registration) = state.registry.remove(ended.name) {
+            if state.is_current(link)
+                && let Some(registration) = state.registry.remove(ended.name)
+            {
                 completed.ended.push((registration.receiver, ended.code));
             }
         });

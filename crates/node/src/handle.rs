@@ -35,7 +35,7 @@ impl Default for Limits {
             connections_max: 20_000,
             calls_max: limits::CALLS_IN_FLIGHT_MAX,
             subscriptions_per_connection_max: limits::SUBSCRIPTIONS_PER_CONNECTION_MAX as usize,
-            credit_messages: 65_536,
+            credit_messages: 8_192,
             credit_bytes: 8 << 20,
         }
     }

@@ -83,12 +83,15 @@ impl Table {
         let heads: Vec<_> = self
             .heads
             .iter()
-            .map(|head| head.replace('\n', " "))
+            .map(|head| head.replace('\n', BREAK))
             .collect();
         let mut text = line(heads.iter().map(String::as_str).collect());
         text += &line(vec![":---"; self.heads.len()]);
         for row in &self.rows {
-            let cells: Vec<_> = row.iter().map(one_line).collect();
+            let cells: Vec<_> = row
+                .iter()
+                .map(|cell| cell.as_deref().unwrap_or(ABSENT).replace('\n', BREAK))
+                .collect();
             text += &line(cells.iter().map(String::as_str).collect());
         }
         text
@@ -137,6 +140,9 @@ impl Table {
         text + "</tbody>\n</table></div>\n"
     }
 }
+
+/// A second line of a cell in Markdown.
+const BREAK: &str = "<br>";
 
 const HTML_ABSENT: &str = "<span class=\"absent\">n/a</span>";
 

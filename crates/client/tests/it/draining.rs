@@ -37,7 +37,10 @@ async fn a_server_that_shuts_down_finishes_what_is_under_way() {
         let mut later = Box::pin(caller.call("echo", "later").into_future());
         assert!(futures_util::poll!(&mut later).is_pending());
         let refused = Caller::connect(&address).await.unwrap_err();
-        assert!(matches!(refused, client::ConnectError::Io { .. }), "{refused:?}");
+        assert!(
+            matches!(refused, client::ConnectError::Io { .. }),
+            "{refused:?}"
+        );
 
         gate.let_through(1);
         assert_eq!(under_way.await.unwrap(), "under way");
@@ -96,7 +99,10 @@ async fn calls_through_a_node_that_drains_finish_and_new_ones_wait_for_its_retur
         node.handle.drain(TIME.as_millis() as u32);
         events.wait_for(is_draining_or_down).await.unwrap();
         let policy = client::RetryPolicy::attempts(u32::MAX);
-        let later = caller.call("echo", "later").retry(policy).deadline(4 * TIME);
+        let later = caller
+            .call("echo", "later")
+            .retry(policy)
+            .deadline(4 * TIME);
         let mut later = Box::pin(later.into_future());
         assert!(futures_util::poll!(&mut later).is_pending());
         everybody_rests().await;
@@ -141,7 +147,9 @@ async fn a_goaway_that_names_another_address_is_followed_at_once() {
         };
         events.wait_for(is_there).await.unwrap();
         assert_eq!(caller.call("echo", "there").await.unwrap(), "there");
-        server.reply(request.header.correlation, b"from the old one").await;
+        server
+            .reply(request.header.correlation, b"from the old one")
+            .await;
         assert_eq!(under_way.await.unwrap(), "from the old one");
         assert!(server.try_next().await.is_none());
     })
@@ -193,9 +201,15 @@ async fn subscriptions_move_to_the_next_node() {
             everybody_rests().await;
         }
         let sender = Client::connect(&address).await.unwrap();
-        sender.send(&name(), client::Cast::Any, "moved").await.unwrap();
+        sender
+            .send(&name(), client::Cast::Any, "moved")
+            .await
+            .unwrap();
         let envelope = subscription.next().await.unwrap();
-        assert_eq!((&envelope.body[..], envelope.name()), (&b"moved"[..], full_name.as_str()));
+        assert_eq!(
+            (&envelope.body[..], envelope.name()),
+            (&b"moved"[..], full_name.as_str())
+        );
     })
     .await;
 }

@@ -44,7 +44,9 @@ async fn a_late_answer_does_not_become_that_of_the_next_call() {
             assert_ne!(second.header.correlation.slot, first.slot);
             server.reply(first, b"the first answer").await;
             everybody_rests().await;
-            server.reply(second.header.correlation, b"the second answer").await;
+            server
+                .reply(second.header.correlation, b"the second answer")
+                .await;
         };
         let (outcome, ()) = tokio::join!(caller.call("x", "second"), answers);
         assert_eq!(outcome.unwrap(), "the second answer");
@@ -68,7 +70,9 @@ async fn an_answer_of_an_earlier_use_of_a_slot_is_dropped() {
                         generation,
                     };
                     server.reply(old, b"old").await;
-                    server.message(Kind::REPLY, Flags::MORE, 0, old, b"old").await;
+                    server
+                        .message(Kind::REPLY, Flags::MORE, 0, old, b"old")
+                        .await;
                 }
                 everybody_rests().await;
                 server.reply(asked, format!("{round}").as_bytes()).await;
@@ -136,7 +140,9 @@ async fn answers_may_come_in_any_order() {
             }
             asked.reverse();
             for request in asked {
-                server.reply(request.header.correlation, request.body()).await;
+                server
+                    .reply(request.header.correlation, request.body())
+                    .await;
             }
         };
         let (outcomes, ()) = tokio::join!(calls, answers);

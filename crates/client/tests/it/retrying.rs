@@ -108,8 +108,12 @@ async fn the_deadline_holds_for_all_attempts_together() {
             .call("try", "x")
             .retry(RetryPolicy::attempts(u32::MAX).pauses(pause, pause));
         let error = call.deadline(Duration::from_secs(2)).await.unwrap_err();
-        assert_eq!(error.code, ErrorCode::Busy);
-        assert!(began.elapsed() <= Duration::from_secs(2));
+        // An attempt that there is no time for any more says so itself.
+        assert!(
+            matches!(error.code, ErrorCode::Busy | ErrorCode::DeadlineExceeded),
+            "{error}"
+        );
+        assert!(began.elapsed() <= Duration::from_millis(2_001));
         assert!(made.count() > 10, "{}", made.count());
     })
     .await;

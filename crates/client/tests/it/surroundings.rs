@@ -12,7 +12,8 @@ const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 fn mirror() -> Server {
     Server::new().handle("mirror", |request: client::Request| async move {
         let entries = request.metadata().iter();
-        let entries = entries.map(|(key, value)| format!("{key}={}", String::from_utf8_lossy(value)));
+        let entries =
+            entries.map(|(key, value)| format!("{key}={}", String::from_utf8_lossy(value)));
         Ok(entries.collect::<Vec<_>>().join(";"))
     })
 }
@@ -21,18 +22,30 @@ fn mirror() -> Server {
 async fn metadata_and_the_trace_context_pass_through() {
     bounded(everywhere(&mirror(), async |caller: Caller| {
         assert_eq!(caller.call("mirror", "").await.unwrap(), "");
-        let metadata = Metadata::new().with("run", "42").with("empty", "").with("run", "43");
+        let metadata = Metadata::new()
+            .with("run", "42")
+            .with("empty", "")
+            .with("run", "43");
         let reply = caller.call("mirror", "").metadata(metadata.clone()).await;
         assert_eq!(reply.unwrap(), "run=42;empty=;run=43");
         let reply = caller.call("mirror", "").traceparent(TRACE).await;
         assert_eq!(reply.unwrap(), format!("traceparent={TRACE}"));
-        let call = caller.call("mirror", "").metadata(metadata).traceparent(TRACE);
+        let call = caller
+            .call("mirror", "")
+            .metadata(metadata)
+            .traceparent(TRACE);
         let reply = call.await.unwrap();
         assert_eq!(reply, format!("run=42;empty=;run=43;traceparent={TRACE}"));
         let large = Metadata::new().with("large", vec![b'x'; 60_000]);
-        let reply = caller.call("mirror", "").metadata(large.clone()).await.unwrap();
+        let reply = caller
+            .call("mirror", "")
+            .metadata(large.clone())
+            .await
+            .unwrap();
         assert_eq!(reply.len(), "large=".len() + 60_000);
-        let mut items = caller.stream("mirror", "").metadata(Metadata::new().with("a", "b"));
+        let mut items = caller
+            .stream("mirror", "")
+            .metadata(Metadata::new().with("a", "b"));
         assert_eq!(items.next().await.unwrap().unwrap(), "a=b");
         let mut all = caller.call_all("mirror", ["", ""], 2);
         all = all.metadata(Metadata::new().with("c", "d"));
@@ -52,8 +65,13 @@ async fn a_handler_carries_the_trace_context_on() {
             async move { Ok(further.call("mirror", "").within(request.context()).await?) }
         });
         everywhere(&outer, async |caller: Caller| {
-            let metadata = Metadata::new().with("tracestate", "a=1").with("private", "x");
-            let call = caller.call("outer", "").metadata(metadata).traceparent(TRACE);
+            let metadata = Metadata::new()
+                .with("tracestate", "a=1")
+                .with("private", "x");
+            let call = caller
+                .call("outer", "")
+                .metadata(metadata)
+                .traceparent(TRACE);
             let reply = call.await.unwrap();
             assert_eq!(reply, format!("traceparent={TRACE};tracestate=a=1"));
         })
@@ -75,7 +93,11 @@ async fn one_way_calls_carry_metadata_too() {
     bounded(everywhere(&server, async |caller: Caller| {
         let before = seen.count();
         let metadata = Metadata::new().with("run", "42");
-        caller.one_way("note", "x").metadata(metadata).await.unwrap();
+        caller
+            .one_way("note", "x")
+            .metadata(metadata)
+            .await
+            .unwrap();
         seen.reaches(before + 1).await;
     }))
     .await;
@@ -94,7 +116,11 @@ async fn the_source_is_told_to_subscribers_that_ask() {
         let mut untold = node.client().await.subscribe(&name).await.unwrap();
 
         let metadata = Metadata::new().with("run", "42");
-        sender.send(&name, Cast::All, "x").metadata(metadata).await.unwrap();
+        sender
+            .send(&name, Cast::All, "x")
+            .metadata(metadata)
+            .await
+            .unwrap();
         let envelope = told.next().await.unwrap();
         assert_eq!(envelope.source(), Some("acme/test/sender"));
         assert_eq!(envelope.metadata().text("run"), Some("42"));
@@ -114,7 +140,11 @@ async fn the_source_is_told_to_subscribers_that_ask() {
         };
         let ask = async {
             let policy = client::RetryPolicy::attempts(u32::MAX);
-            let reply = sender.request(&name, "who am I?").retry(policy).await.unwrap();
+            let reply = sender
+                .request(&name, "who am I?")
+                .retry(policy)
+                .await
+                .unwrap();
             assert_eq!(reply, "acme/test/sender");
             nameless.send(&name, Cast::Any, "x").await.unwrap();
         };
@@ -143,7 +173,10 @@ async fn an_error_keeps_its_code_message_details_and_pause() {
     });
     bounded(everywhere(&server, async |caller: Caller| {
         for code in ErrorCode::ALL {
-            let error = caller.call("refuse", [code.as_u16() as u8]).await.unwrap_err();
+            let error = caller
+                .call("refuse", [code.as_u16() as u8])
+                .await
+                .unwrap_err();
             assert_eq!((error.code, error.sent), (code, Sent::Yes));
             assert_eq!(error.message, format!("because of {code}"));
             assert_eq!(error.details, [1, 2, 3][..]);

@@ -41,7 +41,7 @@ impl Default for Options {
         Self {
             frame_size_max: model::limits::FRAME_SIZE_MAX.as_u64() as u32,
             calls_max: model::limits::CALLS_IN_FLIGHT_MAX,
-            credit_messages: 65_536,
+            credit_messages: 8_192,
             credit_bytes: 8 << 20,
             keepalive: Duration::from_secs(15),
             handshake_timeout: Duration::from_secs(5),

@@ -28,7 +28,7 @@ options! {
     "native.calls_max" => calls_max: u32 = limits::CALLS_IN_FLIGHT_MAX, from "1" to "1048576";
 
     /// One-way messages that one connection may send ahead of what was taken from it.
-    "native.credit_messages" => credit_messages: u32 = 65_536, from "1" to "16777216";
+    "native.credit_messages" => credit_messages: u32 = 8_192, from "1" to "16777216";
 
     /// Bytes that one connection may send ahead of what was taken from it.
     "native.credit_bytes" => credit_bytes: ByteSize = ByteSize::mebibytes(8),

@@ -33,7 +33,7 @@ pub(super) fn ratios(results: &Results) -> (Table, Option<String>) {
             comparison.degrees.map(|degrees| format!("{degrees:.1}")),
         ]);
     }
-    let note = (!words.is_empty()).then(|| format!("All of {}.", words.join(" · ")));
+    let note = (!words.is_empty()).then(|| format!("Common to all: {}.", words.join(" · ")));
     (table, note)
 }
 

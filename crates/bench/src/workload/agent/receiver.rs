@@ -2,19 +2,13 @@
 
 use std::sync::Arc;
 
-use client::{Attached, ByteSize, Bytes, Client, Fault, Name, Request, Server};
+use client::{Attached, Bytes, Client, Fault, Name, Request, Server};
 use parking_lot::Mutex;
 
 use super::ReceiverSpec;
 use crate::clock::now_ns;
 use crate::measurement::{Arrivals, Sink};
 use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
-
-/// Senders are asked to pause when half of a subscriber's window is used; what a sender has under way
-/// to the node by then fits into the other half. (The subscribers of nats.go hold half a million
-/// messages.)
-const WINDOW_MESSAGES: u32 = 131_072;
-const WINDOW_BYTES: ByteSize = ByteSize::mebibytes(16);
 
 /// The method of the exchange before the window, which is not counted.
 pub(super) const WARM_UP: &str = "warm-up";
@@ -48,8 +42,7 @@ async fn subscribe(
 ) -> Result<Vec<(Client, Attached)>, Failure> {
     let mut agents = Vec::new();
     for name in &spec.names {
-        let window = Client::builder().window(WINDOW_MESSAGES, WINDOW_BYTES);
-        let client = window.connect(&spec.node).await?;
+        let client = Client::connect(&spec.node).await?;
         let (sink, size) = (sink.clone(), spec.size);
         let attached = Server::new()
             .handle_sync("", move |request: Request| count(&sink, size, request))

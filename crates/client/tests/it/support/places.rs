@@ -55,7 +55,14 @@ impl Node {
             clock: Arc::new(TokioClock(Instant::now())),
             entropy: Arc::new(Dice(Mutex::new(fastrand::Rng::new()))),
         };
-        let handle = Handle::new(Limits::default(), ports);
+        // What the door grants is what the node returns.
+        let limits = Limits {
+            calls_max: options.calls_max,
+            credit_messages: options.credit_messages,
+            credit_bytes: options.credit_bytes,
+            ..Limits::default()
+        };
+        let handle = Handle::new(limits, ports);
         let door = Door::new(handle.clone(), Arc::new(edge::Open), options);
         let tasks = Arc::new(Tasks::default());
         let spawn = Arc::new(Serve {
