@@ -8,6 +8,8 @@
 //! Modes: serial, concurrent, tasks, batch, callback, blocking. What it prints is an impression; the
 //! numbers that count come from `telpher bench rpc`.
 
+#![expect(clippy::print_stdout, reason = "what it measures is what it is for")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -3,6 +3,8 @@
 //! The client has a thread of its own, and only what that thread allocates is counted: the server
 //! copies what it hands to its handlers.
 
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
