@@ -17,7 +17,7 @@ use crate::link::Outgoing;
 use crate::routes::Target;
 use crate::{CallError, Context, Metadata, RetryPolicy};
 
-/// A call that is being made; awaiting it gives the reply. From [`Caller::call`].
+/// A call that is being made; awaiting it gives the reply. From [`Caller::call`](crate::Caller::call).
 ///
 /// Nothing happens before it is polled. Dropping it cancels the call: the handler is dropped.
 #[must_use = "a call does nothing unless it is awaited"]
