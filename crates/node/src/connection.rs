@@ -120,9 +120,12 @@ impl Drop for Connection {
 impl Peer {
     /// Registers a paused sender, once.
     pub(crate) fn throttle(self: &Arc<Self>, throttled: Throttled, inner: &Inner) {
-        let mut lane = self.lane.lock();
-        lane.throttled.push(throttled);
-        self.list(&mut lane.listed, inner);
+        let caught_up = {
+            let mut lane = self.lane.lock();
+            self.list(&mut lane.listed, inner);
+            lane.throttle(throttled)
+        };
+        release(caught_up.into_iter().collect());
     }
 
     /// Puts the peer on the list of those to sweep.

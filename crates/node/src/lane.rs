@@ -94,13 +94,25 @@ impl Lane {
         self.outstanding_messages = self.outstanding_messages.saturating_sub(messages);
         self.outstanding_bytes = self.outstanding_bytes.saturating_sub(bytes);
         self.progress_ns = now_ns;
-        let quarter = self.outstanding_messages <= self.credit_messages / 4
-            && self.outstanding_bytes <= self.credit_bytes / 4;
-        if quarter {
-            std::mem::take(&mut self.throttled)
-        } else {
-            Vec::new()
+        match self.is_drained() {
+            true => std::mem::take(&mut self.throttled),
+            false => Vec::new(),
         }
+    }
+
+    /// Notes a sender that was told to pause. Gives it back when the client has caught up meanwhile:
+    /// no further credit may come that would wake it.
+    pub(crate) fn throttle(&mut self, throttled: Throttled) -> Option<Throttled> {
+        if self.is_drained() {
+            return Some(throttled);
+        }
+        self.throttled.push(throttled);
+        None
+    }
+
+    fn is_drained(&self) -> bool {
+        self.outstanding_messages <= self.credit_messages / 4
+            && self.outstanding_bytes <= self.credit_bytes / 4
     }
 
     /// The senders to wake because the client has stopped altogether.
@@ -137,13 +149,16 @@ impl Lane {
 impl Throttled {
     /// Tells the sender to go on. Returns the peer to flush.
     pub(crate) fn release(self) -> Option<Arc<Peer>> {
+        let sender = self.sender.upgrade();
+        if let Some(sender) = &sender {
+            sender.outlet.push(crate::Outgoing::Flow {
+                route: self.route,
+                full: false,
+            });
+        }
+        // Only now: a pause that is asked for from here on reaches the sender after this.
         self.paused.store(false, Ordering::Relaxed);
-        let sender = self.sender.upgrade()?;
-        sender.outlet.push(crate::Outgoing::Flow {
-            route: self.route,
-            full: false,
-        });
-        Some(sender)
+        sender
     }
 }
 

@@ -354,9 +354,10 @@ impl<'a> Turn<'a> {
                     route,
                     paused: paused.clone(),
                 };
-                receiver.throttle(throttled, self.inner);
+                // First: whoever wakes the sender does so behind it.
                 self.peer
                     .push(Outgoing::Flow { route, full: true }, &mut self.local.dirty);
+                receiver.throttle(throttled, self.inner);
             }
             copies.delivered += 1;
             subscriber.delivered.fetch_add(1, Ordering::Relaxed);

@@ -19,6 +19,9 @@ pub(super) enum Pin {
     Cpu(usize),
 }
 
+/// How often those that a role depends on are looked at while it works.
+const LOOK: Duration = Duration::from_millis(250);
+
 /// Why a role did not do its part.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
@@ -185,16 +188,23 @@ impl Actor {
 
     /// Its next line as JSON.
     pub(super) fn json<T: DeserializeOwned>(&mut self) -> Result<T, ChildError> {
-        self.json_within(PATIENCE)
+        let line = self.line()?;
+        self.parse(line)
     }
 
-    /// Its next line as JSON, if it comes in time.
-    pub(super) fn json_within<T: DeserializeOwned>(
+    /// Its next line as JSON, if it comes in time and as long as those it depends on live.
+    pub(super) fn json_while<T: DeserializeOwned>(
         &mut self,
         patience: Duration,
+        mut check_others: impl FnMut() -> Result<(), ChildError>,
     ) -> Result<T, ChildError> {
-        let line = self.line_within(patience)?;
-        self.parse(line)
+        for _ in 0..patience.as_nanos() / LOOK.as_nanos() {
+            if let Some(line) = self.poll_line(LOOK)? {
+                return self.parse(line);
+            }
+            check_others()?;
+        }
+        Err(self.silent("does not answer"))
     }
 
     /// A line of it as JSON.
@@ -286,6 +296,10 @@ mod tests {
         let mut role = shell("echo nonsense");
         let error = role.json::<u32>().unwrap_err().to_string();
         assert!(error.starts_with("sh said `nonsense`"), "{error}");
+        let mut role = shell("cat");
+        let mut other = shell("exit 1");
+        let error = role.json_while::<u32>(PATIENCE, || other.check_alive());
+        assert!(error.unwrap_err().to_string().starts_with("sh has ended"));
         let missing = Path::new("/no/such/program");
         assert!(Actor::start(missing, [""], Pin::Nowhere).is_err());
     }

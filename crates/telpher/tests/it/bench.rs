@@ -288,19 +288,17 @@ fn peers_are_run_beside_us_and_compared_by_rate_and_latency() {
 #[test]
 fn a_node_that_dies_is_an_error_and_no_result() {
     let place = place();
-    let line = "bench agent --mode request-reply --rate 50 --duration 40s --repeats 1 --quiet";
+    let line = "bench agent --mode request-reply --rate 200 --duration 40s --repeats 1 --quiet";
     let bench = place.start(line.split_whitespace());
     let mut node = None;
     eventually("the node runs and the sender sends", || {
         let running = processes_in(&place);
         let pid_of = |word: &str| {
-            running
-                .iter()
-                .find(|one| one.1.contains(word))
-                .map(|one| one.0)
+            let mut running = running.iter();
+            running.find(|one| one.1.contains(word)).map(|one| one.0)
         };
         node = pid_of(" serve ");
-        node.is_some() && pid_of("agent-sender").is_some()
+        node.is_some() && pid_of("agent-sender").is_some_and(|sender| sleeps_taken(sender) > 50)
     });
     let node = rustix::process::Pid::from_raw(node.unwrap()).unwrap();
     rustix::process::kill_process(node, rustix::process::Signal::KILL).unwrap();
@@ -311,6 +309,20 @@ fn a_node_that_dies_is_an_error_and_no_result() {
     );
     assert!(ended.stdout.is_empty(), "{}", ended.stdout);
     assert!(!left(&place).join("results.json").exists());
+}
+
+/// How often the threads of a process have gone to sleep: a paced sender does with every message.
+fn sleeps_taken(pid: i32) -> u64 {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return 0;
+    };
+    let statuses = threads.filter_map(|thread| {
+        let status = fs::read_to_string(thread.ok()?.path().join("status")).ok()?;
+        let mut lines = status.lines();
+        let switches = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        switches?.trim().parse::<u64>().ok()
+    });
+    statuses.sum()
 }
 
 /// The processes that run in a place, with their command lines.

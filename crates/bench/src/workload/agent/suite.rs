@@ -146,7 +146,10 @@ impl Bench {
         watched.extend(receiver.iter().map(|one| (Role::Responder, one.pid())));
         let watch = Watch::start(&watched)?;
         sender.say("go")?;
-        let Sent { tally, window_ns } = sender.json_within(window + PATIENCE)?;
+        let Sent { tally, window_ns } = sender.json_while(window + PATIENCE, || {
+            self.node.check_alive()?;
+            receiver.as_mut().map_or(Ok(()), Actor::check_alive)
+        })?;
         let measured = tally.over(window_ns);
         let sink = match &mut receiver {
             Some(receiver) => Some(self.count(receiver, case, measured.completed)?),

@@ -7,7 +7,7 @@ use super::{CALLEE, Called, LoadSpec, ServerSpec, Transport, Via};
 use crate::measurement::Measurement;
 use crate::model::Case;
 use crate::process::{Role, Watch};
-use crate::workload::child::Actor;
+use crate::workload::child::{Actor, ChildError};
 use crate::workload::node::Node;
 use crate::workload::peer::{self, Peer, Program};
 use crate::workload::role::{self, Ready, Spec};
@@ -148,7 +148,7 @@ impl Layout {
             Amount::Window(window) => window + PATIENCE,
             Amount::Calls(_) => 5 * PATIENCE,
         };
-        let Called { tally, window_ns } = caller.json_within(patience)?;
+        let Called { tally, window_ns } = caller.json_while(patience, || self.check_alive())?;
         let usage = watch.stop();
         self.check_alive()?;
         Ok(Measurement {
@@ -158,7 +158,7 @@ impl Layout {
         })
     }
 
-    fn check_alive(&mut self) -> Result<(), WorkloadError> {
+    fn check_alive(&mut self) -> Result<(), ChildError> {
         if let Some(node) = &mut self.node {
             node.check_alive()?;
         }
