@@ -137,7 +137,7 @@ impl<B: AsRef<[u8]>> Future for Call<'_, B> {
             match outcome {
                 Ok(reply) => return Poll::Ready(Ok(reply)),
                 Err(error) if this.retries.plan(&this.options, &error, deadline) => {}
-                Err(error) => return Poll::Ready(Err(*error)),
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }

@@ -42,25 +42,15 @@ pub struct CallAll<'a, I: Iterator> {
     options: CallOptions,
     /// Bodies of calls that were not made yet.
     staged: VecDeque<I::Item>,
-    /// Calls that were made, the oldest first.
-    window: VecDeque<Made<I::Item>>,
+    /// Calls that were made, the oldest first: where the outcome will be, or that there was none.
+    window: VecDeque<Result<Place, CallError>>,
     /// Outcomes that stand in line to be yielded.
-    settled: VecDeque<Settled<I::Item>>,
+    settled: VecDeque<Result<Bytes, CallError>>,
+    /// The bodies of both, if the calls may have to be repeated.
+    kept: VecDeque<I::Item>,
     /// A place among those who wait for room, and until when.
     waiting: Option<(Ticket, Option<Instant>)>,
     repeating: Option<Call<'a, I::Item>>,
-}
-
-struct Made<B> {
-    /// Where its outcome will be, or that it could not be made.
-    outcome: Result<Place, CallError>,
-    /// Kept when the call may have to be repeated.
-    body: Option<B>,
-}
-
-struct Settled<B> {
-    outcome: Result<Bytes, CallError>,
-    body: Option<B>,
 }
 
 /// Whether the next call can be made.
@@ -87,6 +77,7 @@ where
             staged: VecDeque::new(),
             window: VecDeque::new(),
             settled: VecDeque::new(),
+            kept: VecDeque::new(),
             waiting: None,
             repeating: None,
         }
@@ -130,8 +121,8 @@ where
                 self.repeating = None;
                 return Poll::Ready(Some(outcome));
             }
-            if let Some(settled) = self.settled.pop_front() {
-                match self.repeat(settled) {
+            if let Some(outcome) = self.settled.pop_front() {
+                match self.repeat(outcome) {
                     Some(outcome) => return Poll::Ready(Some(outcome)),
                     None => continue,
                 }
@@ -148,15 +139,18 @@ where
     }
 
     /// The outcome, unless the call is to be made again.
-    fn repeat(&mut self, settled: Settled<I::Item>) -> Option<Result<Bytes, CallError>> {
-        let Settled { outcome, body } = settled;
-        match (outcome, body, self.options.retry) {
-            (Err(error), Some(body), Some(policy)) if policy.pause(&error, 1).is_some() => {
+    fn repeat(&mut self, outcome: Result<Bytes, CallError>) -> Option<Result<Bytes, CallError>> {
+        let Some(policy) = self.options.retry else {
+            return Some(outcome);
+        };
+        let body = self.kept.pop_front();
+        match (outcome, body) {
+            (Err(error), Some(body)) if policy.pause(&error, 1).is_some() => {
                 let call = Call::new(self.core, self.target, body);
                 self.repeating = Some(call.with_options(self.options.clone()).after(&error));
                 None
             }
-            (outcome, _, _) => Some(outcome),
+            (outcome, _) => Some(outcome),
         }
     }
 
@@ -175,10 +169,7 @@ where
             }
         }
         self.harvest(&mut guard, &mut completed);
-        if let Some(Made {
-            outcome: Ok(oldest),
-            ..
-        }) = self.window.front()
+        if let Some(Ok(oldest)) = self.window.front()
             && let Some(link) = guard.link_mut(oldest.link)
             && let Some(Holder::Future(waker)) = link.pending.holder(oldest.correlation)
         {
@@ -192,16 +183,16 @@ where
 
     fn harvest(&mut self, state: &mut State, completed: &mut Completed) {
         while let Some(oldest) = self.window.front() {
-            let taken = match &oldest.outcome {
+            let taken = match oldest {
                 Ok(place) => state
                     .link_mut(place.link)
                     .and_then(|link| link.take(place.correlation, completed))
-                    .map(|(outcome, _)| outcome.map_err(|error| *error)),
+                    .map(|(outcome, _)| outcome),
                 Err(error) => Some(Err(error.clone())),
             };
             let Some(outcome) = taken else { break };
-            let body = self.window.pop_front().and_then(|made| made.body);
-            self.settled.push_back(Settled { outcome, body });
+            self.window.pop_front();
+            self.settled.push_back(outcome);
         }
     }
 
@@ -243,8 +234,10 @@ where
                     }),
             };
             let body = self.staged.pop_front();
-            let body = body.filter(|_| self.options.retry.is_some());
-            self.window.push_back(Made { outcome, body });
+            if self.options.retry.is_some() {
+                self.kept.extend(body);
+            }
+            self.window.push_back(outcome);
         }
         !is_all
     }
@@ -309,7 +302,7 @@ impl<I: Iterator> Drop for CallAll<'_, I> {
         if let Some((ticket, _)) = self.waiting {
             leave(self.core, ticket);
         }
-        let places = self.window.drain(..).filter_map(|made| made.outcome.ok());
+        let places = self.window.drain(..).filter_map(Result::ok);
         let places: Vec<Place> = places.collect();
         if !places.is_empty() {
             give_up(self.core, places);

@@ -116,7 +116,7 @@ impl Completed {
         for (fired, outcome) in self.fired.drain(..) {
             let answer = match &outcome {
                 Ok(body) => Ok(&body[..]),
-                Err(error) => Err(&**error),
+                Err(error) => Err(error),
             };
             call(|| match fired {
                 Fired::Callback(callback, tag) => callback(tag, answer),

@@ -226,15 +226,13 @@ impl Engine {
         if !is_clear {
             return Ok(());
         }
-        self.batch_has_calls = !batch.is_empty();
-        if batch.is_empty() {
-            std::mem::swap(&mut batch, &mut self.out);
-        } else {
-            batch.append(&mut self.out);
-        }
-        if batch.is_empty() {
-            buffers::give(batch);
+        if batch.is_empty() && self.out.is_empty() {
             return Ok(());
+        }
+        self.batch_has_calls = !batch.is_empty();
+        match self.batch_has_calls {
+            true => batch.append(&mut self.out),
+            false => std::mem::swap(&mut batch, &mut self.out),
         }
         self.heartbeat.sent();
         self.writer.load(batch);

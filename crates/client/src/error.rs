@@ -4,6 +4,7 @@
 //! says what happened here; `sent` says whether the other side may have seen the call.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,8 +33,15 @@ pub enum Sent {
 /// assert_eq!(error.retry(), Retry::Safe);
 /// assert!(error.to_string().starts_with("busy: the window of 8 calls is full\nhint: "));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CallError {
+    /// Apart, so that the outcomes that are none of this stay small.
+    parts: Box<CallErrorParts>,
+}
+
+/// What a [`CallError`] says; it dereferences to this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallErrorParts {
     /// What kind of failure.
     pub code: ErrorCode,
     /// What happened, for people.
@@ -46,16 +54,30 @@ pub struct CallError {
     pub details: Bytes,
 }
 
+impl Deref for CallError {
+    type Target = CallErrorParts;
+
+    fn deref(&self) -> &CallErrorParts {
+        &self.parts
+    }
+}
+
+impl DerefMut for CallError {
+    fn deref_mut(&mut self) -> &mut CallErrorParts {
+        &mut self.parts
+    }
+}
+
 impl CallError {
     /// A failure on this side: nothing was sent.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self {
+        Self::from_parts(CallErrorParts {
             code,
             message: message.into(),
             sent: Sent::No,
             retry_after: None,
             details: Bytes::new(),
-        }
+        })
     }
 
     /// Whether the call may be repeated. A code that may duplicate is safe after all when the
@@ -80,12 +102,18 @@ impl CallError {
     /// As the peer said it.
     pub(crate) fn from_wire(failure: &Failure<'_>) -> Self {
         let retry_after_ms = u64::from(failure.retry_after_ms);
-        Self {
+        Self::from_parts(CallErrorParts {
             code: failure.code,
             message: failure.message.to_owned(),
             sent: if failure.sent { Sent::Yes } else { Sent::No },
             retry_after: (retry_after_ms > 0).then(|| Duration::from_millis(retry_after_ms)),
             details: Bytes::copy_from_slice(failure.details),
+        })
+    }
+
+    fn from_parts(parts: CallErrorParts) -> Self {
+        Self {
+            parts: Box::new(parts),
         }
     }
 }
@@ -97,6 +125,12 @@ impl fmt::Display for CallError {
             write!(f, " (try again after {pause:?})")?;
         }
         write!(f, "\nhint: {}", self.hint())
+    }
+}
+
+impl fmt::Debug for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.parts, f)
     }
 }
 

@@ -248,7 +248,7 @@ impl<C: AsRef<Core>> Exchange<C> {
         deadline: Option<Instant>,
     ) -> Poll<Result<Begun, Exchanged>> {
         self.stage = Stage::Over;
-        let outcome = Err(Box::new(error));
+        let outcome = Err(error);
         Poll::Ready(Err(Exchanged { outcome, deadline }))
     }
 }

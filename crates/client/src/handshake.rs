@@ -14,10 +14,10 @@ use wire::{
     Welcome, Window,
 };
 
-use crate::ConnectError;
 use crate::link::Peer;
 use crate::options::Options;
 use crate::writer::Writer;
+use crate::{ConnectError, buffers};
 
 /// How long the other side may take to answer the first frame.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -25,8 +25,9 @@ pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest payload of a first frame: a token and a name of the largest size, and the numbers.
 pub(crate) const FIRST_FRAME_SIZE_MAX: u32 = 132 << 10;
 
-/// Bytes of a first frame that are read at a time.
-const STEP_SIZE: usize = 4096;
+/// Bytes of a first frame that are read at a time: they lie in the connection's task, where they
+/// take up room as long as it lives.
+const STEP_SIZE: usize = 256;
 
 /// A connection on which both sides have introduced themselves.
 pub(crate) struct Established {
@@ -241,10 +242,15 @@ const LINGER_SIZE_MAX: usize = 64 << 20;
 pub(crate) async fn linger(source: &mut dyn Source, writer: &Writer) {
     writer.finish();
     let draining = async {
-        let mut chunk = [0; STEP_SIZE];
         let mut drained = 0;
         while drained < LINGER_SIZE_MAX {
-            match poll_fn(|cx| source.poll_read(cx, &mut chunk)).await {
+            let read = poll_fn(|cx| {
+                let mut chunk = buffers::take_chunk();
+                let read = source.poll_read(cx, &mut chunk);
+                buffers::give_chunk(chunk);
+                read
+            });
+            match read.await {
                 Ok(0) | Err(_) => break,
                 Ok(count) => drained += count,
             }

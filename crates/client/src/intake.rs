@@ -104,7 +104,7 @@ impl<'a> Intake<'a> {
                         let (code, message) = (failure.code, failure.message);
                         self.news.farewell = Some(format!("{code}: {message}"));
                     }
-                    _ => self.answer(header, Err(Box::new(CallError::from_wire(&failure)))),
+                    _ => self.answer(header, Err(CallError::from_wire(&failure))),
                 }
             }
             Kind::CREDIT if header.correlation == Correlation::NONE => {
@@ -164,7 +164,7 @@ impl<'a> Intake<'a> {
                     "the answer of {size} bytes is above this client's limit of {limit} (`frame_size_max`)"
                 );
                 let error = CallError::new(ErrorCode::TooLarge, message).with_sent(Sent::Yes);
-                self.answer(header, Err(Box::new(error)));
+                self.answer(header, Err(error));
             }
             Kind::REQUEST | Kind::SEND => {
                 self.unlock();

@@ -21,7 +21,7 @@ pub(crate) const WINDOW: u32 = 64;
 pub(crate) const CREDIT_BATCH: u32 = WINDOW / 2;
 
 /// How a stream ended.
-pub(crate) type End = Result<(), Box<CallError>>;
+pub(crate) type End = Result<(), CallError>;
 
 pub(crate) struct Items {
     pub(crate) queue: VecDeque<Bytes>,
@@ -85,9 +85,9 @@ impl Items {
     }
 }
 
-fn over_credit() -> Box<CallError> {
+fn over_credit() -> CallError {
     let message = format!("the responder sent more than {WINDOW} items beyond its credit");
-    Box::new(CallError::new(ErrorCode::Protocol, message).with_sent(Sent::Yes))
+    CallError::new(ErrorCode::Protocol, message).with_sent(Sent::Yes)
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ pub use client::Client;
 pub use connect_error::ConnectError;
 pub use context::Context;
 pub use envelope::Envelope;
-pub use error::{CallError, Sent};
+pub use error::{CallError, CallErrorParts, Sent};
 pub use events::{ConnectionState, Events};
 pub use exchange::WhenFull;
 pub use fault::{Fault, FaultParts};

@@ -43,6 +43,13 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) body: &'a [u8],
 }
 
+impl Outgoing<'_> {
+    /// What it takes from the peer's window: the bytes of metadata and body.
+    pub(crate) fn credit_size(&self) -> usize {
+        self.metadata.len() + self.body.len()
+    }
+}
+
 pub(crate) struct Link {
     /// Counts the client's connections.
     pub(crate) id: u64,
@@ -134,7 +141,7 @@ impl Link {
         self.check_size(outgoing, Timeout::NONE)?;
         let was_quiet = self.out.is_empty();
         let route = self.route(outgoing.target, &mut 0)?;
-        self.spend(payload_size(outgoing, Timeout::NONE));
+        self.spend(outgoing.credit_size());
         payload(outgoing, Timeout::NONE).encode(
             outgoing.kind,
             outgoing.flags,
@@ -155,7 +162,7 @@ impl Link {
     ) -> Result<Correlation, CallError> {
         self.check_size(outgoing, Timeout::NONE)?;
         let route = self.route(outgoing.target, &mut 0)?;
-        self.spend(payload_size(outgoing, Timeout::NONE));
+        self.spend(outgoing.credit_size());
         let holder = Holder::Future(None);
         Ok(self.ask(timeout, holder, |correlation, out| {
             payload(outgoing, Timeout::NONE).encode(
@@ -321,14 +328,18 @@ impl Link {
         self.epoch.instant(earliest)
     }
 
-    /// A call's outcome and deadline, when the outcome is here.
+    /// A call's outcome, when it is here; with a failure also when its time would have been up.
     pub(crate) fn take(
         &mut self,
         correlation: Correlation,
         completed: &mut Completed,
     ) -> Option<(Outcome, Option<Instant>)> {
         let (outcome, deadline) = self.pending.take(correlation, completed)?;
-        Some((outcome, self.epoch.instant(deadline)))
+        let deadline = match &outcome {
+            Ok(_) => None,
+            Err(_) => self.epoch.instant(deadline),
+        };
+        Some((outcome, deadline))
     }
 
     /// Ends the calls whose time is up, and tells the peer.
@@ -420,7 +431,7 @@ pub(crate) fn late(sent: Sent) -> CallError {
     CallError::new(ErrorCode::DeadlineExceeded, message).with_sent(sent)
 }
 
-pub(crate) fn payload_size(outgoing: &Outgoing<'_>, timeout: Timeout) -> usize {
+fn payload_size(outgoing: &Outgoing<'_>, timeout: Timeout) -> usize {
     let deadline = timeout.as_wire().map_or(0, |_| 4);
     let metadata = match outgoing.metadata.len() {
         0 => 0,

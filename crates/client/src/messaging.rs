@@ -1,12 +1,11 @@
 //! The verbs that need a node: sending, writing and subscribing by name.
 
-use bytes::Bytes;
 use model::{ErrorCode, Name};
-use wire::{Cast, Flags, Kind, Receipt};
+use wire::{Cast, Receipt};
 
 use crate::clock::Timeout;
-use crate::exchange::{Exchange, Terms};
-use crate::link::{Outgoing, to_method};
+use crate::link::to_method;
+use crate::one_way::Verb;
 use crate::routes::Target;
 use crate::{Call, CallError, Client, OneWay, SubscribeOptions, Subscription};
 
@@ -66,7 +65,9 @@ impl Client {
         cast: Cast,
         body: impl AsRef<[u8]>,
     ) -> Result<Receipt, CallError> {
-        self.send(name, cast, body).reported().await
+        let sent = self.send(name, cast, body);
+        let payload = sent.answered(Verb::SendReported).await?;
+        Receipt::decode(&payload).map_err(|error| protocol(&error))
     }
 
     /// Sends a request to one subscriber of the name and waits for its reply. The same as a call
@@ -83,25 +84,9 @@ impl Client {
         body: impl AsRef<[u8]>,
         durability: Durability,
     ) -> Result<u32, CallError> {
-        let outgoing = Outgoing {
-            kind: Kind::WRITE,
-            flags: match durability {
-                Durability::Disk => Flags::NONE,
-                Durability::Memory => Flags::MEMORY,
-            },
-            target: to_name(name, Cast::Any),
-            metadata: &[],
-            body: body.as_ref(),
-        };
-        let terms = Terms::new(self.core().options.deadline);
-        let payload = self.exchange(&outgoing, terms).await?;
+        let write = OneWay::new(self.core(), to_name(name, Cast::Any), body);
+        let payload = write.answered(Verb::Write(durability)).await?;
         wire::decode_copies(&payload).map_err(|error| protocol(&error))
-    }
-
-    async fn exchange(&self, outgoing: &Outgoing<'_>, terms: Terms) -> Result<Bytes, CallError> {
-        let mut exchange = Exchange::new(self.core());
-        let exchanged = std::future::poll_fn(|cx| exchange.poll(outgoing, terms, cx)).await;
-        exchanged.outcome.map_err(|error| *error)
     }
 
     /// How long the verbs without a deadline of their own may take.

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
 use model::ErrorCode;
 use tokio::time::Instant;
-use wire::{Flags, Kind, Receipt};
+use wire::{Flags, Kind};
 
 use crate::clock::Timeout;
 use crate::completed::Completed;
 use crate::core::{Core, Life, State};
 use crate::exchange::{Exchange, Place, WhenFull, waited_too_long};
-use crate::link::{Outgoing, payload_size};
+use crate::link::Outgoing;
 use crate::queue::{Queue, Ticket};
 use crate::routes::Target;
-use crate::{CallError, Metadata};
+use crate::{CallError, Durability, Metadata};
 
 /// A message that is being sent; awaiting it waits for room and for nothing else.
 ///
@@ -59,11 +60,15 @@ enum Attempt {
     Failed(CallError),
 }
 
-/// Whether the node is to report what became of the message.
+/// What is sent, and what is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Report {
-    Wanted,
-    Unwanted,
+pub(crate) enum Verb {
+    /// A message, and nothing.
+    Send,
+    /// A message, and what became of its copies.
+    SendReported,
+    /// A write, and that the node has it.
+    Write(Durability),
 }
 
 impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
@@ -102,38 +107,39 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
     pub fn now(mut self) -> Result<(), CallError> {
         self.when_full = WhenFull::Busy;
         let waker = std::task::Waker::noop();
-        match self.poll_send(Report::Unwanted, &mut TaskContext::from_waker(waker)) {
+        match self.poll_send(Verb::Send, &mut TaskContext::from_waker(waker)) {
             Poll::Ready(Ok(_)) => Ok(()),
             Poll::Ready(Err(error)) => Err(error),
             Poll::Pending => Err(no_room(Line::Credit)),
         }
     }
 
-    /// Waits until the node says how many subscribers it was delivered to.
-    pub(crate) async fn reported(mut self) -> Result<Receipt, CallError> {
+    /// Waits for what the node says to it.
+    pub(crate) async fn answered(mut self, verb: Verb) -> Result<Bytes, CallError> {
         let core = self.core;
-        let sent = std::future::poll_fn(|cx| self.poll_send(Report::Wanted, cx)).await?;
+        let sent = std::future::poll_fn(|cx| self.poll_send(verb, cx)).await?;
         let Some(place) = sent else {
-            unreachable!("a message with a report is issued");
+            unreachable!("a message with an answer is issued");
         };
         let mut exchange = Exchange::under_way(core, place);
         let exchanged = std::future::poll_fn(|cx| exchange.poll_outcome(place, cx)).await;
-        let payload = exchanged.outcome.map_err(|error| *error)?;
-        Receipt::decode(&payload)
-            .map_err(|error| CallError::new(ErrorCode::Protocol, error.to_string()))
+        exchanged.outcome
     }
 
     fn poll_send(
         &mut self,
-        report: Report,
+        verb: Verb,
         cx: &mut TaskContext<'_>,
     ) -> Poll<Result<Option<Place>, CallError>> {
+        let (kind, flags) = match verb {
+            Verb::Send => (Kind::SEND, Flags::NONE),
+            Verb::SendReported => (Kind::SEND, Flags::REPORT),
+            Verb::Write(Durability::Disk) => (Kind::WRITE, Flags::NONE),
+            Verb::Write(Durability::Memory) => (Kind::WRITE, Flags::MEMORY),
+        };
         let outgoing = Outgoing {
-            kind: Kind::SEND,
-            flags: match report {
-                Report::Wanted => Flags::REPORT,
-                Report::Unwanted => Flags::NONE,
-            },
+            kind,
+            flags,
             target: self.target,
             metadata: self.metadata.block(),
             body: self.body.as_ref(),
@@ -172,7 +178,7 @@ impl<B: AsRef<[u8]>> Future for OneWay<'_, B> {
     type Output = Result<(), CallError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        let sent = self.get_mut().poll_send(Report::Unwanted, cx);
+        let sent = self.get_mut().poll_send(Verb::Send, cx);
         sent.map(|sent| sent.map(|_| ()))
     }
 }
@@ -247,13 +253,13 @@ fn attempt(
     if link.routes.is_full(outgoing.target) {
         return Attempt::Wait(Line::Flow);
     }
-    let is_reported = outgoing.flags.contains(Flags::REPORT);
-    let size = payload_size(outgoing, Timeout::NONE);
-    let has_room = !is_reported || link.room() > calls_spoken_for;
+    let is_answered = outgoing.kind == Kind::WRITE || outgoing.flags.contains(Flags::REPORT);
+    let size = outgoing.credit_size();
+    let has_room = !is_answered || link.room() > calls_spoken_for;
     if !is_first || !has_room || link.credit() <= spoken_for || !link.fits(size) {
         return Attempt::Wait(Line::Credit);
     }
-    let sent = match is_reported {
+    let sent = match is_answered {
         false => link.send(outgoing).map(|()| Attempt::Sent),
         true => link.send_reported(outgoing, timeout).map(|correlation| {
             let link = link.id;

@@ -21,10 +21,10 @@ use crate::items::Items;
 use crate::registry::{Joining, Purpose};
 
 /// What a call comes to.
-pub(crate) type Outcome = Result<Bytes, Box<CallError>>;
+pub(crate) type Outcome = Result<Bytes, CallError>;
 
 /// An answer as it lies in what was read.
-pub(crate) type Answer<'a> = Result<&'a [u8], Box<CallError>>;
+pub(crate) type Answer<'a> = Result<&'a [u8], CallError>;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -177,18 +177,21 @@ impl Pending {
             return self.take_item(correlation, answer, chunk, completed);
         }
         slot.is_open = false;
-        if let Holder::Callback(..) = slot.holder {
-            let free = std::mem::replace(&mut self.free, correlation.slot);
-            if let Holder::Callback(callback, tag) =
-                std::mem::replace(&mut slot.holder, Holder::Free(free))
-            {
+        match &mut slot.holder {
+            Holder::Callback(..) => {
+                let free = Holder::Free(std::mem::replace(&mut self.free, correlation.slot));
+                if let Holder::Callback(callback, tag) = std::mem::replace(&mut slot.holder, free) {
+                    completed.hit(callback, tag, answer, chunk);
+                }
                 self.occupied -= 1;
                 completed.is_room = true;
-                completed.hit(callback, tag, answer, chunk);
             }
-            return;
+            Holder::Future(waker) => {
+                completed.wakers.extend(waker.take());
+                slot.holder = Holder::Done(answer.map(Bytes::copy_from_slice));
+            }
+            _ => self.settle(correlation, answer, chunk, completed),
         }
-        self.settle(correlation, answer, chunk, completed);
     }
 
     /// An answer arrived that is not the last.
@@ -261,17 +264,22 @@ impl Pending {
         correlation: Correlation,
         completed: &mut Completed,
     ) -> Option<(Outcome, Millis)> {
-        let slot = self.slot(correlation)?;
-        match std::mem::replace(&mut slot.holder, Holder::Nobody) {
-            Holder::Done(outcome) => {
-                let deadline = slot.deadline;
-                self.release_if_over(correlation, completed);
-                Some((outcome, deadline))
+        let slot = self.slots.get_mut(correlation.slot as usize)?;
+        if slot.generation != correlation.generation || !matches!(slot.holder, Holder::Done(_)) {
+            return None;
+        }
+        let deadline = slot.deadline;
+        let next = match slot.is_open {
+            true => Holder::Nobody,
+            false => {
+                self.occupied -= 1;
+                completed.is_room = true;
+                Holder::Free(std::mem::replace(&mut self.free, correlation.slot))
             }
-            holder => {
-                slot.holder = holder;
-                None
-            }
+        };
+        match std::mem::replace(&mut slot.holder, next) {
+            Holder::Done(outcome) => Some((outcome, deadline)),
+            _ => unreachable!("the holder is `Done`"),
         }
     }
 
@@ -323,7 +331,7 @@ impl Pending {
                 generation: slot.generation,
             };
             expired.push(Expired { correlation, batch });
-            self.settle(correlation, Err(Box::new(error(batch))), &[], completed);
+            self.settle(correlation, Err(error(batch)), &[], completed);
         }
         expired
     }
@@ -349,7 +357,7 @@ impl Pending {
             };
             match slot.waits() {
                 true => {
-                    let error = Box::new(error(slot.batch));
+                    let error = error(slot.batch);
                     self.settle(correlation, Err(error), &[], completed);
                 }
                 false => self.release_if_over(correlation, completed),
@@ -397,9 +405,9 @@ impl Slot {
     }
 }
 
-fn unexpected_item() -> Box<CallError> {
+fn unexpected_item() -> CallError {
     let message = "the responder sent a stream to a call that takes one reply: use `stream`";
-    Box::new(CallError::new(ErrorCode::Protocol, message).with_sent(crate::Sent::Yes))
+    CallError::new(ErrorCode::Protocol, message).with_sent(crate::Sent::Yes)
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ impl<B: AsRef<[u8]>> Replies<B> {
                 // Its place is given back now, whenever this is dropped.
                 self.exchange = Exchange::new(self.caller.core().clone());
                 if let Err(error) = end {
-                    return Poll::Ready(Some(Err(*error)));
+                    return Poll::Ready(Some(Err(error)));
                 }
             }
         }
@@ -134,7 +134,7 @@ impl<B: AsRef<[u8]>> Replies<B> {
         match ready!(begun) {
             Ok(Begun::Now(place) | Begun::Before(place)) => Poll::Ready(Ok(place)),
             Err(Exchanged { outcome, .. }) => match outcome {
-                Err(error) => Poll::Ready(Err(*error)),
+                Err(error) => Poll::Ready(Err(error)),
                 Ok(_) => unreachable!("a stream that did not begin has no reply"),
             },
         }

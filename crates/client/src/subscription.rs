@@ -210,7 +210,7 @@ async fn joining(
         }
     })
     .await;
-    let payload = exchanged.outcome.map_err(|error| *error)?;
+    let payload = exchanged.outcome?;
     let name = wire::decode_name(&payload).map_err(|error| crate::messaging::protocol(&error))?;
     Ok(name.into())
 }

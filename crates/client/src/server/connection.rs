@@ -121,3 +121,17 @@ impl std::fmt::Debug for Service {
         write!(f, "Service({connections} connections so far)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_task_of_a_connection_is_small() {
+        let service = Service::new(Handlers::default(), crate::Server::new().options);
+        let (near, _far) = net::inproc::pair("small");
+        let task = service.serve(near);
+        // Ten thousand of them rest in most processes.
+        assert!(size_of_val(&task) <= 4096, "{} bytes", size_of_val(&task));
+    }
+}

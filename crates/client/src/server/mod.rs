@@ -9,9 +9,11 @@ mod item_sender;
 mod listening;
 mod reply;
 mod request;
+mod resolver;
 mod responder;
 mod routes;
 mod running;
+mod turn_clock;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -28,7 +30,8 @@ pub use request::Request;
 
 pub(crate) use handlers::Handlers;
 pub(crate) use reply::{encode_only_item, too_large};
-pub(crate) use responder::{Resolver, Responder, Violation};
+pub(crate) use resolver::Resolver;
+pub(crate) use responder::{Responder, Violation};
 
 use crate::Fault;
 use handlers::{AsyncHandler, Handler, StreamHandler, SyncHandler};

@@ -15,27 +15,19 @@ use tokio::time::Instant;
 use wire::{Bind, Credit, Flags, Header, Kind, Malformed, Payload, Window};
 
 use super::guard;
-use super::handlers::{Done, Handlers};
+use super::handlers::Done;
 use super::item_sender::{ItemSender, Stream};
 use super::reply::{Origin, Outlet, Reply};
 use super::request::Request;
+use super::resolver::Resolver;
 use super::routes::{Receiver, Route, RouteTable};
 use super::running::{Ended, Jobs, Running};
+use super::turn_clock::{Expired, TurnClock};
 use crate::context::{Binding, Context};
-use crate::core::Core;
 use crate::envelope::{Envelope, ReplyTo};
 use crate::fault::{Fault, Ran};
 use crate::metadata::Metadata;
 use crate::port::Port;
-use crate::registry;
-
-/// Where the meaning of a route is looked up.
-pub(crate) enum Resolver {
-    /// A server: by method.
-    Methods(Arc<Handlers>),
-    /// A client of a node: by the name that was subscribed, then by method.
-    Names(Arc<Core>),
-}
 
 /// Why the peer cannot be listened to any longer.
 pub(crate) struct Violation(pub(crate) String);
@@ -239,13 +231,14 @@ impl Responder {
         out: &mut Vec<u8>,
     ) -> Result<(), Violation> {
         let message = Payload::decode(header.flags, payload)?;
-        self.check_credit(payload.len())?;
+        // As the protocol counts: the bytes of metadata and body.
+        let size = message.metadata.len() + message.body.len();
+        self.check_credit(size)?;
         match self.clock.deadline(message.deadline_ms) {
             Ok(deadline) => {
-                let size = payload.len();
                 self.dispatch(header.route, Origin::OneWay, message, size, deadline, out);
             }
-            Err(Expired) => self.consume(payload.len()),
+            Err(Expired) => self.consume(size),
         }
         Ok(())
     }
@@ -410,76 +403,5 @@ const NO_CREDIT: Credit = Credit {
 
 const LATE: &str = "the handler did not finish in time and was dropped";
 
-impl Resolver {
-    fn receiver(&self, binding: &Binding) -> Receiver {
-        let found = match self {
-            Self::Methods(handlers) => handlers.runner(&binding.method).map(Receiver::Handler),
-            Self::Names(core) => match core.receiver(&binding.name) {
-                Some(registry::Receiver {
-                    handlers: Some(handlers),
-                    ..
-                }) => handlers.runner(&binding.method).map(Receiver::Handler),
-                Some(registry::Receiver { mailbox, .. }) => Ok(Receiver::Mailbox(mailbox)),
-                None => {
-                    let message = format!("nobody is subscribed to `{}` here", binding.name);
-                    Err(Fault::with_code(ErrorCode::NoResponder, message))
-                }
-            },
-        };
-        found.unwrap_or_else(Receiver::Nobody)
-    }
-}
-
-/// The time of a request came before its turn did.
-struct Expired;
-
-/// The clock as the requests of one turn see it: read once, and again now and then, because the
-/// handlers of earlier requests take time too.
-#[derive(Default)]
-struct TurnClock {
-    start: Option<Instant>,
-    /// What the last request with so many milliseconds was told, and how often in a row.
-    last: Option<(u32, Instant)>,
-    repeated: u32,
-}
-
-/// A request with less time than this gets an exact look at the clock.
-const URGENT_MS: u32 = 1_000;
-
-/// Requests in a row that are judged by the same look at the clock.
-const REPEATED_MAX: u32 = 16;
-
-impl TurnClock {
-    fn reset(&mut self) {
-        *self = Self::default();
-    }
-
-    /// The deadline of a request that has so much time left.
-    #[inline]
-    fn deadline(&mut self, remaining_ms: Option<u32>) -> Result<Option<Instant>, Expired> {
-        let Some(milliseconds) = remaining_ms else {
-            return Ok(None);
-        };
-        match self.last {
-            Some((last, deadline)) if last == milliseconds && self.repeated < REPEATED_MAX => {
-                self.repeated += 1;
-                Ok(Some(deadline))
-            }
-            _ => self.look(milliseconds).map(Some),
-        }
-    }
-
-    fn look(&mut self, milliseconds: u32) -> Result<Instant, Expired> {
-        let now = Instant::now();
-        let start = *self.start.get_or_insert(now);
-        let deadline = start + Duration::from_millis(milliseconds.into());
-        if deadline <= now {
-            return Err(Expired);
-        }
-        if milliseconds >= URGENT_MS {
-            self.last = Some((milliseconds, deadline));
-            self.repeated = 0;
-        }
-        Ok(deadline)
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use client::{Caller, Client, ErrorCode, Server, WhenFull};
 use model::ByteSize;
 use wire::Kind;
 
-use crate::support::{Bare, Gate, Probe, WINDOW, bounded, everybody_rests, inproc, tag};
+use crate::support::{Bare, Gate, Probe, WINDOW, bounded, everybody_rests, inproc, listen, tag};
 
 /// A server that answers every call with 64 KiB, and how many it has answered.
 fn generous() -> (Server, Probe) {
@@ -139,7 +139,7 @@ async fn a_flood_of_one_way_calls_to_a_slow_server_loses_nothing() {
 async fn what_is_queued_for_a_server_that_does_not_read_is_bounded() {
     bounded(async {
         let address = inproc();
-        let listener = net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap();
+        let listener = listen(&address);
         let (client, mut server) = tokio::join!(
             async { Client::connect(&address).await.unwrap() },
             Bare::accept(&listener, WINDOW),

@@ -3,7 +3,7 @@
 use client::{Caller, Client, ConnectError, ErrorCode};
 use wire::{Bind, Cast, Correlation, Credit, Flags, Header, Hello, Kind};
 
-use crate::support::{Bare, WINDOW, bounded, echo, everybody_rests, inproc, tag};
+use crate::support::{Bare, WINDOW, bounded, echo, everybody_rests, inproc, listen, tag};
 
 /// Whether the culprit introduces itself first.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -273,7 +273,7 @@ async fn a_silent_peer_is_pinged_and_then_given_up() {
         }
 
         let address = inproc();
-        let listener = net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap();
+        let listener = listen(&address);
         let builder = Client::builder().keepalive(keepalive);
         let (caller, mut server) = tokio::join!(
             async { builder.connect_caller(&address).await.unwrap() },
@@ -294,7 +294,7 @@ async fn a_silent_peer_is_pinged_and_then_given_up() {
 async fn a_server_that_sends_nonsense_is_told_so_and_left() {
     bounded(async {
         let address = inproc();
-        let listener = net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap();
+        let listener = listen(&address);
         let (caller, mut server) = tokio::join!(
             async { Caller::connect(&address).await.unwrap() },
             Bare::accept(&listener, WINDOW),

@@ -122,7 +122,7 @@ async fn a_late_answer_does_not_become_that_of_the_next_call() {
     let address = format!("tcp://{}", listener.local_addr().unwrap());
     let serve = async {
         let stream = net::split_tcp(listener.accept().await.unwrap().0).unwrap();
-        let mut server = Bare::welcome(stream, WINDOW).await;
+        let mut server = Bare::welcome(stream, wire::Role::Server, WINDOW).await;
         let first = server.next().await.header.correlation;
         assert_eq!(server.next().await.header.kind, wire::Kind::CANCEL);
         let second = server.next().await.header.correlation;

@@ -9,7 +9,7 @@ use wire::{Flags, Kind};
 
 use crate::support::{
     Bare, Gate, Guard, Node, Probe, WINDOW, bounded, echo, everybody_rests, everywhere, inproc,
-    through_a_node,
+    listen, through_a_node,
 };
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_caller_that_disappears_takes_its_handlers_with_it() {
 async fn a_client_that_is_dropped_finishes_what_is_under_way_and_hangs_up() {
     bounded(async {
         let name = inproc();
-        let listener = net::inproc::listen(name.strip_prefix("inproc://").unwrap()).unwrap();
+        let listener = listen(&name);
         let (caller, mut server) = tokio::join!(
             async { Caller::connect(&name).await.unwrap() },
             Bare::accept(&listener, WINDOW),

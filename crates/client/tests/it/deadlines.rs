@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use wire::{Correlation, Flags, Kind, Payload};
 
 use crate::support::{
-    Bare, Gate, Guard, Node, Probe, WINDOW, bounded, echo, everybody_rests, inproc, tag,
+    Bare, Gate, Guard, Node, Probe, WINDOW, bounded, echo, everybody_rests, inproc, listen, tag,
     through_a_node,
 };
 
@@ -110,7 +110,7 @@ async fn a_server_that_never_answers_costs_a_caller_its_deadline_and_no_more() {
         let (caller, mut server) =
             tokio::join!(async { Caller::connect(&address).await.unwrap() }, async {
                 let stream = net::split_tcp(silent.accept().await.unwrap().0).unwrap();
-                Bare::welcome(stream, WINDOW).await
+                Bare::welcome(stream, wire::Role::Server, WINDOW).await
             },);
         let error = caller.call("echo", "x").deadline(SHORT).await.unwrap_err();
         assert_eq!(
@@ -148,8 +148,8 @@ async fn a_server_that_never_answers_costs_a_caller_its_deadline_and_no_more() {
 async fn a_deadline_covers_the_time_until_the_server_reads() {
     bounded(async {
         let address = inproc();
-        let listener = net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap();
-        let (caller, _server) = tokio::join!(
+        let listener = listen(&address);
+        let (caller, mut server) = tokio::join!(
             async { Caller::connect(&address).await.unwrap() },
             Bare::accept(&listener, WINDOW),
         );
@@ -159,6 +159,34 @@ async fn a_deadline_covers_the_time_until_the_server_reads() {
         for outcome in futures_util::future::join_all(calls).await {
             assert_eq!(outcome.unwrap_err().code, ErrorCode::DeadlineExceeded);
         }
+        // What had not left is a request without a body and without time: it only keeps the slots
+        // in their order.
+        let last = caller.call("echo", "still here").deadline(None);
+        let serve = async {
+            let mut slots = 0;
+            loop {
+                let frame = server.next().await;
+                match frame.header.kind {
+                    Kind::CANCEL => continue,
+                    Kind::REQUEST => {}
+                    kind => panic!("{kind:?}"),
+                }
+                let to = frame.header.correlation;
+                assert_eq!(to, tag(slots));
+                slots += 1;
+                server.reply(to, frame.body()).await;
+                match frame.body().len() {
+                    0 => assert_eq!(frame.payload, [0; 4]),
+                    10 => break slots,
+                    size => assert_eq!(size, 1 << 20),
+                }
+            }
+        };
+        let (outcome, slots) = tokio::join!(last, serve);
+        assert_eq!(outcome.unwrap(), "still here");
+        assert!(slots < 16, "{slots}");
+        everybody_rests().await;
+        assert_eq!(caller.client().in_flight(), 0);
     })
     .await;
 }

@@ -6,7 +6,7 @@ use client::{Caller, Client, ConnectionState, ErrorCode, Server};
 use wire::{Goaway, Kind};
 
 use crate::support::{
-    Bare, Gate, Node, WINDOW, bounded, echo, everybody_rests, inproc, name, through_a_node,
+    Bare, Gate, Node, WINDOW, bounded, echo, everybody_rests, inproc, listen, name, through_a_node,
 };
 
 const TIME: Duration = Duration::from_secs(5);
@@ -124,7 +124,7 @@ async fn a_goaway_that_names_another_address_is_followed_at_once() {
     bounded(async {
         let (old, new) = (inproc(), inproc());
         let next = echo().listen(&new).await.unwrap();
-        let listener = net::inproc::listen(old.strip_prefix("inproc://").unwrap()).unwrap();
+        let listener = listen(&old);
         let (caller, mut server) = tokio::join!(
             async { Caller::connect(&old).await.unwrap() },
             Bare::accept(&listener, WINDOW),

@@ -5,11 +5,11 @@ use std::time::Duration;
 use client::{Caller, ErrorCode};
 use wire::{Correlation, Flags, Kind};
 
-use crate::support::{Bare, Frame, WINDOW, bounded, everybody_rests, inproc, tag};
+use crate::support::{Bare, Frame, WINDOW, bounded, everybody_rests, inproc, listen, tag};
 
 async fn pair() -> (Caller, Bare, net::inproc::Listener) {
     let address = inproc();
-    let listener = net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap();
+    let listener = listen(&address);
     let (caller, server) = tokio::join!(
         async { Caller::connect(&address).await.unwrap() },
         Bare::accept(&listener, WINDOW),

@@ -11,7 +11,7 @@ use client::{
 use futures_util::future::join_all;
 use wire::{Kind, Subscribe};
 
-use crate::support::{Bare, Gate, Node, Probe, WINDOW, bounded, echo, inproc, name, tag};
+use crate::support::{Bare, Gate, Node, Probe, WINDOW, bounded, echo, inproc, listen, name, tag};
 
 /// A client that comes back at once.
 fn quick() -> Builder {
@@ -166,7 +166,7 @@ async fn a_responder_that_dies_behind_a_node_ends_its_calls_as_unconfirmed() {
 async fn calls_that_were_never_sent_end_as_unavailable() {
     bounded(async {
         let address = inproc();
-        let listener = net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap();
+        let listener = listen(&address);
         let (caller, server) = tokio::join!(
             async { Caller::connect(&address).await.unwrap() },
             Bare::accept(&listener, WINDOW),

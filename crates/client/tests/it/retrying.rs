@@ -6,7 +6,7 @@ use client::{Bytes, Caller, ErrorCode, Fault, RetryPolicy, Server, WhenFull};
 use tokio::time::Instant;
 use wire::Kind;
 
-use crate::support::{Bare, Node, Probe, WINDOW, bounded, echo, everywhere, inproc, name};
+use crate::support::{Bare, Node, Probe, WINDOW, bounded, echo, everywhere, inproc, listen, name};
 
 /// A server whose method fails with `code` the first `failures` times.
 fn failing(code: ErrorCode, failures: usize) -> (Server, Probe) {
@@ -146,7 +146,7 @@ async fn the_pause_that_the_server_asks_for_is_kept() {
 async fn an_unconfirmed_call_is_repeated_only_if_twice_is_as_good_as_once() {
     bounded(async {
         let address = inproc();
-        let listener = net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap();
+        let listener = listen(&address);
         let (caller, mut server) = tokio::join!(
             async { Caller::connect(&address).await.unwrap() },
             Bare::accept(&listener, WINDOW),

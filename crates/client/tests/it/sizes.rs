@@ -5,7 +5,9 @@ use client::{Bytes, Caller, Client, ErrorCode, Sent, Server};
 use model::ByteSize;
 use wire::{Correlation, Flags, Kind};
 
-use crate::support::{Bare, Node, WINDOW, bounded, echo, inproc, name, tag, through_a_node};
+use crate::support::{
+    Bare, Node, WINDOW, bounded, echo, inproc, listen, name, tag, through_a_node,
+};
 
 fn blow_up() -> Server {
     echo()
@@ -172,7 +174,7 @@ async fn the_nodes_limit_is_the_callers_limit() {
 async fn a_server_that_ignores_the_callers_limit_fails_that_call_only() {
     bounded(async {
         let address = inproc();
-        let listener = net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap();
+        let listener = listen(&address);
         let builder = Client::builder().frame_size_max(ByteSize::bytes(1000));
         let (caller, mut server) = tokio::join!(
             async { builder.connect_caller(&address).await.unwrap() },

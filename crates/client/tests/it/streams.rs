@@ -6,7 +6,7 @@ use model::ByteSize;
 use wire::{Flags, Kind};
 
 use crate::support::{
-    Bare, Guard, Node, Probe, WINDOW, bounded, echo, everybody_rests, everywhere, inproc,
+    Bare, Guard, Node, Probe, WINDOW, bounded, echo, everybody_rests, everywhere, inproc, listen,
     through_a_node,
 };
 
@@ -192,7 +192,7 @@ async fn large_items_pass_one_by_one() {
 async fn a_server_that_ignores_its_credit_ends_that_stream_only() {
     bounded(async {
         let address = inproc();
-        let listener = net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap();
+        let listener = listen(&address);
         let (caller, mut server) = tokio::join!(
             async { Caller::connect(&address).await.unwrap() },
             Bare::accept(&listener, WINDOW),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use net::inproc::Listener;
 use net::{Sink, Source, Stream};
 use wire::{
     Bind, Cast, Correlation, Flags, Header, Hello, Inbox, Item, Kind, Payload, Role, Welcome,
@@ -85,17 +86,22 @@ impl Bare {
     }
 
     /// The server's end of a connection whose client introduces itself; takes in `window`.
-    pub(crate) async fn accept(listener: &net::inproc::Listener, window: Window) -> Self {
-        Self::welcome(listener.accept().await, window).await
+    pub(crate) async fn accept(listener: &Listener, window: Window) -> Self {
+        Self::welcome(listener.accept().await, Role::Server, window).await
     }
 
-    /// The same on a connection that was accepted.
-    pub(crate) async fn welcome(stream: Stream, window: Window) -> Self {
+    /// The node's end of a connection whose client introduces itself; takes in `window`.
+    pub(crate) async fn accept_as_node(listener: &Listener, window: Window) -> Self {
+        Self::welcome(listener.accept().await, Role::Node, window).await
+    }
+
+    /// The accepting end of a connection whose client introduces itself.
+    pub(crate) async fn welcome(stream: Stream, role: Role, window: Window) -> Self {
         let mut bare = Self::new(stream);
         assert_eq!(bare.next().await.header.kind, Kind::HELLO);
         let welcome = Welcome {
             version: 1,
-            role: Role::Server,
+            role,
             features: 0,
             window,
             connection: 1,

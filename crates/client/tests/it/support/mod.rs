@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub(crate) use bare::{Bare, Frame, WINDOW, tag};
 pub(crate) use handlers::{Gate, Guard, Probe, echo};
-pub(crate) use places::{Node, everywhere, name, through_a_node};
+pub(crate) use places::{Certificate, Node, everywhere, name, through_a_node};
 
 /// The longest that a test may take. On a clock that stands still it passes at once when nobody
 /// has anything left to do.
@@ -32,4 +32,9 @@ pub(crate) async fn everybody_rests() {
 pub(crate) fn inproc() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("inproc://it-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Listens at an address of [`inproc`], for a test that plays the other side itself.
+pub(crate) fn listen(address: &str) -> net::inproc::Listener {
+    net::inproc::listen(address.strip_prefix("inproc://").unwrap()).unwrap()
 }

@@ -1,0 +1,91 @@
+//! The clock as the requests of one turn see it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The time of a request came before its turn did.
+#[derive(Debug)]
+pub(super) struct Expired;
+
+/// The clock as the requests of one turn see it: read once, and again now and then, because the
+/// handlers of earlier requests take time too.
+#[derive(Default)]
+pub(super) struct TurnClock {
+    start: Option<Instant>,
+    /// What the last request with so many milliseconds was told, and how often in a row.
+    last: Option<(u32, Instant)>,
+    repeated: u32,
+}
+
+/// A request with less time than this gets an exact look at the clock.
+const URGENT_MS: u32 = 1_000;
+
+/// Requests in a row that are judged by the same look at the clock.
+const REPEATED_MAX: u32 = 16;
+
+impl TurnClock {
+    pub(super) fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The deadline of a request that has so much time left.
+    #[inline]
+    pub(super) fn deadline(
+        &mut self,
+        remaining_ms: Option<u32>,
+    ) -> Result<Option<Instant>, Expired> {
+        let Some(milliseconds) = remaining_ms else {
+            return Ok(None);
+        };
+        match self.last {
+            Some((last, deadline)) if last == milliseconds && self.repeated < REPEATED_MAX => {
+                self.repeated += 1;
+                Ok(Some(deadline))
+            }
+            _ => self.look(milliseconds).map(Some),
+        }
+    }
+
+    fn look(&mut self, milliseconds: u32) -> Result<Instant, Expired> {
+        let now = Instant::now();
+        let start = *self.start.get_or_insert(now);
+        let deadline = start + Duration::from_millis(milliseconds.into());
+        if deadline <= now {
+            return Err(Expired);
+        }
+        if milliseconds >= URGENT_MS {
+            self.last = Some((milliseconds, deadline));
+            self.repeated = 0;
+        }
+        Ok(deadline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_behind_slow_ones_expires_before_it_runs() {
+        let mut clock = TurnClock::default();
+        assert!(clock.deadline(Some(0)).is_err());
+        assert!(clock.deadline(Some(500)).is_ok());
+        tokio::time::advance(Duration::from_millis(600)).await;
+        assert!(clock.deadline(Some(500)).is_err());
+        assert_eq!(clock.deadline(None).unwrap(), None);
+        clock.reset();
+        assert!(clock.deadline(Some(500)).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_row_of_patient_requests_looks_at_the_clock_now_and_then() {
+        let mut clock = TurnClock::default();
+        assert!(clock.deadline(Some(5_000)).is_ok());
+        tokio::time::advance(Duration::from_secs(6)).await;
+        let accepted = (0..100)
+            .take_while(|_| clock.deadline(Some(5_000)).is_ok())
+            .count();
+        assert_eq!(accepted, REPEATED_MAX as usize);
+    }
+}
