@@ -1,0 +1,55 @@
+//! The disk as the journal needs it: what is volatile and what is durable is part of the contract.
+//!
+//! Paths are relative to the journal's directory, with `/` between the parts. A name that was
+//! created, renamed or removed is durable after [`Disk::sync_dir`] of its directory; bytes are
+//! durable after [`File::sync_data`]; a size that changed, after [`File::sync_all`]. Nothing is
+//! durable before. After an error of a sync nothing is known about the bytes it covered, and a
+//! second sync proves nothing.
+
+use std::io;
+use std::sync::Arc;
+
+/// A directory tree.
+pub trait Disk: Send + Sync + std::fmt::Debug {
+    /// Creates a file that must not exist yet, empty, for reading and writing.
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>>;
+
+    /// Opens a file that exists, for reading and writing.
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>>;
+
+    /// Creates a directory; one that exists is as good.
+    fn create_dir(&self, path: &str) -> io::Result<()>;
+
+    /// The names in a directory, sorted; "" is the journal's own.
+    fn list(&self, path: &str) -> io::Result<Vec<String>>;
+
+    /// Gives a file another name; a file that has it is replaced, in one step.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &str) -> io::Result<()>;
+
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, path: &str) -> io::Result<()>;
+}
+
+/// An open file. It may be used from several threads; writes that overlap are the caller's fault.
+pub trait File: Send + Sync + std::fmt::Debug {
+    /// Bytes in the file.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Fills the buffer from there; an end before it is full is [`io::ErrorKind::UnexpectedEof`].
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes from there on and says how many bytes; fewer than asked for is a short write.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
+
+    /// Cuts the file or extends it with zeros.
+    fn set_size(&self, size: u64) -> io::Result<()>;
+
+    /// Makes the bytes durable, and the size if it is needed to read them: `fdatasync`.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Makes everything about the file durable: `fsync`.
+    fn sync_all(&self) -> io::Result<()>;
+}
