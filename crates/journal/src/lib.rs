@@ -10,7 +10,10 @@
 //! network, no async runtime and no clock: time is handed in, files are a [`disk::Disk`], and the
 //! threads around its two cores, the line and the filing, are a loop that calls `step`.
 
+pub mod block;
 pub mod disk;
 mod ids;
+pub mod record;
+pub mod segment;
 
 pub use ids::{Index, Position, ShardId, StreamId};

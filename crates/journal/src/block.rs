@@ -1,0 +1,257 @@
+//! A block: what one shard wrote at once, with everything that recovery needs to judge it.
+//!
+//! ```text
+//!  0 | magic "TLBK"       | crc u32            |
+//!  8 | version u8 | kind u8 | shard u16 | length u32 |   length: header and body
+//! 16 | position u64                            |
+//! 24 | epoch u64                               |
+//! 32 | hint u64                                |   durable before this was written: all below
+//! 40 | count u32          | 0 u32              |
+//! 48 | term u64                                |
+//! 56 | index u64                               |
+//! 64 | time_ms u64                             |
+//! 72 | body ...                                |
+//! ```
+//!
+//! Little endian. A block begins at a multiple of 8; zeros fill the gap to the next. The CRC-32C
+//! covers everything behind it and is seeded with the journal's id and the segment's epoch, so
+//! that neither what a recycled file held before nor another journal's file is ever taken for
+//! ours. Of a block of kind [`BlockKind::Lost`] it covers the header only.
+
+use std::fmt;
+
+use crate::record::{shard_at, u32_at, u64_at};
+use crate::{Index, Position, ShardId};
+
+/// The version of everything in a segment.
+pub const FORMAT_VERSION: u8 = 1;
+
+/// Bytes in front of a body.
+pub const BLOCK_HEADER_SIZE: usize = 72;
+
+/// Blocks begin at multiples of it.
+pub const BLOCK_ALIGNMENT: u64 = 8;
+
+/// How a block begins.
+pub const BLOCK_MAGIC: [u8; 4] = *b"TLBK";
+
+/// Where the CRC's cover begins.
+const COVERED_FROM: usize = 8;
+
+/// What a block is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BlockKind {
+    /// Records of a shard.
+    Records,
+    /// Nothing but the hint; of no shard.
+    Idle,
+    /// The shard's blocks from this index on are void.
+    Cut,
+    /// Stands where bytes were lost and an operator accepted it; its body means nothing.
+    Lost,
+}
+
+impl BlockKind {
+    fn number(self) -> u8 {
+        match self {
+            BlockKind::Records => 1,
+            BlockKind::Idle => 2,
+            BlockKind::Cut => 3,
+            BlockKind::Lost => 4,
+        }
+    }
+
+    fn from_number(number: u8) -> Option<Self> {
+        match number {
+            1 => Some(BlockKind::Records),
+            2 => Some(BlockKind::Idle),
+            3 => Some(BlockKind::Cut),
+            4 => Some(BlockKind::Lost),
+            _ => None,
+        }
+    }
+}
+
+/// What the CRCs of one segment start from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Seed(u32);
+
+impl Seed {
+    /// Of this journal and this life of a segment file.
+    pub fn new(journal_id: u64, epoch: u64) -> Self {
+        let journal = crc32c::crc32c(&journal_id.to_le_bytes());
+        Seed(crc32c::crc32c_append(journal, &epoch.to_le_bytes()))
+    }
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Seed({:08x})", self.0)
+    }
+}
+
+/// A block's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockHeader {
+    /// What it is for.
+    pub kind: BlockKind,
+    /// Whose; 0 for a kind that is of no shard.
+    pub shard: ShardId,
+    /// Bytes of header and body, without what fills the gap to the next.
+    pub length: u32,
+    /// Where it stands in the line.
+    pub position: Position,
+    /// The life of the segment file that it was written in.
+    pub epoch: u64,
+    /// Everything before it was durable when this block was written.
+    pub hint: Position,
+    /// Records in the body.
+    pub count: u32,
+    /// The Raft term; 0 alone.
+    pub term: u64,
+    /// The block's place in its shard.
+    pub index: Index,
+    /// When it was begun, in milliseconds since 1970; never less than that of the one before.
+    pub time_ms: u64,
+}
+
+impl BlockHeader {
+    /// Where the next block begins.
+    pub fn end(&self) -> Position {
+        Position(self.position.0 + aligned(u64::from(self.length)))
+    }
+
+    /// Writes the header with its CRC in front of the body, for which `block` has left
+    /// [`BLOCK_HEADER_SIZE`] bytes. The length is the block's.
+    pub fn seal(&self, block: &mut [u8], seed: Seed) {
+        let header = &mut block[..BLOCK_HEADER_SIZE];
+        header[0..4].copy_from_slice(&BLOCK_MAGIC);
+        header[8] = FORMAT_VERSION;
+        header[9] = self.kind.number();
+        header[10..12].copy_from_slice(&self.shard.0.to_le_bytes());
+        header[12..16].copy_from_slice(&self.length.to_le_bytes());
+        header[16..24].copy_from_slice(&self.position.0.to_le_bytes());
+        header[24..32].copy_from_slice(&self.epoch.to_le_bytes());
+        header[32..40].copy_from_slice(&self.hint.0.to_le_bytes());
+        header[40..44].copy_from_slice(&self.count.to_le_bytes());
+        header[44..48].fill(0);
+        header[48..56].copy_from_slice(&self.term.to_le_bytes());
+        header[56..64].copy_from_slice(&self.index.0.to_le_bytes());
+        header[64..72].copy_from_slice(&self.time_ms.to_le_bytes());
+        let crc = checksum(self.kind, block, seed);
+        block[4..8].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// The header at the front of `bytes`, if they begin like a block at all. Nothing in it may be
+    /// trusted, nor the length be allocated, before [`BlockHeader::is_whole`] said so.
+    pub fn parse(bytes: &[u8]) -> Option<BlockHeader> {
+        let header = bytes.get(..BLOCK_HEADER_SIZE)?;
+        let length = u32_at(header, 12);
+        let begins = header[0..4] == BLOCK_MAGIC
+            && header[8] == FORMAT_VERSION
+            && length as usize >= BLOCK_HEADER_SIZE
+            && u32_at(header, 44) == 0;
+        begins.then_some(())?;
+        Some(BlockHeader {
+            kind: BlockKind::from_number(header[9])?,
+            shard: shard_at(header, 10),
+            length,
+            position: Position(u64_at(header, 16)),
+            epoch: u64_at(header, 24),
+            hint: Position(u64_at(header, 32)),
+            count: u32_at(header, 40),
+            term: u64_at(header, 48),
+            index: Index(u64_at(header, 56)),
+            time_ms: u64_at(header, 64),
+        })
+    }
+
+    /// Whether `block`, which is as long as the header says, is what was written.
+    pub fn is_whole(&self, block: &[u8], seed: Seed) -> bool {
+        block.len() == self.length as usize && u32_at(block, 4) == checksum(self.kind, block, seed)
+    }
+}
+
+/// Rounds a length up to where the next block may begin.
+pub fn aligned(length: u64) -> u64 {
+    length.next_multiple_of(BLOCK_ALIGNMENT)
+}
+
+fn checksum(kind: BlockKind, block: &[u8], seed: Seed) -> u32 {
+    let covered = match kind {
+        BlockKind::Lost => &block[COVERED_FROM..BLOCK_HEADER_SIZE],
+        BlockKind::Records | BlockKind::Idle | BlockKind::Cut => &block[COVERED_FROM..],
+    };
+    crc32c::crc32c_append(seed.0, covered)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SEED: (u64, u64) = (0x1122_3344_5566_7788, 42);
+
+    fn sealed(kind: BlockKind, body: &[u8]) -> (BlockHeader, Vec<u8>) {
+        let header = BlockHeader {
+            kind,
+            shard: ShardId(3),
+            length: (BLOCK_HEADER_SIZE + body.len()) as u32,
+            position: Position(4096),
+            epoch: SEED.1,
+            hint: Position(4000),
+            count: 1,
+            term: 5,
+            index: Index(9),
+            time_ms: 1_700_000_000_000,
+        };
+        let mut block = vec![0xAA; BLOCK_HEADER_SIZE];
+        block.extend_from_slice(body);
+        header.seal(&mut block, Seed::new(SEED.0, SEED.1));
+        (header, block)
+    }
+
+    #[test]
+    fn a_sealed_block_comes_back_and_is_whole() {
+        let (header, block) = sealed(BlockKind::Records, b"body");
+        assert_eq!(BlockHeader::parse(&block), Some(header));
+        assert!(header.is_whole(&block, Seed::new(SEED.0, SEED.1)));
+        assert_eq!(header.end(), Position(4096 + 80));
+    }
+
+    #[test]
+    fn another_epoch_and_another_journal_do_not_match() {
+        let (header, block) = sealed(BlockKind::Records, b"body");
+        assert!(!header.is_whole(&block, Seed::new(SEED.0, SEED.1 + 1)));
+        assert!(!header.is_whole(&block, Seed::new(SEED.0 + 1, SEED.1)));
+    }
+
+    #[test]
+    fn the_body_of_a_lost_range_means_nothing() {
+        let (header, mut block) = sealed(BlockKind::Lost, b"body");
+        block[BLOCK_HEADER_SIZE] ^= 1;
+        assert!(header.is_whole(&block, Seed::new(SEED.0, SEED.1)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_flipped_bit_is_seen(body in proptest::collection::vec(any::<u8>(), 0..64), place in any::<proptest::sample::Index>()) {
+            let (header, mut block) = sealed(BlockKind::Records, &body);
+            let bit = place.index(block.len() * 8);
+            block[bit / 8] ^= 1 << (bit % 8);
+            let seen = BlockHeader::parse(&block) != Some(header)
+                || !header.is_whole(&block, Seed::new(SEED.0, SEED.1));
+            prop_assert!(seen);
+            // Nor does what the damaged header says of itself hold.
+            if let Some(claimed) = BlockHeader::parse(&block) {
+                prop_assert!(!claimed.is_whole(&block, Seed::new(SEED.0, SEED.1)));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_a_header_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = BlockHeader::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What a block's body is made of: records, one behind the other.
+//!
+//! ```text
+//! | stream u64 | offset u64 | length u32 | kind u8 | tag u8 | 0 u16 | bytes ... |
+//! ```
+//!
+//! Little endian, not aligned. The same bytes stand in extents. A body that is parsed has passed
+//! its CRC, so a record that does not fit in it is our own mistake or a CRC that matched by
+//! chance; it is an error all the same, never a panic.
+
+use crate::{ShardId, StreamId};
+
+/// Bytes in front of a record's own.
+pub const RECORD_HEADER_SIZE: usize = 24;
+
+/// What a record does to its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RecordKind {
+    /// Carries bytes at an offset.
+    Data,
+    /// The stream starts at the offset from now on.
+    Trim,
+    /// Like a trim of everything so far, and the bytes must leave the disk.
+    Erase,
+}
+
+impl RecordKind {
+    fn number(self) -> u8 {
+        match self {
+            RecordKind::Data => 0,
+            RecordKind::Trim => 1,
+            RecordKind::Erase => 2,
+        }
+    }
+
+    fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(RecordKind::Data),
+            1 => Some(RecordKind::Trim),
+            2 => Some(RecordKind::Erase),
+            _ => None,
+        }
+    }
+}
+
+/// A record as it stands in a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordView<'a> {
+    /// Whose.
+    pub stream: StreamId,
+    /// Data: its offset. Trim and erase: the stream's new start.
+    pub offset: u64,
+    /// What it does.
+    pub kind: RecordKind,
+    /// The caller's; opaque here.
+    pub tag: u8,
+    /// Data: the payload. Trim and erase: empty.
+    pub bytes: &'a [u8],
+}
+
+impl RecordView<'_> {
+    /// Bytes that it takes in a body.
+    pub fn size(&self) -> usize {
+        RECORD_HEADER_SIZE + self.bytes.len()
+    }
+}
+
+/// A body that does not hold what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// The body ends within a record.
+    #[error("the record at byte {at} ends behind its block")]
+    Short {
+        /// Where the record begins in the body.
+        at: usize,
+    },
+    /// A kind that this version does not know.
+    #[error("the record at byte {at} has the unknown kind {kind}")]
+    Kind {
+        /// Where the record begins in the body.
+        at: usize,
+        /// The kind.
+        kind: u8,
+    },
+    /// A number that must be 0 is not, or a trim carries bytes.
+    #[error("the record at byte {at} is malformed")]
+    Malformed {
+        /// Where the record begins in the body.
+        at: usize,
+    },
+}
+
+/// Appends a record. Its bytes are fewer than 4 GiB.
+pub fn encode(record: &RecordView<'_>, body: &mut Vec<u8>) {
+    let mut header = [0; RECORD_HEADER_SIZE];
+    header[0..8].copy_from_slice(&record.stream.0.to_le_bytes());
+    header[8..16].copy_from_slice(&record.offset.to_le_bytes());
+    header[16..20].copy_from_slice(&(record.bytes.len() as u32).to_le_bytes());
+    header[20] = record.kind.number();
+    header[21] = record.tag;
+    body.extend_from_slice(&header);
+    body.extend_from_slice(record.bytes);
+}
+
+/// The record that begins at `at` in a body.
+pub fn decode(body: &[u8], at: usize) -> Result<RecordView<'_>, RecordError> {
+    let rest = body.get(at..).ok_or(RecordError::Short { at })?;
+    let (header, rest) = rest
+        .split_first_chunk::<RECORD_HEADER_SIZE>()
+        .ok_or(RecordError::Short { at })?;
+    let length = u32_at(header, 16) as usize;
+    let bytes = rest.get(..length).ok_or(RecordError::Short { at })?;
+    let kind = RecordKind::from_number(header[20]).ok_or(RecordError::Kind {
+        at,
+        kind: header[20],
+    })?;
+    if header[22..24] != [0, 0] || (kind != RecordKind::Data && length > 0) {
+        return Err(RecordError::Malformed { at });
+    }
+    Ok(RecordView {
+        stream: StreamId(u64_at(header, 0)),
+        offset: u64_at(header, 8),
+        kind,
+        tag: header[21],
+        bytes,
+    })
+}
+
+/// The records of a body, each with the byte where it begins. Ends after the first error.
+pub fn records(body: &[u8]) -> Records<'_> {
+    Records { body, at: 0 }
+}
+
+/// See [`records`].
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    body: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<(usize, RecordView<'a>), RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.body.len() {
+            return None;
+        }
+        let at = self.at;
+        match decode(self.body, at) {
+            Ok(record) => {
+                self.at += record.size();
+                Some(Ok((at, record)))
+            }
+            Err(error) => {
+                self.at = self.body.len();
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+/// A little-endian number within bytes that are known to be there.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array_at(bytes, at))
+}
+
+/// Like [`u64_at`].
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array_at(bytes, at))
+}
+
+/// Like [`u64_at`].
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(array_at(bytes, at))
+}
+
+/// Like [`u64_at`].
+pub(crate) fn shard_at(bytes: &[u8], at: usize) -> ShardId {
+    ShardId(u16_at(bytes, at))
+}
+
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn data(stream: u64, offset: u64, bytes: &[u8]) -> RecordView<'_> {
+        RecordView {
+            stream: StreamId(stream),
+            offset,
+            kind: RecordKind::Data,
+            tag: 7,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn records_come_back_in_order_with_their_places() {
+        let trim = RecordView {
+            kind: RecordKind::Trim,
+            bytes: &[],
+            ..data(1, 9, &[])
+        };
+        let mut body = Vec::new();
+        for record in [data(1, 8, b"one"), trim, data(2, 0, b"")] {
+            encode(&record, &mut body);
+        }
+        let read: Vec<_> = records(&body).map(Result::unwrap).collect();
+        assert_eq!(
+            read,
+            [(0, data(1, 8, b"one")), (27, trim), (51, data(2, 0, b""))]
+        );
+    }
+
+    #[test]
+    fn a_trim_that_carries_bytes_is_malformed() {
+        let mut body = Vec::new();
+        encode(&data(1, 8, b"one"), &mut body);
+        body[20] = 1;
+        assert_eq!(decode(&body, 0), Err(RecordError::Malformed { at: 0 }));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_records_or_an_error(body in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..300) {
+            let _ = decode(&body, at);
+            let _ = records(&body).count();
+        }
+
+        #[test]
+        fn a_body_that_is_cut_within_a_record_is_an_error(
+            bytes in proptest::collection::vec(any::<u8>(), 0..40),
+            cut in 1usize..24,
+        ) {
+            let mut body = Vec::new();
+            encode(&data(3, 4, &bytes), &mut body);
+            body.truncate(body.len() - cut);
+            prop_assert_eq!(decode(&body, 0), Err(RecordError::Short { at: 0 }));
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! A segment: one file of the line.
+//!
+//! ```text
+//!    0 | magic "TLSG"  | crc u32             |
+//!    8 | version u8 | 0 u8 | shards u16 | 0 u32 |
+//!   16 | journal u64                         |
+//!   24 | sequence u64                        |
+//!   32 | base u64                            |   position of the file's first byte
+//!   40 | size u64                            |
+//!   48 | epoch u64                           |   random, never used twice
+//!   56 | previous_end u64                    |   where the segment before it ends
+//!   64 | per shard: last index u64, term u64 |   before this segment
+//! 4096 | blocks ...                          |
+//! ```
+//!
+//! Its size never changes: it is filled with zeros, or recycled, and synced before it gets a
+//! header. The header is durable before the file gets its name, and the segment before it is
+//! synced before that: *that a segment exists proves that the one before it is whole up to
+//! `previous_end`*.
+
+mod scan;
+
+use std::io;
+use std::sync::Arc;
+
+pub use scan::{BlockView, Scan};
+
+use crate::block::{FORMAT_VERSION, Seed};
+use crate::disk::{Disk, File};
+use crate::record::{u16_at, u32_at, u64_at};
+use crate::{Index, Position};
+
+/// Bytes in front of a segment's first block.
+pub const SEGMENT_HEADER_SIZE: u64 = 4096;
+
+/// The directory that segments and spares are in.
+pub const LINE_DIR: &str = "line";
+
+/// Shards that a journal can have: a header has room for so many.
+pub const SHARD_COUNT_MAX: u16 = 64;
+
+const MAGIC: [u8; 4] = *b"TLSG";
+const SHARDS_AT: usize = 64;
+const SHARD_SIZE: usize = 16;
+
+/// Zeros are written in pieces of it.
+const FILL_SIZE: usize = 1 << 20;
+
+/// How far a shard was when a segment began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardEnd {
+    /// Its last block before the segment.
+    pub index: Index,
+    /// That block's term.
+    pub term: u64,
+}
+
+/// A segment's header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// Of the journal it belongs to.
+    pub journal_id: u64,
+    /// Its number in the line, from 1.
+    pub sequence: u64,
+    /// The position of the file's first byte.
+    pub base: Position,
+    /// Bytes in the file.
+    pub size: u64,
+    /// The life of this file; random, never used twice.
+    pub epoch: u64,
+    /// Where the segment before it ends; the base for the first.
+    pub previous_end: Position,
+    /// How far each shard was.
+    pub shards: Vec<ShardEnd>,
+}
+
+/// Why a file is not taken for a segment.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    /// The disk said so.
+    #[error("cannot read {path}: {error}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the disk said.
+        error: io::Error,
+    },
+    /// It does not begin like one, or its header's CRC does not match.
+    #[error("the header of {path} is damaged")]
+    Damaged {
+        /// The file.
+        path: String,
+    },
+    /// A later version wrote it.
+    #[error("{path} has format version {found}; this program knows up to {known}")]
+    Newer {
+        /// The file.
+        path: String,
+        /// Its version.
+        found: u8,
+        /// Ours.
+        known: u8,
+    },
+    /// It is another journal's.
+    #[error("{path} belongs to journal {found:016x}, not to {expected:016x}")]
+    OtherJournal {
+        /// The file.
+        path: String,
+        /// Whose it is.
+        found: u64,
+        /// Who we are.
+        expected: u64,
+    },
+}
+
+impl SegmentHeader {
+    /// Where its first block begins.
+    pub fn first(&self) -> Position {
+        Position(self.base.0 + SEGMENT_HEADER_SIZE)
+    }
+
+    /// Behind its last byte: the base of the next.
+    pub fn limit(&self) -> Position {
+        Position(self.base.0 + self.size)
+    }
+
+    /// What its blocks' CRCs start from.
+    pub fn seed(&self) -> Seed {
+        Seed::new(self.journal_id, self.epoch)
+    }
+
+    /// The bytes at the front of the file. There are at most [`SHARD_COUNT_MAX`] shards.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; SEGMENT_HEADER_SIZE as usize];
+        bytes[0..4].copy_from_slice(&MAGIC);
+        bytes[8] = FORMAT_VERSION;
+        bytes[10..12].copy_from_slice(&(self.shards.len() as u16).to_le_bytes());
+        let numbers = [
+            self.journal_id,
+            self.sequence,
+            self.base.0,
+            self.size,
+            self.epoch,
+            self.previous_end.0,
+        ];
+        for (place, number) in bytes[16..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        for (place, shard) in bytes[SHARDS_AT..]
+            .chunks_exact_mut(SHARD_SIZE)
+            .zip(&self.shards)
+        {
+            place[0..8].copy_from_slice(&shard.index.0.to_le_bytes());
+            place[8..16].copy_from_slice(&shard.term.to_le_bytes());
+        }
+        let crc = crc32c::crc32c(&bytes[8..]);
+        bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads what [`SegmentHeader::encode`] wrote; `path` is for the error.
+    pub fn decode(bytes: &[u8], path: &str) -> Result<SegmentHeader, SegmentError> {
+        let damaged = || SegmentError::Damaged { path: path.into() };
+        let bytes = bytes
+            .get(..SEGMENT_HEADER_SIZE as usize)
+            .filter(|bytes| bytes[0..4] == MAGIC)
+            .ok_or_else(damaged)?;
+        if bytes[8] > FORMAT_VERSION {
+            return Err(SegmentError::Newer {
+                path: path.into(),
+                found: bytes[8],
+                known: FORMAT_VERSION,
+            });
+        }
+        let count = u16_at(bytes, 10);
+        let is_whole = u32_at(bytes, 4) == crc32c::crc32c(&bytes[8..]);
+        if !is_whole || bytes[8] != FORMAT_VERSION || count > SHARD_COUNT_MAX {
+            return Err(damaged());
+        }
+        Ok(SegmentHeader {
+            journal_id: u64_at(bytes, 16),
+            sequence: u64_at(bytes, 24),
+            base: Position(u64_at(bytes, 32)),
+            size: u64_at(bytes, 40),
+            epoch: u64_at(bytes, 48),
+            previous_end: Position(u64_at(bytes, 56)),
+            shards: bytes[SHARDS_AT..]
+                .chunks_exact(SHARD_SIZE)
+                .take(usize::from(count))
+                .map(|shard| ShardEnd {
+                    index: Index(u64_at(shard, 0)),
+                    term: u64_at(shard, 8),
+                })
+                .collect(),
+        })
+    }
+}
+
+/// An open file of the line.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// The file.
+    pub file: Arc<dyn File>,
+    /// What stands at its front.
+    pub header: Arc<SegmentHeader>,
+}
+
+impl Segment {
+    /// Opens a segment and checks that its header is what its name says.
+    pub fn open(disk: &dyn Disk, sequence: u64, journal_id: u64) -> Result<Segment, SegmentError> {
+        let path = path(sequence);
+        let io_error = |error| SegmentError::Io {
+            path: path.clone(),
+            error,
+        };
+        let file = disk.open(&path).map_err(io_error)?;
+        let size = file.size().map_err(io_error)?;
+        let mut bytes = vec![0; SEGMENT_HEADER_SIZE.min(size) as usize];
+        file.read_at(&mut bytes, 0).map_err(io_error)?;
+        let header = SegmentHeader::decode(&bytes, &path)?;
+        if header.journal_id != journal_id {
+            return Err(SegmentError::OtherJournal {
+                path,
+                found: header.journal_id,
+                expected: journal_id,
+            });
+        }
+        if header.sequence != sequence || header.size != size {
+            return Err(SegmentError::Damaged { path });
+        }
+        Ok(Segment {
+            file,
+            header: Arc::new(header),
+        })
+    }
+}
+
+/// The path of a segment; paths sort as sequences do.
+pub fn path(sequence: u64) -> String {
+    format!("{LINE_DIR}/{sequence:020}.seg")
+}
+
+/// The sequence that a name within [`LINE_DIR`] stands for, if it is a segment's.
+pub fn sequence_of(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".seg")?;
+    (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+        .then(|| digits.parse().ok())?
+}
+
+/// Overwrites a file with zeros up to `size` and syncs it, so that a later sync has data to write
+/// and no metadata.
+pub fn fill_with_zeros(file: &dyn File, size: u64) -> io::Result<()> {
+    let zeros = vec![0; FILL_SIZE.min(size as usize)];
+    let mut offset = 0;
+    while offset < size {
+        let length = zeros.len().min((size - offset) as usize);
+        write_all(file, &zeros[..length], offset)?;
+        offset += length as u64;
+    }
+    file.sync_all()
+}
+
+/// Writes everything; a short write is an error.
+pub(crate) fn write_all(file: &dyn File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    let written = file.write_at(bytes, offset)?;
+    if written == bytes.len() {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::WriteZero,
+        format!("wrote {written} of {} bytes", bytes.len()),
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Reading a segment's blocks in order, as far as they are whole.
+
+use std::io;
+
+use super::{SEGMENT_HEADER_SIZE, Segment};
+use crate::Position;
+use crate::block::{BLOCK_ALIGNMENT, BLOCK_HEADER_SIZE, BLOCK_MAGIC, BlockHeader, Seed};
+
+/// Read at once, if blocks are not larger.
+const WINDOW_SIZE: u64 = 256 << 10;
+
+/// A whole block: its CRC matched, and it stands where it says.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockView<'a> {
+    /// What it says of itself.
+    pub header: BlockHeader,
+    /// Its records.
+    pub body: &'a [u8],
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Scan {
+    segment: Segment,
+    seed: Seed,
+    /// In the file: the next block, and where blocks end.
+    at: u64,
+    limit: u64,
+    window: Vec<u8>,
+    window_start: u64,
+}
+
+impl Scan {
+    /// From the first block to `end`: the successor's `previous_end`, or the segment's own limit
+    /// if it has none.
+    pub fn new(segment: &Segment, end: Position) -> Scan {
+        let limit = end.0.saturating_sub(segment.header.base.0);
+        Scan {
+            seed: segment.header.seed(),
+            at: SEGMENT_HEADER_SIZE,
+            limit: limit.min(segment.header.size),
+            window: Vec::new(),
+            window_start: 0,
+            segment: segment.clone(),
+        }
+    }
+
+    /// Where the next block would begin. After the last one of a sealed segment this is the
+    /// `end`; anything less is damage.
+    pub fn position(&self) -> Position {
+        Position(self.segment.header.base.0 + self.at)
+    }
+
+    /// The next block, or none if there is no whole one at [`Scan::position`].
+    pub fn next_block(&mut self) -> io::Result<Option<BlockView<'_>>> {
+        let Some(header) = self.probe(self.at)? else {
+            return Ok(None);
+        };
+        let start = (self.at - self.window_start) as usize;
+        let end = start + header.length as usize;
+        self.at = header.end().0 - self.segment.header.base.0;
+        Ok(Some(BlockView {
+            header,
+            body: &self.window[start + BLOCK_HEADER_SIZE..end],
+        }))
+    }
+
+    /// The next whole block behind [`Scan::position`], wherever it begins; the scan goes on from
+    /// it. None if there is no more.
+    pub fn seek(&mut self) -> io::Result<Option<BlockHeader>> {
+        let mut at = self.at + BLOCK_ALIGNMENT;
+        while at + BLOCK_HEADER_SIZE as u64 <= self.limit {
+            self.fill(at, BLOCK_HEADER_SIZE as u64)?;
+            let ahead = &self.window[(at - self.window_start) as usize..];
+            let magic = ahead
+                .chunks_exact(BLOCK_ALIGNMENT as usize)
+                .position(|chunk| chunk[..BLOCK_MAGIC.len()] == BLOCK_MAGIC);
+            let Some(chunk) = magic else {
+                at += (ahead.len() as u64 / BLOCK_ALIGNMENT) * BLOCK_ALIGNMENT;
+                continue;
+            };
+            at += chunk as u64 * BLOCK_ALIGNMENT;
+            if let Some(header) = self.probe(at)? {
+                self.at = at;
+                return Ok(Some(header));
+            }
+            at += BLOCK_ALIGNMENT;
+        }
+        Ok(None)
+    }
+
+    /// The header of the whole block at `at`; the window holds it then.
+    fn probe(&mut self, at: u64) -> io::Result<Option<BlockHeader>> {
+        if at + BLOCK_HEADER_SIZE as u64 > self.limit {
+            return Ok(None);
+        }
+        self.fill(at, BLOCK_HEADER_SIZE as u64)?;
+        let start = (at - self.window_start) as usize;
+        let Some(header) = BlockHeader::parse(&self.window[start..]) else {
+            return Ok(None);
+        };
+        let belongs = header.position.0 == self.segment.header.base.0 + at
+            && header.epoch == self.segment.header.epoch
+            && u64::from(header.length) <= self.limit - at;
+        if !belongs {
+            return Ok(None);
+        }
+        self.fill(at, u64::from(header.length))?;
+        let start = (at - self.window_start) as usize;
+        let block = &self.window[start..start + header.length as usize];
+        Ok(header.is_whole(block, self.seed).then_some(header))
+    }
+
+    /// Sees to it that the window holds `length` bytes from `at` on; they are within the limit.
+    fn fill(&mut self, at: u64, length: u64) -> io::Result<()> {
+        let window_end = self.window_start + self.window.len() as u64;
+        if self.window_start <= at && at + length <= window_end {
+            return Ok(());
+        }
+        let size = length.max(WINDOW_SIZE).min(self.limit - at) as usize;
+        self.window.clear();
+        self.window.resize(size, 0);
+        self.window_start = at;
+        let read = self.segment.file.read_at(&mut self.window, at);
+        if read.is_err() {
+            self.window.clear();
+        }
+        read
+    }
+}
