@@ -6,8 +6,16 @@
 //! durable before. After an error of a sync nothing is known about the bytes it covered, and a
 //! second sync proves nothing.
 
+mod real;
+#[cfg(feature = "simulation")]
+pub mod simulated;
+
 use std::io;
 use std::sync::Arc;
+
+pub use real::RealDisk;
+#[cfg(feature = "simulation")]
+pub use simulated::SimulatedDisk;
 
 /// A directory tree.
 pub trait Disk: Send + Sync + std::fmt::Debug {
@@ -52,4 +60,18 @@ pub trait File: Send + Sync + std::fmt::Debug {
 
     /// Makes everything about the file durable: `fsync`.
     fn sync_all(&self) -> io::Result<()>;
+}
+
+/// What went wrong, and with which file.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {source}")]
+struct PathError {
+    path: String,
+    source: io::Error,
+}
+
+/// The same error, of the same kind, that names the file.
+fn at(path: impl Into<String>, source: io::Error) -> io::Error {
+    let path = path.into();
+    io::Error::new(source.kind(), PathError { path, source })
 }

@@ -1,0 +1,203 @@
+//! A directory of this machine.
+//!
+//! Only its owner may read it: directories are 0700, files 0600. Every error names the file. A
+//! call that a signal interrupted is made again; nothing else is ever retried here, a failed sync
+//! least of all.
+
+use std::fs::{DirBuilder, File as StdFile, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Disk, File, at};
+
+const DIRECTORY_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
+
+/// A directory, and everything below it.
+#[derive(Clone, Debug)]
+pub struct RealDisk {
+    root: PathBuf,
+}
+
+impl RealDisk {
+    /// The disk whose "" is this directory. It need not exist yet: `create_dir("")` makes it, with
+    /// the directories above it.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        match path {
+            "" => self.root.clone(),
+            path => self.root.join(path),
+        }
+    }
+
+    fn open_with(&self, path: &str, options: &mut OpenOptions) -> io::Result<Arc<dyn File>> {
+        let path = self.path(path);
+        let file = options.read(true).write(true).mode(FILE_MODE).open(&path);
+        let file = file.map_err(|error| named(&path, error))?;
+        Ok(Arc::new(RealFile { file, path }))
+    }
+
+    /// Nothing in the contract could make the name of the root itself durable, so this does.
+    fn create_root(&self) -> io::Result<()> {
+        let named = |error| named(&self.root, error);
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(DIRECTORY_MODE);
+        builder.create(&self.root).map_err(named)?;
+        let root = self.root.canonicalize().map_err(named)?;
+        root.parent().map_or(Ok(()), sync_directory)
+    }
+}
+
+impl Disk for RealDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.open_with(path, OpenOptions::new().create_new(true))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        self.open_with(path, &mut OpenOptions::new())
+    }
+
+    fn create_dir(&self, path: &str) -> io::Result<()> {
+        if path.is_empty() {
+            return self.create_root();
+        }
+        let path = self.path(path);
+        match DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            result => result.map_err(|error| named(&path, error)),
+        }
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        let path = self.path(path);
+        let names = || -> io::Result<Vec<String>> {
+            let mut names = Vec::new();
+            for entry in path.read_dir()? {
+                names.push(entry?.file_name().to_string_lossy().into_owned());
+            }
+            names.sort_unstable();
+            Ok(names)
+        };
+        names().map_err(|error| named(&path, error))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let path = self.path(from);
+        std::fs::rename(&path, self.path(to)).map_err(|error| named(&path, error))
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        let path = self.path(path);
+        std::fs::remove_file(&path).map_err(|error| named(&path, error))
+    }
+
+    fn sync_dir(&self, path: &str) -> io::Result<()> {
+        sync_directory(&self.path(path))
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let synced = StdFile::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| named(path, error))
+}
+
+fn named(path: &Path, error: io::Error) -> io::Error {
+    at(path.to_string_lossy(), error)
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: StdFile,
+    /// As it was called when it was opened.
+    path: PathBuf,
+}
+
+impl RealFile {
+    fn named(&self, error: io::Error) -> io::Error {
+        named(&self.path, error)
+    }
+}
+
+impl File for RealFile {
+    fn size(&self) -> io::Result<u64> {
+        let metadata = self.file.metadata().map_err(|error| self.named(error))?;
+        Ok(metadata.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let read = self.file.read_exact_at(buffer, offset);
+        read.map_err(|error| self.named(error))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        loop {
+            match self.file.write_at(bytes, offset) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map_err(|error| self.named(error)),
+            }
+        }
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        self.file.set_len(size).map_err(|error| self.named(error))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data().map_err(|error| self.named(error))
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_all().map_err(|error| self.named(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn what_it_makes_is_for_its_owner_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("above/journal");
+        let disk = RealDisk::new(&root);
+        disk.create_dir("").unwrap();
+        disk.create_dir("line").unwrap();
+        disk.create_dir("line").unwrap();
+        disk.create("line/a").unwrap();
+        assert_eq!(mode(&root), 0o700);
+        assert_eq!(mode(&root.join("line")), 0o700);
+        assert_eq!(mode(&root.join("line/a")), 0o600);
+        for synced in ["", "line"] {
+            disk.sync_dir(synced).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_file_and_keeps_its_kind() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = RealDisk::new(directory.path());
+        let error = disk.open("line/missing").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        let path = directory.path().join("line/missing");
+        assert!(
+            error.to_string().starts_with(&*path.to_string_lossy()),
+            "{error}"
+        );
+        let file = disk.create("short").unwrap();
+        let error = file.read_at(&mut [0; 1], 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert!(error.to_string().contains("short"), "{error}");
+    }
+}
