@@ -1,0 +1,384 @@
+use std::fmt::Write as _;
+
+use super::*;
+
+mod properties;
+
+const LIMITS: Limits = Limits {
+    messages_max: 4,
+    bytes_max: 1000,
+    in_flight_max: 3,
+};
+
+/// Runs a script against an empty mailbox and compares the transcript.
+///
+/// | line | does |
+/// |---|---|
+/// | `write OFFSET SENDER [EXPIRES]` | a write of 10 bytes that is durable |
+/// | `ack OFFSET` · `lost OFFSET` · `refused OFFSET [AFTER]` | answers |
+/// | `at TIME` | the time from now on |
+/// | `to NAME=ROOM…` | offers what may go out to these subscribers |
+/// | `expire` · `restart` | |
+#[track_caller]
+fn check(script: &str, expected: &str) {
+    let mut mailbox = Mailbox::new(LIMITS);
+    let mut log: Vec<(Option<Written<'_>>, Option<Note>)> = Vec::new();
+    let mut now_ms = 0;
+    let mut out = String::new();
+    for line in script.lines().map(str::trim).filter(|it| !it.is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |index: usize| words.get(index).map(|it| it.parse::<u64>().unwrap());
+        match words[0] {
+            "write" => {
+                let written = Written {
+                    offset: number(1).unwrap(),
+                    id: None,
+                    sender: words[2],
+                    size: 10,
+                    expires_ms: number(3).unwrap_or(u64::MAX),
+                };
+                match mailbox.accept(None, 10, now_ms) {
+                    Ok(_) => {
+                        mailbox.written(written);
+                        mailbox.durable(written.offset + 1);
+                        log.push((Some(written), None));
+                    }
+                    Err(refused) => writeln!(out, "refused: {refused}").unwrap(),
+                }
+            }
+            "ack" => {
+                if !mailbox.acknowledge(number(1).unwrap()) {
+                    out.push_str("not there\n");
+                }
+            }
+            "lost" => {
+                assert!(mailbox.again(number(1).unwrap(), Again::Now, now_ms));
+            }
+            "refused" => {
+                let again = match number(2) {
+                    Some(pause_ms) => Again::After { pause_ms },
+                    None => Again::Later,
+                };
+                assert!(mailbox.again(number(1).unwrap(), again, now_ms));
+            }
+            "at" => now_ms = number(1).unwrap(),
+            "to" => {
+                let room = words[1..].iter().map(|word| {
+                    let (name, room) = word.split_once('=').unwrap();
+                    (name, room.parse::<u32>().unwrap())
+                });
+                hand_out(&mut mailbox, now_ms, room.collect(), &mut out);
+            }
+            "expire" => {
+                mailbox.expire(now_ms);
+                writeln!(out, "expired {}", mailbox.take_expired()).unwrap();
+            }
+            "restart" => {
+                mailbox = Mailbox::new(LIMITS);
+                for (written, note) in &log {
+                    match (written, note) {
+                        (Some(written), _) => mailbox.restore(*written),
+                        (_, Some(note)) => mailbox.restore_note(*note),
+                        _ => {}
+                    }
+                }
+                mailbox.restored();
+            }
+            other => panic!("{other}?"),
+        }
+        log.extend(
+            mailbox
+                .take_notes()
+                .into_iter()
+                .map(|note| (None, Some(note))),
+        );
+    }
+    let lines = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(lines(&out), lines(expected), "{out}");
+}
+
+fn hand_out<'a>(
+    mailbox: &mut Mailbox<&'a str>,
+    now_ms: u64,
+    mut room: Vec<(&'a str, u32)>,
+    out: &mut String,
+) {
+    mailbox.hand_out(now_ms, |offer| {
+        let mut candidates = room.iter_mut().filter(|(_, room)| *room > 0);
+        let found = match offer.place {
+            Place::Any => candidates.next(),
+            Place::Only(only) => match candidates.find(|(name, _)| name == only) {
+                None => return Answer::Full,
+                found => found,
+            },
+            Place::Other(other) => {
+                let last = candidates.next();
+                match last {
+                    Some((name, _)) if name == other => candidates.next().or(last),
+                    last => last,
+                }
+            }
+        };
+        let Some((name, room)) = found else {
+            return Answer::Nobody;
+        };
+        *room -= 1;
+        let Offer {
+            offset, delivery, ..
+        } = offer;
+        writeln!(out, "{offset} to {name}, {delivery}").unwrap();
+        Answer::Handed(name)
+    });
+}
+
+#[test]
+fn what_is_acknowledged_is_not_handed_out_again() {
+    check(
+        "write 0 s
+         to a=9
+         ack 0
+         to a=9
+         ack 0",
+        "0 to a, 1
+         not there",
+    );
+}
+
+#[test]
+fn a_sender_stays_with_one_subscriber_until_all_is_answered() {
+    check(
+        "write 0 s
+         write 1 s
+         write 2 s
+         to a=1 b=9
+         to a=1 b=9
+         ack 0
+         to a=0 b=9
+         ack 1
+         to a=0 b=9",
+        "0 to a, 1
+         1 to a, 1
+         2 to b, 1",
+    );
+}
+
+#[test]
+fn senders_take_turns_and_do_not_wait_for_each_other() {
+    check(
+        "write 0 s
+         write 1 s
+         write 2 t
+         to a=1 b=1
+         to a=0 b=1",
+        "0 to a, 1
+         2 to b, 1",
+    );
+}
+
+#[test]
+fn a_lost_message_goes_out_at_once_to_somebody_else_if_there_is() {
+    check(
+        "write 0 s
+         to a=1 b=9
+         lost 0
+         to a=9 b=9
+         lost 0
+         to b=9",
+        "0 to a, 1
+         0 to b, 2
+         0 to b, 3",
+    );
+}
+
+#[test]
+fn a_refused_message_waits_longer_each_time_and_lets_its_successors_pass() {
+    check(
+        "write 0 s
+         write 1 s
+         to a=1
+         refused 0
+         to a=9
+         ack 1
+         at 999
+         to a=9
+         at 1000
+         to a=9
+         refused 0
+         at 2999
+         to a=9
+         at 3000
+         to a=9
+         refused 0 50
+         at 3050
+         to a=9",
+        "0 to a, 1
+         1 to a, 1
+         0 to a, 2
+         0 to a, 3
+         0 to a, 4",
+    );
+}
+
+#[test]
+fn as_many_are_out_at_the_same_time_as_the_limit_says() {
+    check(
+        "write 0 s
+         write 1 s
+         write 2 t
+         write 3 t
+         to a=9
+         ack 1
+         to a=9",
+        "0 to a, 1
+         2 to a, 1
+         1 to a, 1
+         3 to a, 1",
+    );
+}
+
+#[test]
+fn a_full_mailbox_refuses_and_what_has_expired_makes_room() {
+    check(
+        "write 0 s 100
+         write 1 s
+         write 2 s
+         write 3 s
+         write 4 s
+         at 100
+         write 4 s
+         to a=9",
+        "refused: the mailbox holds 4 unacknowledged messages, its limit
+         1 to a, 1
+         2 to a, 1
+         3 to a, 1",
+    );
+}
+
+#[test]
+fn what_has_expired_is_not_handed_out() {
+    check(
+        "write 0 s 100
+         write 1 s 200
+         write 2 t 100
+         to a=1
+         refused 0
+         at 150
+         to a=9
+         expire
+         at 200
+         lost 1
+         to a=9
+         expire",
+        "0 to a, 1
+         1 to a, 1
+         expired 2
+         expired 1",
+    );
+}
+
+#[test]
+fn after_a_restart_what_was_handed_out_goes_out_again_and_is_counted_on() {
+    check(
+        "write 0 s
+         write 1 s
+         write 2 s
+         to a=2
+         ack 0
+         restart
+         to b=9",
+        "0 to a, 1
+         1 to a, 1
+         1 to b, 2
+         2 to b, 1",
+    );
+}
+
+#[test]
+fn what_is_not_durable_stays_where_it_is() {
+    let mut mailbox = Mailbox::new(LIMITS);
+    for offset in 5..7 {
+        mailbox.written(Written {
+            offset,
+            id: None,
+            sender: "s",
+            size: 1,
+            expires_ms: u64::MAX,
+        });
+    }
+    let mut out = String::new();
+    hand_out(&mut mailbox, 0, vec![("a", 9)], &mut out);
+    assert_eq!(out, "");
+    mailbox.durable(6);
+    hand_out(&mut mailbox, 0, vec![("a", 9)], &mut out);
+    assert_eq!(out, "5 to a, 1\n");
+    assert!(mailbox.is_unsynced());
+    let states: Vec<_> = mailbox.pending(0).map(|message| message.state).collect();
+    assert_eq!(states, [State::Unanswered, State::Unsynced]);
+}
+
+#[test]
+fn a_retry_is_told_its_original_even_if_that_was_acknowledged_and_the_mailbox_is_full() {
+    let mut mailbox = Mailbox::<&str>::new(Limits {
+        messages_max: 1,
+        ..LIMITS
+    });
+    let id = Some(WriteId([7; 16]));
+    let write = |offset, id| Written {
+        offset,
+        id,
+        sender: "s",
+        size: 10,
+        expires_ms: u64::MAX,
+    };
+    assert_eq!(mailbox.accept(id, 10, 0), Ok(Accepted::New));
+    mailbox.written(write(3, id));
+    mailbox.durable(4);
+    mailbox.acknowledge(3);
+    mailbox.written(write(4, None));
+    assert_eq!(
+        mailbox.accept(id, 10, 0),
+        Ok(Accepted::Duplicate { offset: 3 })
+    );
+    let refused = mailbox.accept(None, 10, 0);
+    assert_eq!(refused, Err(Refused::Messages { messages: 1 }));
+}
+
+#[test]
+fn bytes_are_bounded() {
+    let mut mailbox = Mailbox::<&str>::new(LIMITS);
+    let refused = mailbox.accept(None, 1001, 0);
+    let bytes = Refused::Bytes {
+        size: 1001,
+        bytes: 0,
+        bytes_max: 1000,
+    };
+    assert_eq!(refused, Err(bytes));
+    assert_eq!(mailbox.accept(None, 1000, 0), Ok(Accepted::New));
+}
+
+#[test]
+fn a_purge_leaves_nothing_and_late_answers_change_nothing() {
+    let mut mailbox = Mailbox::new(LIMITS);
+    for offset in 0..3 {
+        mailbox.written(Written {
+            offset,
+            id: None,
+            sender: "s",
+            size: 10,
+            expires_ms: u64::MAX,
+        });
+    }
+    mailbox.durable(3);
+    hand_out(&mut mailbox, 0, vec![("a", 1)], &mut String::new());
+    assert_eq!(mailbox.purge(), 3);
+    assert!(!mailbox.acknowledge(0));
+    assert!(!mailbox.again(0, Again::Now, 0));
+    assert_eq!(
+        (mailbox.len(), mailbox.bytes(), mailbox.in_flight()),
+        (0, 0, 0)
+    );
+    assert_eq!(mailbox.oldest(), None);
+}

@@ -1,0 +1,211 @@
+//! What stands in a mailbox's stream, byte by byte.
+//!
+//! Three kinds of records, told apart by the tag that the stream keeps beside each. All numbers are
+//! little-endian. A layout is never changed: another one gets another tag.
+//!
+//! ```text
+//! 1 WRITE   flags u8 (bit 0: an id follows) | id 16 | expires_ms u64 | sender u16 + text
+//!           | method u8 + text | metadata u16 + bytes | body
+//! 2 NOTES   any number of: offset u64 | deliveries u32 (2^32-1: it has left the mailbox)
+//! 3 IDS     any number of: offset u64 | flags u8 (bit 0: it has an id) | id 16
+//! ```
+//!
+//! IDS repeats the ids of the newest writes, so that the writes themselves can be forgotten.
+
+use crate::ids::WriteId;
+
+/// Tag of a [`Write`].
+pub const WRITE: u8 = 1;
+/// Tag of [`Note`]s.
+pub const NOTES: u8 = 2;
+/// Tag of the ids of the newest writes.
+pub const IDS: u8 = 3;
+
+const HAS_ID: u8 = 1;
+const NOTE_SIZE: usize = 12;
+const ID_SIZE: usize = 25;
+const LEFT: u32 = u32::MAX;
+
+/// Bytes that are no record of their tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed {what} in a mailbox")]
+pub struct Malformed {
+    /// What was being read.
+    pub what: &'static str,
+}
+
+/// A message as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write<'a> {
+    /// What the writer calls it.
+    pub id: Option<WriteId>,
+    /// When it is given up, in milliseconds since 1970-01-01 UTC.
+    pub expires_ms: u64,
+    /// Who wrote it. At most 65,535 bytes.
+    pub sender: &'a str,
+    /// For which method, empty for none. At most 255 bytes.
+    pub method: &'a str,
+    /// Opaque metadata entries. At most 65,535 bytes.
+    pub metadata: &'a [u8],
+    /// Opaque bytes.
+    pub body: &'a [u8],
+}
+
+impl<'a> Write<'a> {
+    /// Appends the record.
+    ///
+    /// # Panics
+    /// When a part is longer than its length can say: whoever lets a write in bounds them.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let short = |length: usize| {
+            let length = u16::try_from(length);
+            length
+                .expect("a part of a write has at most 65,535 bytes")
+                .to_le_bytes()
+        };
+        let method = u8::try_from(self.method.len());
+        out.push(if self.id.is_some() { HAS_ID } else { 0 });
+        if let Some(WriteId(id)) = self.id {
+            out.extend_from_slice(&id);
+        }
+        out.extend_from_slice(&self.expires_ms.to_le_bytes());
+        out.extend_from_slice(&short(self.sender.len()));
+        out.extend_from_slice(self.sender.as_bytes());
+        out.push(method.expect("a method has at most 255 bytes"));
+        out.extend_from_slice(self.method.as_bytes());
+        out.extend_from_slice(&short(self.metadata.len()));
+        out.extend_from_slice(self.metadata);
+        out.extend_from_slice(self.body);
+    }
+
+    /// Reads a record back.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest {
+            bytes,
+            what: "write",
+        };
+        let id = match rest.array::<1>()?[0] & HAS_ID {
+            0 => None,
+            _ => Some(WriteId(rest.array()?)),
+        };
+        let expires_ms = u64::from_le_bytes(rest.array()?);
+        let sender = u16::from_le_bytes(rest.array()?);
+        let sender = rest.text(usize::from(sender))?;
+        let method = rest.array::<1>()?[0];
+        let method = rest.text(usize::from(method))?;
+        let metadata = u16::from_le_bytes(rest.array()?);
+        let metadata = rest.take(usize::from(metadata))?;
+        Ok(Self {
+            id,
+            expires_ms,
+            sender,
+            method,
+            metadata,
+            body: rest.bytes,
+        })
+    }
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It was handed out for that time, counted from 1.
+    Handed {
+        /// Which message.
+        offset: u64,
+        /// How often so far.
+        deliveries: u32,
+    },
+    /// It has left the mailbox: acknowledged, expired or removed.
+    Left {
+        /// Which message.
+        offset: u64,
+    },
+}
+
+/// Appends notes, as the bytes of one record.
+pub fn encode_notes(notes: &[Note], out: &mut Vec<u8>) {
+    out.reserve(notes.len() * NOTE_SIZE);
+    for note in notes {
+        let (offset, deliveries) = match *note {
+            // The count stops where its mark begins.
+            Note::Handed { offset, deliveries } => (offset, deliveries.min(LEFT - 1)),
+            Note::Left { offset } => (offset, LEFT),
+        };
+        out.extend_from_slice(&offset.to_le_bytes());
+        out.extend_from_slice(&deliveries.to_le_bytes());
+    }
+}
+
+/// Reads notes back.
+pub fn decode_notes(bytes: &[u8]) -> impl Iterator<Item = Result<Note, Malformed>> + '_ {
+    bytes.chunks(NOTE_SIZE).map(|chunk| {
+        let mut rest = Rest {
+            bytes: chunk,
+            what: "note",
+        };
+        let offset = u64::from_le_bytes(rest.array()?);
+        Ok(match u32::from_le_bytes(rest.array()?) {
+            LEFT => Note::Left { offset },
+            deliveries => Note::Handed { offset, deliveries },
+        })
+    })
+}
+
+/// Appends the ids of the newest writes, oldest first, as the bytes of one record.
+pub fn encode_ids(ids: impl Iterator<Item = (u64, Option<WriteId>)>, out: &mut Vec<u8>) {
+    for (offset, id) in ids {
+        out.extend_from_slice(&offset.to_le_bytes());
+        out.push(if id.is_some() { HAS_ID } else { 0 });
+        out.extend_from_slice(&id.map_or([0; 16], |WriteId(id)| id));
+    }
+}
+
+/// Reads ids back.
+pub fn decode_ids(
+    bytes: &[u8],
+) -> impl Iterator<Item = Result<(u64, Option<WriteId>), Malformed>> + '_ {
+    bytes.chunks(ID_SIZE).map(|chunk| {
+        let mut rest = Rest {
+            bytes: chunk,
+            what: "list of ids",
+        };
+        let offset = u64::from_le_bytes(rest.array()?);
+        let has_id = rest.array::<1>()?[0] & HAS_ID != 0;
+        let id = WriteId(rest.array()?);
+        Ok((offset, has_id.then_some(id)))
+    })
+}
+
+/// The bytes that are left; every take is checked against them.
+struct Rest<'a> {
+    bytes: &'a [u8],
+    what: &'static str,
+}
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
+        let what = self.what;
+        let (taken, rest) = self
+            .bytes
+            .split_at_checked(count)
+            .ok_or(Malformed { what })?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let what = self.what;
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or(Malformed { what })?;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    fn text(&mut self, length: usize) -> Result<&'a str, Malformed> {
+        let what = self.what;
+        std::str::from_utf8(self.take(length)?).map_err(|_| Malformed { what })
+    }
+}
+
+#[cfg(test)]
+mod tests;
