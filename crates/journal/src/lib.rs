@@ -12,6 +12,7 @@
 
 pub mod block;
 pub mod disk;
+pub mod extent;
 mod ids;
 pub mod record;
 pub mod segment;

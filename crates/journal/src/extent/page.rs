@@ -1,0 +1,86 @@
+//! A page: the unit of an extent that is read, checked and trusted as one.
+//!
+//! ```text
+//! ┌──────┬────────┬──────┬───────┬───────┬────────┬──────────────┬─────────────────┐
+//! │ crc  │ length │ kind │ 0 0 0 │ count │ before │ body         │ 0 … to 64 bytes │
+//! │ u32  │ u32    │ u8   │       │ u32   │ u64    │ count items  │                 │
+//! └──────┴────────┴──────┴───────┴───────┴────────┴──────────────┴─────────────────┘
+//! ```
+//!
+//! `length` is that of the whole page. The CRC-32C covers everything behind itself, padding
+//! included, and is seeded with the journal, the extent and the page's place in it, so a page that
+//! strayed is as wrong as one with a flipped bit. What `count` and `before` mean is the kind's.
+
+use super::Damage;
+use crate::record::{u32_at, u64_at};
+
+/// Bytes of the header.
+pub(super) const HEADER_SIZE: usize = 24;
+
+/// A page is as long as a multiple of this and lies at one.
+pub(super) const ALIGNMENT: usize = 64;
+
+/// A page takes no further item once it is as long as this; a single item may be longer.
+pub(super) const PAGE_SIZE: usize = 16 * 1024;
+
+/// What a page holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Records = 1,
+    Streams = 2,
+    Index = 3,
+}
+
+/// What sets the pages of one extent apart from all others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Salt {
+    pub(super) journal_id: u64,
+    pub(super) number: u64,
+}
+
+impl Salt {
+    fn crc(self, place: u64, bytes: &[u8]) -> u32 {
+        let mut seed = crc32c::crc32c(&self.journal_id.to_le_bytes());
+        seed = crc32c::crc32c_append(seed, &self.number.to_le_bytes());
+        seed = crc32c::crc32c_append(seed, &place.to_le_bytes());
+        crc32c::crc32c_append(seed, bytes)
+    }
+}
+
+/// The part of a header that the kinds use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    pub(super) count: u32,
+    pub(super) before: u64,
+}
+
+/// Completes a page whose first [`HEADER_SIZE`] bytes are free: pads it, writes the header.
+pub(super) fn seal(page: &mut Vec<u8>, head: Head, salt: Salt, place: u64) {
+    page.resize(page.len().next_multiple_of(ALIGNMENT), 0);
+    let length = u32::try_from(page.len()).expect("a page is bounded by the largest record");
+    page[4..8].copy_from_slice(&length.to_le_bytes());
+    page[8..12].copy_from_slice(&[head.kind as u8, 0, 0, 0]);
+    page[12..16].copy_from_slice(&head.count.to_le_bytes());
+    page[16..24].copy_from_slice(&head.before.to_le_bytes());
+    let crc = salt.crc(place, &page[4..]);
+    page[..4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Checks a page that was read from `place`; the body follows behind [`HEADER_SIZE`].
+pub(super) fn check(page: &[u8], kind: Kind, salt: Salt, place: u64) -> Result<Head, Damage> {
+    if page.len() < HEADER_SIZE {
+        return Err(Damage("a page is shorter than its header"));
+    }
+    if u32_at(page, 0) != salt.crc(place, &page[4..]) {
+        return Err(Damage("the checksum of a page does not match"));
+    }
+    if u32_at(page, 4) as usize != page.len() || page[8] != kind as u8 {
+        return Err(Damage("a page is not what the index says"));
+    }
+    Ok(Head {
+        kind,
+        count: u32_at(page, 12),
+        before: u64_at(page, 16),
+    })
+}

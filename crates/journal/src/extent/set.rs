@@ -1,0 +1,258 @@
+//! All extents of a journal at one moment, by shard, oldest first.
+//!
+//! A set never changes: filing and merging make the next one and whoever reads keeps the one it
+//! began with. Within a shard the extents cover consecutive stretches of the line, so a stream's
+//! records ascend from extent to extent.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::cursor::Entries;
+use super::{Entry, Extent, ExtentError, Identity};
+use crate::disk::Disk;
+use crate::{ShardId, StreamId};
+
+/// A record as it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FiledRecord {
+    /// Its place in the stream.
+    pub offset: u64,
+    /// When its block was made.
+    pub time_ms: u64,
+    /// The caller's.
+    pub tag: u8,
+    /// A part of the page that was read; whoever keeps it for long copies it.
+    pub payload: Bytes,
+}
+
+/// What all extents together know of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamSummary {
+    /// The stream.
+    pub stream: StreamId,
+    /// Records below it are gone for readers.
+    pub start: u64,
+    /// The offset behind the last that was given out.
+    pub next: u64,
+    /// The bytes below must leave the disk.
+    pub erased: u64,
+    /// Bytes of payloads held, those below the start included.
+    pub bytes: u64,
+    /// Some of the bytes that must leave are still there.
+    pub unerased: bool,
+}
+
+/// All extents at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct ExtentSet {
+    shards: Vec<Vec<Arc<Extent>>>,
+}
+
+impl ExtentSet {
+    /// Opens the extents of every shard; within one, they come oldest first.
+    pub fn open<'a>(
+        disk: &dyn Disk,
+        shards: impl IntoIterator<Item = &'a [Identity]>,
+    ) -> Result<ExtentSet, ExtentError> {
+        let mut set = ExtentSet::default();
+        for extents in shards {
+            let open = |identity: &Identity| Extent::open(disk, *identity).map(Arc::new);
+            set.shards
+                .push(extents.iter().map(open).collect::<Result<_, _>>()?);
+        }
+        Ok(set)
+    }
+
+    /// The extents of a shard, oldest first.
+    pub fn shard(&self, shard: ShardId) -> &[Arc<Extent>] {
+        self.shards
+            .get(usize::from(shard.0))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// How many extents there are.
+    pub fn count(&self) -> usize {
+        self.shards.iter().map(Vec::len).sum()
+    }
+
+    /// Bytes of all files.
+    pub fn size(&self) -> u64 {
+        self.shards
+            .iter()
+            .flatten()
+            .map(|extent| extent.size())
+            .sum()
+    }
+
+    /// Bytes of memory that all indexes take.
+    pub fn memory(&self) -> usize {
+        self.shards
+            .iter()
+            .flatten()
+            .map(|extent| extent.memory())
+            .sum()
+    }
+
+    /// The next set: in it the extents named by number are gone from a shard and one stands in
+    /// their place, or at the end if none was named.
+    pub fn with(&self, shard: ShardId, replaced: &[u64], extent: Arc<Extent>) -> ExtentSet {
+        let mut next = self.clone();
+        let index = usize::from(shard.0);
+        if next.shards.len() <= index {
+            next.shards.resize(index + 1, Vec::new());
+        }
+        let extents = &mut next.shards[index];
+        let replaces = |old: &Arc<Extent>| replaced.contains(&old.identity().number);
+        let place = extents.iter().position(replaces).unwrap_or(extents.len());
+        extents.retain(|old| !replaces(old));
+        extents.insert(place, extent);
+        next
+    }
+
+    /// Shows a stream's records from an offset on, in order, until told to stop.
+    pub fn read(
+        &self,
+        shard: ShardId,
+        stream: StreamId,
+        from: u64,
+        visit: &mut dyn FnMut(FiledRecord) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, ExtentError> {
+        for extent in self.shard(shard) {
+            let flow = extent.read(stream, from, &mut |page, item| {
+                visit(FiledRecord {
+                    offset: item.offset,
+                    time_ms: item.time_ms,
+                    tag: item.tag,
+                    payload: page.slice(item.payload),
+                })
+            })?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// All streams of a shard, ascending.
+    pub fn streams(&self, shard: ShardId) -> Result<Streams, ExtentError> {
+        let tables = self
+            .shard(shard)
+            .iter()
+            .map(|extent| Entries::new(extent.clone()));
+        Ok(Streams {
+            tables: tables.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The bytes of a stream's records from an offset on.
+    pub fn bytes(&self, shard: ShardId, stream: StreamId, from: u64) -> Result<u64, ExtentError> {
+        let mut bytes = 0;
+        for extent in self.shard(shard) {
+            if let Some(entry) = extent.entry(stream)?.filter(|entry| from < entry.next) {
+                bytes += entry.bytes;
+                if from > entry.first {
+                    bytes -= extent.bytes_below(stream, from)?;
+                }
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The first record from `from` on that is as young as `time_ms`: its offset. Everything
+    /// between is older.
+    pub fn offset_for_time(
+        &self,
+        shard: ShardId,
+        stream: StreamId,
+        from: u64,
+        time_ms: u64,
+    ) -> Result<Option<u64>, ExtentError> {
+        for extent in self.shard(shard) {
+            if let Some(offset) = extent.offset_for_time(stream, from, time_ms)? {
+                return Ok(Some(offset));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The smallest offset from which on the stream has at most `bytes`; `None` if all that is
+    /// held is not more.
+    pub fn offset_for_bytes(
+        &self,
+        shard: ShardId,
+        stream: StreamId,
+        bytes: u64,
+    ) -> Result<Option<u64>, ExtentError> {
+        let mut left = bytes;
+        for extent in self.shard(shard).iter().rev() {
+            let Some(entry) = extent.entry(stream)? else {
+                continue;
+            };
+            match left.checked_sub(entry.bytes) {
+                Some(rest) => left = rest,
+                None => {
+                    return extent
+                        .offset_behind_bytes(&entry, entry.bytes - left)
+                        .map(Some);
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The streams of a shard, ascending, each with what all extents know of it.
+#[derive(Debug)]
+pub struct Streams {
+    tables: Vec<Entries>,
+}
+
+impl Streams {
+    fn step(&mut self) -> Result<Option<StreamSummary>, ExtentError> {
+        let heads = self.tables.iter().filter_map(|table| table.peek());
+        let Some(stream) = heads.map(|entry| entry.stream).min() else {
+            return Ok(None);
+        };
+        let (mut known, mut bytes, mut first) = (Entry::new(stream), 0, u64::MAX);
+        for table in &mut self.tables {
+            let Some(entry) = table.peek().filter(|entry| entry.stream == stream) else {
+                continue;
+            };
+            known.learn(entry);
+            if entry.records > 0 {
+                bytes += entry.bytes;
+                first = first.min(entry.first);
+            }
+            table.advance()?;
+        }
+        let Entry {
+            start,
+            next,
+            erased,
+            ..
+        } = known;
+        let unerased = first < erased;
+        Ok(Some(StreamSummary {
+            stream,
+            start,
+            next,
+            erased,
+            bytes,
+            unerased,
+        }))
+    }
+}
+
+impl Iterator for Streams {
+    type Item = Result<StreamSummary, ExtentError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            self.tables.clear();
+        }
+        step.transpose()
+    }
+}

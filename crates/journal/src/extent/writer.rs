@@ -1,0 +1,232 @@
+//! Writes an extent, front to back, from what comes sorted.
+//!
+//! Streams come in ascending order, each followed by its records in ascending order. Nothing of it
+//! exists for a reader before [`Writer::finish`], which returns when every byte is durable under
+//! the temporary name; whoever gives it its name syncs the directory. A writer that is dropped
+//! leaves a file that the next start removes.
+
+use std::io;
+use std::sync::Arc;
+
+use super::Identity;
+use super::frame::{self, FOOTER_SIZE, Footer};
+use super::index::{Index, RecordsPage, StreamsPage};
+use super::page::Salt;
+use super::records::{self, RecordRef};
+use super::streams::{self, Entry};
+use crate::StreamId;
+use crate::disk::{Disk, File};
+
+/// What is written at once.
+const WRITE_SIZE: usize = 512 * 1024;
+
+/// What may be written before it is synced. Small, so that the line's own syncs never wait behind
+/// a large one.
+const SYNC_SIZE: u64 = 4 << 20;
+
+/// An extent that is being written.
+#[derive(Debug)]
+pub struct Writer {
+    identity: Identity,
+    salt: Salt,
+    file: Arc<dyn File>,
+    buffer: Vec<u8>,
+    /// Where the buffer will lie.
+    written: u64,
+    synced: u64,
+    page: records::Builder,
+    page_begin: (StreamId, u64),
+    pages: Vec<RecordsPage>,
+    table: streams::Builder,
+    stream: Option<Entry>,
+    /// The smallest offset that the stream's next record may have.
+    offset_min: u64,
+    totals: Footer,
+}
+
+impl Writer {
+    /// Creates the file under its temporary name.
+    pub fn create(disk: &dyn Disk, identity: Identity) -> io::Result<Writer> {
+        let file = disk.create(&identity.path_unfinished())?;
+        let mut buffer = Vec::with_capacity(WRITE_SIZE + WRITE_SIZE / 8);
+        buffer.extend_from_slice(&frame::header(&identity));
+        Ok(Writer {
+            identity,
+            salt: Salt {
+                journal_id: identity.journal_id,
+                number: identity.number,
+            },
+            file,
+            buffer,
+            written: 0,
+            synced: 0,
+            page: records::Builder::new(),
+            page_begin: (StreamId(0), 0),
+            pages: Vec::new(),
+            table: streams::Builder::default(),
+            stream: None,
+            offset_min: 0,
+            totals: Footer::default(),
+        })
+    }
+
+    /// What the extent will be.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Begins a stream. Of the entry only what it knows of the stream counts, not what is held.
+    pub fn stream(&mut self, entry: &Entry) -> io::Result<()> {
+        if self.stream.is_some_and(|last| last.stream >= entry.stream) {
+            return Err(disorder("streams do not ascend"));
+        }
+        self.end_stream();
+        let next = entry.next.max(entry.start);
+        let erased = entry.erased.min(entry.start);
+        self.stream = Some(Entry {
+            next,
+            erased,
+            first: next,
+            records: 0,
+            bytes: 0,
+            ..*entry
+        });
+        Ok(())
+    }
+
+    /// Adds a record of the stream that was begun last.
+    pub fn record(&mut self, record: &RecordRef<'_>) -> io::Result<()> {
+        if !self.page.has_room(record.payload.len()) {
+            self.end_page()?;
+        }
+        let entry = self
+            .stream
+            .as_mut()
+            .filter(|entry| entry.stream == record.stream);
+        let entry = entry.ok_or_else(|| disorder("a record is not of the stream begun last"))?;
+        if record.offset < self.offset_min {
+            return Err(disorder("offsets of a stream do not ascend"));
+        }
+        let behind = record
+            .offset
+            .checked_add(1)
+            .ok_or_else(|| disorder("an offset is too large"))?;
+        if entry.records == 0 {
+            entry.first = record.offset;
+        }
+        if self.page.is_empty() {
+            self.page_begin = (record.stream, record.offset);
+        }
+        self.page.push(record, entry.bytes);
+        entry.next = entry.next.max(behind);
+        entry.records += 1;
+        entry.bytes += record.payload.len() as u64;
+        self.offset_min = behind;
+        Ok(())
+    }
+
+    /// Bytes of the file so far, of those that were given out for writing.
+    pub fn size(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Writes what is left and makes all of it durable. Returns the size of the file.
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.end_stream();
+        self.end_page()?;
+        self.totals.records_end = self.size();
+        let mut streams = Vec::new();
+        let table = std::mem::take(&mut self.table);
+        for (stream, page) in table.seal(self.salt, self.totals.records_end) {
+            streams.push(StreamsPage::new(stream, self.size()).ok_or_else(too_large)?);
+            self.buffer.extend_from_slice(&page);
+            self.write_full()?;
+        }
+        self.totals.streams_end = self.size();
+        let index = Index {
+            records: std::mem::take(&mut self.pages).into_boxed_slice(),
+            streams: streams.into_boxed_slice(),
+            records_end: self.totals.records_end,
+            streams_end: self.totals.streams_end,
+        };
+        self.buffer.extend_from_slice(&index.seal(self.salt));
+        self.totals.index_end = self.size();
+        let footer: [u8; FOOTER_SIZE] = self.totals.encode(&self.identity);
+        self.buffer.extend_from_slice(&footer);
+        self.write()?;
+        self.file.sync_all()?;
+        Ok(self.written)
+    }
+
+    fn end_stream(&mut self) {
+        let Some(entry) = self.stream.take() else {
+            return;
+        };
+        let first = if entry.records == 0 {
+            entry.next
+        } else {
+            entry.first
+        };
+        self.table.push(&Entry { first, ..entry });
+        self.totals.streams += 1;
+        self.totals.records += entry.records;
+        self.totals.bytes += entry.bytes;
+        self.offset_min = 0;
+    }
+
+    fn end_page(&mut self) -> io::Result<()> {
+        if self.page.is_empty() {
+            return Ok(());
+        }
+        let (stream, offset) = self.page_begin;
+        let place = self.size();
+        let page = RecordsPage::new(stream, offset, place, self.page.time_ms_max());
+        self.pages.push(page.ok_or_else(too_large)?);
+        self.page.seal_into(&mut self.buffer, self.salt, place);
+        self.write_full()
+    }
+
+    fn write_full(&mut self) -> io::Result<()> {
+        if self.buffer.len() < WRITE_SIZE {
+            return Ok(());
+        }
+        self.write()?;
+        if self.written - self.synced >= SYNC_SIZE {
+            self.file.sync_data()?;
+            self.synced = self.written;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        write_all(&*self.file, &self.buffer, self.written)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Writes everything or fails: whoever calls this drops the file on any error, so that a short
+/// write may be continued.
+pub(crate) fn write_all(file: &dyn File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let count = file.write_at(bytes, offset)?;
+        if count == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(count..).unwrap_or_default();
+        offset += count as u64;
+    }
+    Ok(())
+}
+
+fn disorder(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+fn too_large() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::FileTooLarge,
+        "an extent is too large for its index",
+    )
+}
