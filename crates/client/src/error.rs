@@ -162,6 +162,7 @@ fn hint(code: ErrorCode, sent: Sent) -> &'static str {
         ErrorCode::Protocol => "the two sides do not understand each other; compare their versions",
         ErrorCode::Internal => "this is a defect; the log of the side that raised it says more",
         ErrorCode::Replaced => "another connection uses the same instance; give each its own",
+        ErrorCode::Conflict => "read what others appended, decide anew, and expect the new end",
     }
 }
 

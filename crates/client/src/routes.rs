@@ -176,6 +176,7 @@ impl Routes {
         self.key.push(match target.cast {
             Cast::Any => 'a',
             Cast::All => '*',
+            Cast::Stream => '=',
         });
         self.key.push_str(target.name);
         self.key.push('\0');

@@ -66,11 +66,13 @@ pub enum ErrorCode {
     Internal = 16,
     /// Another connection subscribed as the same instance.
     Replaced = 17,
+    /// The stream does not end where the writer expected.
+    Conflict = 18,
 }
 
 impl ErrorCode {
     /// Every code, in the order of their numbers.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::NoResponder,
         Self::UnknownMethod,
         Self::Busy,
@@ -88,6 +90,7 @@ impl ErrorCode {
         Self::Protocol,
         Self::Internal,
         Self::Replaced,
+        Self::Conflict,
     ];
 
     /// The code of that number.
@@ -120,6 +123,7 @@ impl ErrorCode {
             Self::Protocol => "protocol",
             Self::Internal => "internal",
             Self::Replaced => "replaced",
+            Self::Conflict => "conflict",
         }
     }
 
@@ -145,13 +149,18 @@ impl ErrorCode {
             Self::Protocol => "the peer sent bytes that are not the protocol",
             Self::Internal => "a defect; the log of the side that raised it says more",
             Self::Replaced => "the same instance subscribed again from another connection",
+            Self::Conflict => "the stream does not end where the append expected: others appended",
         }
     }
 
     /// Who answers with this code.
     pub const fn raised_by(self) -> &'static str {
         match self {
-            Self::NoResponder | Self::Throttled | Self::Denied | Self::Replaced => "node",
+            Self::NoResponder
+            | Self::Throttled
+            | Self::Denied
+            | Self::Replaced
+            | Self::Conflict => "node",
             Self::UnknownMethod | Self::HandlerError => "responder",
             Self::Unconfirmed | Self::Cancelled | Self::DeadlineExceeded => "client or node",
             Self::Busy | Self::TooLarge | Self::InvalidArgument => "client, node or responder",
@@ -187,7 +196,8 @@ impl ErrorCode {
             | Self::Unsupported
             | Self::Protocol
             | Self::Internal
-            | Self::Replaced => Retry::Never,
+            | Self::Replaced
+            | Self::Conflict => Retry::Never,
         }
     }
 }
@@ -221,7 +231,7 @@ mod tests {
             assert_eq!(code.as_str().parse(), Ok(code));
         }
         assert_eq!(ErrorCode::from_u16(0), None);
-        assert_eq!(ErrorCode::from_u16(18), None);
+        assert_eq!(ErrorCode::from_u16(19), None);
     }
 
     #[test]

@@ -41,7 +41,8 @@ impl From<ErrorCode> for Exit {
             | ErrorCode::Unsupported
             | ErrorCode::Protocol
             | ErrorCode::Internal
-            | ErrorCode::Replaced => Self::Failed,
+            | ErrorCode::Replaced
+            | ErrorCode::Conflict => Self::Failed,
         }
     }
 }

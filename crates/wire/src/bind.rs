@@ -10,6 +10,8 @@ pub enum Cast {
     Any,
     /// Every subscriber.
     All,
+    /// No subscriber at all: the stream of that name.
+    Stream,
 }
 
 /// Gives `route` its meaning, from the next frame on and in this direction only. Binding a bound
@@ -37,6 +39,7 @@ impl<'a> Bind<'a> {
         let cast = match cursor.u8()? {
             0 => Cast::Any,
             1 => Cast::All,
+            2 => Cast::Stream,
             _ => return Err(cursor.malformed()),
         };
         let bind = Self {
@@ -64,6 +67,7 @@ impl<'a> Bind<'a> {
                 out.push(match self.cast {
                     Cast::Any => 0,
                     Cast::All => 1,
+                    Cast::Stream => 2,
                 });
                 put_text8(out, self.method);
                 put_text16(out, self.name);

@@ -64,6 +64,12 @@ kinds! {
     RECEIPT = 0x31;
     /// One way, acknowledged by the node.
     WRITE = 0x32;
+    /// Records for a stream.
+    APPEND = 0x40;
+    /// Asks for records of a stream.
+    READ = 0x41;
+    /// Asks for records of a stream, and for those to come.
+    FOLLOW = 0x42;
 }
 
 impl Kind {
@@ -101,6 +107,11 @@ impl Flags {
     pub const REPORT: Self = Self(0x10);
     /// WRITE: acknowledged when enqueued for those who are subscribed now.
     pub const MEMORY: Self = Self(0x20);
+    /// WRITE: a [`Key`](crate::Key) stands before the body.
+    pub const KEYED: Self = Self(0x40);
+    /// REQUEST: it delivers what was written; a [`Delivery`](crate::Delivery) stands before the
+    /// body.
+    pub const WRITTEN: Self = Self(0x40);
 
     /// Whether all bits of `other` are set.
     pub const fn contains(self, other: Self) -> bool {

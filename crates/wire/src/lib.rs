@@ -18,23 +18,27 @@
 mod bind;
 mod control;
 mod cursor;
+mod durable;
 mod failure;
 mod header;
 mod hello;
 mod inbox;
 mod metadata;
 mod payload;
+mod stream;
 mod subscribe;
 
 pub use bind::{Bind, Cast};
 pub use control::{Credit, Ended, Goaway, Receipt, decode_copies, decode_flow};
 pub use control::{encode_cancel, encode_copies, encode_flow, encode_ping, encode_pong};
 pub use cursor::Malformed;
+pub use durable::{Delivery, Key, Stored};
 pub use failure::{DETAILS_SIZE_MAX, Failure, MESSAGE_LENGTH_MAX};
 pub use header::{Correlation, Flags, HEADER_SIZE, Header, Kind, encode_frame};
 pub use hello::{FEATURES, Hello, MAGIC, Role, VERSION, VERSION_MIN, Welcome, Window};
 pub use inbox::{Frames, Inbox, Item};
 pub use metadata::{Metadata, SOURCE, TRACEPARENT, TRACESTATE, encode_metadata};
 pub use payload::Payload;
+pub use stream::{Append, Appended, Extract, Read, Record};
 pub use subscribe::encode_unsubscribe;
 pub use subscribe::{SUBSCRIBE_WITH_SOURCE, Subscribe, decode_name, encode_subscribed};

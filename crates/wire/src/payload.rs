@@ -46,6 +46,29 @@ impl<'a> Payload<'a> {
         })
     }
 
+    /// The same frame as [`Payload::encode`] makes, with a few bytes before the body.
+    pub fn encode_prefixed(
+        &self,
+        prefix: &[u8],
+        kind: Kind,
+        flags: Flags,
+        route: u16,
+        correlation: Correlation,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        out.reserve(HEADER_SIZE + prefix.len() + self.metadata.len() + self.body.len() + 6);
+        let head = Payload {
+            deadline_ms: self.deadline_ms,
+            metadata: self.metadata,
+            body: prefix,
+        };
+        head.encode(kind, flags, route, correlation, out);
+        out.extend_from_slice(self.body);
+        let length = (out.len() - start - HEADER_SIZE) as u32;
+        out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    }
+
     /// Appends the frame; `flags` are those that the parts do not imply.
     #[inline]
     pub fn encode(

@@ -5,8 +5,9 @@
 
 use model::ErrorCode;
 use wire::{
-    Bind, Cast, Correlation, Credit, Ended, Failure, Flags, Goaway, Hello, Inbox, Item, Kind,
-    Payload, Receipt, Role, SUBSCRIBE_WITH_SOURCE, Subscribe, TRACEPARENT, Welcome, Window,
+    Append, Appended, Bind, Cast, Correlation, Credit, Delivery, Ended, Extract, Failure, Flags,
+    Goaway, Hello, Inbox, Item, Key, Kind, Payload, Read, Receipt, Record, Role,
+    SUBSCRIBE_WITH_SOURCE, Stored, Subscribe, TRACEPARENT, Welcome, Window,
 };
 
 const PAGE: &str = include_str!("../../../docs/protocol.md");
@@ -172,6 +173,112 @@ fn one_way() {
 }
 
 #[test]
+fn mailboxes() {
+    let key = Key {
+        id: *b"0123456789abcdef",
+        ttl_ms: 60_000,
+    };
+    let payload = check("WRITE to disk", |out| {
+        let payload = Payload::body(b"hi");
+        payload.encode_prefixed(&key.encode(), Kind::WRITE, Flags::KEYED, 1, CALL, out);
+    });
+    assert_eq!(Key::split(&payload), Ok((key, &b"hi"[..])));
+    let stored = Stored {
+        offset: 7,
+        is_duplicate: true,
+    };
+    let payload = check("STORED", |out| stored.encode(CALL, out));
+    assert_eq!(Stored::decode(&payload), Ok(stored));
+    let delivery = Delivery {
+        offset: 7,
+        delivery: 2,
+        written_ms: 1_700_000_000_000,
+    };
+    let message = Payload {
+        deadline_ms: Some(30_000),
+        metadata: &[],
+        body: b"hi",
+    };
+    let payload = check("DELIVERY", |out| {
+        let prefix = delivery.encode();
+        message.encode_prefixed(&prefix, Kind::REQUEST, Flags::WRITTEN, 1, CALL, out);
+    });
+    let message = Payload::decode(Flags::DEADLINE | Flags::WRITTEN, &payload).unwrap();
+    assert_eq!(Delivery::split(message.body), Ok((delivery, &b"hi"[..])));
+}
+
+#[test]
+fn streams() {
+    let bind = Bind {
+        route: 2,
+        cast: Cast::Stream,
+        method: "",
+        name: "acme/demo/log",
+    };
+    let payload = check("BIND to a stream", |out| bind.encode(out));
+    assert_eq!(Bind::decode(2, &payload), Ok(bind));
+
+    let records: [&[u8]; 2] = [b"one", b""];
+    let payload = check("APPEND", |out| {
+        let mut body = Vec::new();
+        Append::encode(Some(7), &records, &mut body);
+        Payload::body(&body).encode(Kind::APPEND, Flags::NONE, 2, CALL, out);
+    });
+    let append = Append::decode(&payload).unwrap();
+    assert_eq!((append.expected, append.count), (Some(7), 2));
+    assert_eq!(append.records().collect::<Vec<_>>(), records);
+    let appended = Appended { first: 7, next: 9 };
+    let payload = check("APPENDED", |out| appended.encode(CALL, out));
+    assert_eq!(Appended::decode(&payload), Ok(appended));
+
+    let read = Read {
+        from: 7,
+        records_max: 100,
+        bytes_max: 65_536,
+    };
+    let payload = check("READ", |out| {
+        Payload::body(&read.encode()).encode(Kind::READ, Flags::NONE, 2, CALL, out);
+    });
+    assert_eq!(Read::decode(&payload), Ok(read));
+    check("FOLLOW", |out| {
+        Payload::body(&read.encode()).encode(Kind::FOLLOW, Flags::NONE, 2, CALL, out);
+    });
+    let record = |offset, bytes| Record {
+        offset,
+        time_ms: 1_700_000_000_000,
+        bytes,
+    };
+    let records = [record(7, b"one"), record(8, b"")];
+    let payload = check("EXTRACT", |out| {
+        Extract::encode(5, 9, records.into_iter(), Flags::NONE, CALL, out);
+    });
+    let extract = Extract::decode(&payload).unwrap();
+    assert_eq!((extract.start, extract.next), (5, 9));
+    assert_eq!(extract.records().collect::<Vec<_>>(), records);
+}
+
+/// A count or a length that the bytes do not bear is refused before anything is taken from it.
+#[test]
+fn records_that_are_not_there_are_refused() {
+    let append = |expected: u64, count: u32, records: &[u8]| {
+        let head = [&expected.to_le_bytes()[..], &count.to_le_bytes()].concat();
+        Append::decode(&[&head[..], records].concat()).is_ok()
+    };
+    assert!(append(u64::MAX, 0, b""));
+    assert!(append(u64::MAX, 1, b"\x01\0\0\0x"));
+    assert!(!append(u64::MAX, u32::MAX, b"\x01\0\0\0x"));
+    assert!(!append(u64::MAX, 1, b"\xff\xff\xff\xffx"));
+    assert!(
+        !append(u64::MAX, 1, b"\x01\0\0\0xy"),
+        "bytes behind the last record"
+    );
+    assert!(!append(u64::MAX, 0, b"y"));
+    let head = [0; 16];
+    assert!(Extract::decode(&head).is_ok());
+    assert!(Extract::decode(&[&head[..], &[0xff; 20]].concat()).is_err());
+}
+
+#[test]
 fn control() {
     let credit = Credit {
         messages: 32,
@@ -213,6 +320,13 @@ fn every_prefix_of_every_example_is_decoded_without_a_panic() {
             let _ = Goaway::decode(cut);
             let _ = Ended::decode(cut);
             let _ = Payload::decode(Flags(0xff), cut);
+            let _ = Key::split(cut);
+            let _ = Stored::decode(cut);
+            let _ = Delivery::split(cut);
+            let _ = Append::decode(cut);
+            let _ = Appended::decode(cut);
+            let _ = Read::decode(cut);
+            let _ = Extract::decode(cut);
             assert!(wire::Metadata::new(cut).iter().count() <= cut.len() / 3 + 1);
         }
     }

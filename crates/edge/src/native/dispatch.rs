@@ -142,6 +142,7 @@ fn bind(turn: &mut Turn<'_>, route: u16, payload: &[u8]) -> Result<(), Fatal> {
     let cast = match bind.cast {
         wire::Cast::Any => Cast::Any,
         wire::Cast::All => Cast::All,
+        wire::Cast::Stream => return Err(protocol("this node has no streams")),
     };
     let dense = turn.bind(route, bind.name, cast, bind.method);
     dense
