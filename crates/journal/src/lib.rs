@@ -14,6 +14,7 @@ pub mod block;
 pub mod disk;
 pub mod extent;
 mod ids;
+pub mod manifest;
 pub mod record;
 pub mod segment;
 

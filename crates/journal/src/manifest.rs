@@ -1,0 +1,250 @@
+//! What the journal consists of: the extents of every shard and how far the line is filed.
+//!
+//! ```text
+//!  0 │ "TLMF"         │ version u32
+//!  8 │ crc u32        │ shards u32
+//! 16 │ journal id u64 │ filed u64
+//! 32 │ sequence u64   │ extent next u64
+//! 48 │ shards × ( index u64 │ term u64 │ extents u64
+//!    │            × ( number u64 │ begin u64 │ end u64 │ index u64 │ term u64 ) )
+//! ```
+//!
+//! Little endian; the CRC-32C covers all but itself. It is replaced as a whole, by a file that is
+//! synced before it takes the name, so it is always the old one or the new one. A file of the
+//! journal that it does not name is nobody's. It knows nothing of what an extent holds.
+
+use std::io;
+
+use crate::disk::Disk;
+use crate::extent::{Identity, write_all};
+use crate::record::{u32_at, u64_at};
+use crate::{Index, Position, ShardId};
+
+/// The newest format this build reads, and the one it writes.
+pub const VERSION: u32 = 1;
+
+/// Where it lies.
+pub const PATH: &str = "MANIFEST";
+
+/// Where the next one lies until it is durable.
+const PATH_UNFINISHED: &str = "MANIFEST.new";
+
+const MAGIC: [u8; 4] = *b"TLMF";
+const HEAD_SIZE: usize = 48;
+const SHARD_SIZE: usize = 24;
+const EXTENT_SIZE: usize = 40;
+
+/// The whole journal but for what is still in the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// Stands in every file of this journal and of no other.
+    pub journal_id: u64,
+    /// Everything before it lies in extents.
+    pub filed: Position,
+    /// The last segment that was filed; 0 before the first.
+    pub sequence: u64,
+    /// The number of the next extent.
+    pub extent_next: u64,
+    /// The shards; how many there are never changes.
+    pub shards: Vec<Shard>,
+}
+
+/// A shard as far as it is filed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shard {
+    /// Its last block that was filed; 0 before the first.
+    pub index: Index,
+    /// The term of that block.
+    pub term: u64,
+    /// Its extents, oldest first.
+    pub extents: Vec<Identity>,
+}
+
+/// A manifest that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// It is not what was written.
+    #[error("MANIFEST is damaged: {0}")]
+    Damaged(&'static str),
+    /// A newer build wrote it.
+    #[error("MANIFEST has format version {found}, and this build reads up to {supported}")]
+    Version {
+        /// Its version.
+        found: u32,
+        /// The newest that this build reads.
+        supported: u32,
+    },
+    /// The disk did not read it.
+    #[error("MANIFEST cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Manifest {
+    /// A journal in which nothing is filed.
+    pub fn new(journal_id: u64, shard_count: u16) -> Manifest {
+        Manifest {
+            journal_id,
+            filed: Position(0),
+            sequence: 0,
+            extent_next: 1,
+            shards: vec![Shard::default(); usize::from(shard_count)],
+        }
+    }
+
+    /// Reads the manifest of a directory, if there is one, and makes sure that it is durable
+    /// before anything is removed on its word.
+    pub fn load(disk: &dyn Disk) -> Result<Option<Manifest>, ManifestError> {
+        let file = match disk.open(PATH) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        file.sync_all()?;
+        disk.sync_dir("")?;
+        let mut bytes = vec![0; usize::try_from(file.size()?).unwrap_or(usize::MAX)];
+        file.read_at(&mut bytes, 0)?;
+        Manifest::decode(&bytes).map(Some)
+    }
+
+    /// Makes the next manifest durable, under another name. An error has changed nothing.
+    pub fn prepare(&self, disk: &dyn Disk) -> io::Result<()> {
+        match disk.remove(PATH_UNFINISHED) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let file = disk.create(PATH_UNFINISHED)?;
+        write_all(&*file, &self.encode(), 0)?;
+        file.sync_all()
+    }
+
+    /// Puts what was prepared in the place of the last one. After an error it is not known which
+    /// of the two there is.
+    pub fn commit(disk: &dyn Disk) -> io::Result<()> {
+        disk.rename(PATH_UNFINISHED, PATH)?;
+        disk.sync_dir("")
+    }
+
+    /// The extents of every shard.
+    pub fn extents(&self) -> impl Iterator<Item = &[Identity]> {
+        self.shards.iter().map(|shard| &shard.extents[..])
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; HEAD_SIZE];
+        out[0..4].copy_from_slice(&MAGIC);
+        out[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        out[12..16].copy_from_slice(&(self.shards.len() as u32).to_le_bytes());
+        let words = [
+            self.journal_id,
+            self.filed.0,
+            self.sequence,
+            self.extent_next,
+        ];
+        for (slot, word) in out[16..].chunks_exact_mut(8).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+        for shard in &self.shards {
+            put(
+                &mut out,
+                &[shard.index.0, shard.term, shard.extents.len() as u64],
+            );
+            for extent in &shard.extents {
+                let Identity {
+                    number,
+                    begin,
+                    end,
+                    index,
+                    term,
+                    ..
+                } = extent;
+                put(&mut out, &[*number, begin.0, end.0, index.0, *term]);
+            }
+        }
+        let crc = crc(&out);
+        out[8..12].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
+        if bytes.len() < HEAD_SIZE || bytes[0..4] != MAGIC {
+            return Err(ManifestError::Damaged("it does not begin like one"));
+        }
+        let found = u32_at(bytes, 4);
+        if found > VERSION {
+            return Err(ManifestError::Version {
+                found,
+                supported: VERSION,
+            });
+        }
+        if found == 0 || u32_at(bytes, 8) != crc(bytes) {
+            return Err(ManifestError::Damaged("its checksum does not match"));
+        }
+        let journal_id = u64_at(bytes, 16);
+        let mut rest = &bytes[HEAD_SIZE..];
+        let shards = (0..u32_at(bytes, 12)).map(|number| {
+            let shard = ShardId(u16::try_from(number).ok()?);
+            take_shard(&mut rest, journal_id, shard)
+        });
+        let shards: Option<Vec<Shard>> = shards.collect();
+        let shards = shards.filter(|_| rest.is_empty());
+        let manifest = Manifest {
+            journal_id,
+            filed: Position(u64_at(bytes, 24)),
+            sequence: u64_at(bytes, 32),
+            extent_next: u64_at(bytes, 40),
+            shards: shards.ok_or(ManifestError::Damaged("its parts do not fill it"))?,
+        };
+        let sound = manifest.shards.iter().all(|shard| manifest.is_sound(shard));
+        sound
+            .then_some(manifest)
+            .ok_or(ManifestError::Damaged("its extents contradict each other"))
+    }
+
+    fn is_sound(&self, shard: &Shard) -> bool {
+        let each = shard.extents.iter().all(|extent| {
+            extent.number < self.extent_next
+                && extent.begin < extent.end
+                && extent.end <= self.filed
+        });
+        each && shard
+            .extents
+            .windows(2)
+            .all(|pair| pair[0].end <= pair[1].begin)
+    }
+}
+
+fn take_shard(rest: &mut &[u8], journal_id: u64, shard: ShardId) -> Option<Shard> {
+    let (head, behind) = rest.split_at_checked(SHARD_SIZE)?;
+    let size = usize::try_from(u64_at(head, 16))
+        .ok()?
+        .checked_mul(EXTENT_SIZE)?;
+    let (extents, behind) = behind.split_at_checked(size)?;
+    *rest = behind;
+    let extents = extents.chunks_exact(EXTENT_SIZE).map(|extent| Identity {
+        journal_id,
+        shard,
+        number: u64_at(extent, 0),
+        begin: Position(u64_at(extent, 8)),
+        end: Position(u64_at(extent, 16)),
+        index: Index(u64_at(extent, 24)),
+        term: u64_at(extent, 32),
+    });
+    Some(Shard {
+        index: Index(u64_at(head, 0)),
+        term: u64_at(head, 8),
+        extents: extents.collect(),
+    })
+}
+
+fn put(out: &mut Vec<u8>, words: &[u64]) {
+    for word in words {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+}
+
+fn crc(bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&bytes[..8]), &bytes[12..])
+}
+
+#[cfg(test)]
+mod tests;

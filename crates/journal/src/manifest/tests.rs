@@ -1,0 +1,131 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::disk::simulated::{Fault, Kind, SimulatedDisk};
+
+fn sample() -> Manifest {
+    let mut manifest = Manifest::new(0x0123_4567_89ab_cdef, 3);
+    manifest.filed = Position(1 << 20);
+    manifest.sequence = 12;
+    manifest.extent_next = 9;
+    let extent = |number, begin, end| Identity {
+        journal_id: manifest.journal_id,
+        shard: ShardId(1),
+        number,
+        begin: Position(begin),
+        end: Position(end),
+        index: Index(5),
+        term: 3,
+    };
+    manifest.shards[1] = Shard {
+        index: Index(77),
+        term: 3,
+        extents: vec![extent(8, 0, 4096), extent(4, 8192, 1 << 20)],
+    };
+    manifest
+}
+
+fn store(manifest: &Manifest, disk: &SimulatedDisk) -> io::Result<()> {
+    manifest.prepare(disk)?;
+    Manifest::commit(disk)
+}
+
+#[test]
+fn what_was_stored_is_loaded_and_replaced() {
+    let disk = SimulatedDisk::new(1);
+    assert_eq!(Manifest::load(&disk).unwrap(), None);
+    let first = Manifest::new(7, 2);
+    store(&first, &disk).unwrap();
+    assert_eq!(Manifest::load(&disk).unwrap(), Some(first));
+    store(&sample(), &disk).unwrap();
+    assert_eq!(Manifest::load(&disk).unwrap(), Some(sample()));
+    assert_eq!(disk.files().len(), 1);
+}
+
+#[test]
+fn after_a_crash_at_any_call_there_is_the_old_one_or_the_new_one() {
+    let mut rng = fastrand::Rng::with_seed(3);
+    let (old, new) = (Manifest::new(7, 2), sample());
+    for call in 0..12 {
+        for seed in 0..30 {
+            let disk = SimulatedDisk::new(seed);
+            store(&old, &disk).unwrap();
+            let number = disk.calls() + call;
+            disk.fail_always(Fault::Broken, move |made| made.number >= number);
+            let stored = store(&new, &disk).is_ok();
+            disk.heal();
+            disk.crash(&mut rng);
+            let loaded = Manifest::load(&disk).unwrap().unwrap();
+            assert!(loaded == new || (loaded == old && !stored));
+        }
+    }
+}
+
+#[test]
+fn a_failed_preparation_changes_nothing_and_may_be_repeated() {
+    let disk = SimulatedDisk::new(1);
+    store(&Manifest::new(7, 2), &disk).unwrap();
+    disk.fail_once(Fault::Full, |call| call.kind == Kind::Write);
+    assert!(sample().prepare(&disk).is_err());
+    assert_eq!(Manifest::load(&disk).unwrap(), Some(Manifest::new(7, 2)));
+    store(&sample(), &disk).unwrap();
+    assert_eq!(Manifest::load(&disk).unwrap(), Some(sample()));
+}
+
+#[test]
+fn what_is_loaded_is_durable() {
+    let disk = SimulatedDisk::new(1);
+    store(&Manifest::new(7, 2), &disk).unwrap();
+    sample().prepare(&disk).unwrap();
+    disk.rename(PATH_UNFINISHED, PATH).unwrap();
+    assert_eq!(Manifest::load(&disk).unwrap(), Some(sample()));
+    disk.crash_with(|_| crate::disk::simulated::Fate::Lost);
+    assert_eq!(Manifest::load(&disk).unwrap(), Some(sample()));
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let mut bytes = sample().encode();
+    bytes[4] = 2;
+    let error = Manifest::decode(&bytes).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "MANIFEST has format version 2, and this build reads up to 1"
+    );
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_an_error() {
+    let bytes = sample().encode();
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(Manifest::decode(&damaged).is_err());
+    }
+    for size in 0..bytes.len() {
+        assert!(Manifest::decode(&bytes[..size]).is_err());
+    }
+}
+
+/// The format of version 1, which every later build reads. The file is never written again.
+#[test]
+fn the_golden_manifest_of_version_1_is_what_is_written_and_is_read() {
+    let golden = include_bytes!("../../tests/fixtures/v1/manifest.bin");
+    assert_eq!(sample().encode(), golden);
+    assert_eq!(Manifest::decode(golden).unwrap(), sample());
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..300), shards in 0..70_000_u32) {
+        let _ = Manifest::decode(&bytes);
+        if bytes.len() >= HEAD_SIZE {
+            bytes[0..4].copy_from_slice(&MAGIC);
+            bytes[4..8].copy_from_slice(&VERSION.to_le_bytes());
+            bytes[12..16].copy_from_slice(&shards.to_le_bytes());
+            let crc = crc(&bytes);
+            bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+            let _ = Manifest::decode(&bytes);
+        }
+    }
+}
