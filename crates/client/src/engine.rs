@@ -34,6 +34,8 @@ pub(crate) struct Engine {
     writer: Writer,
     /// The batch that is being written contains calls.
     batch_has_calls: bool,
+    /// Something was written since the last read.
+    has_written: bool,
     responder: Responder,
     asker: Option<Asker>,
     /// Answers that wait to be written.
@@ -81,6 +83,7 @@ impl Engine {
             inbox: Inbox::new(frame_size_max),
             writer,
             batch_has_calls: false,
+            has_written: false,
             responder,
             asker,
             out: Vec::new(),
@@ -235,6 +238,7 @@ impl Engine {
             false => std::mem::swap(&mut batch, &mut self.out),
         }
         self.heartbeat.sent();
+        self.has_written = true;
         self.writer.load(batch);
         match self.writer.poll(cx) {
             Poll::Ready(written) => written,
@@ -273,7 +277,11 @@ impl Engine {
             self.take_in(&backlog)?;
             return Poll::Ready(Ok(Read::Something));
         }
-        match self.source.poll_read(cx, chunk) {
+        let read = match std::mem::take(&mut self.has_written) {
+            true => self.source.poll_read_answer(cx, chunk),
+            false => self.source.poll_read(cx, chunk),
+        };
+        match read {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(0)) => Poll::Ready(Ok(Read::End)),
             Poll::Ready(Ok(count)) => {

@@ -9,6 +9,7 @@
 //! network implements the same traits.
 
 mod address;
+mod eager;
 pub mod inproc;
 mod outbox;
 mod tcp;
@@ -31,6 +32,16 @@ pub use unix::{connect_unix, listen_unix, split_unix};
 pub trait Source: Send {
     /// Reads into `buffer`. `Ok(0)` means that the peer will send no more.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>>;
+
+    /// Like [`Source::poll_read`], right after a write that the peer may have answered already: a
+    /// socket may be looked at before it is reported readable.
+    fn poll_read_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_read(cx, buffer)
+    }
 }
 
 /// The writing half, shared.

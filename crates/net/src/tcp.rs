@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::eager::Eager;
 use crate::{Sink, Source, Stream};
 
 /// Connects to the first address of `host` that answers.
@@ -37,17 +38,34 @@ pub fn split_tcp(socket: TcpStream) -> io::Result<Stream> {
     let peer = socket.peer_addr()?.to_string();
     let (read, write) = socket.into_split();
     Ok(Stream {
-        source: Box::new(TcpSource(read)),
+        source: Box::new(TcpSource {
+            read,
+            eager: Eager::default(),
+        }),
         sink: Arc::new(TcpSink(write)),
         peer,
     })
 }
 
-struct TcpSource(OwnedReadHalf);
+struct TcpSource {
+    read: OwnedReadHalf,
+    eager: Eager,
+}
 
 impl Source for TcpSource {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        poll_read(Pin::new(&mut self.0), cx, buffer)
+        poll_read(Pin::new(&mut self.read), cx, buffer)
+    }
+
+    fn poll_read_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.poll_read(cx, buffer) {
+            Poll::Pending => self.eager.poll_read(self.read.as_ref(), buffer),
+            ready => ready,
+        }
     }
 }
 

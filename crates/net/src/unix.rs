@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::eager::Eager;
 use crate::tcp::poll_read;
 use crate::{Sink, Source, Stream};
 
@@ -46,17 +47,34 @@ pub fn split_unix(socket: UnixStream) -> io::Result<Stream> {
     };
     let (read, write) = socket.into_split();
     Ok(Stream {
-        source: Box::new(UnixSource(read)),
+        source: Box::new(UnixSource {
+            read,
+            eager: Eager::default(),
+        }),
         sink: Arc::new(UnixSink(write)),
         peer,
     })
 }
 
-struct UnixSource(OwnedReadHalf);
+struct UnixSource {
+    read: OwnedReadHalf,
+    eager: Eager,
+}
 
 impl Source for UnixSource {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        poll_read(Pin::new(&mut self.0), cx, buffer)
+        poll_read(Pin::new(&mut self.read), cx, buffer)
+    }
+
+    fn poll_read_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.poll_read(cx, buffer) {
+            Poll::Pending => self.eager.poll_read(self.read.as_ref(), buffer),
+            ready => ready,
+        }
     }
 }
 

@@ -1,0 +1,110 @@
+//! Looks at a socket before it is reported readable.
+//!
+//! Where both ends share a CPU, the peer often runs and answers while the own write is still under
+//! way. Whoever looks again at once then saves a round through the reactor; where the peer has a
+//! CPU of its own, the look is in vain. So it is tried, and rarely tried where it was in vain.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::task::Poll;
+
+use socket2::SockRef;
+
+/// Looks in vain in a row after which there are pauses between them.
+const VAIN_MAX: u32 = 4;
+
+/// Reads between two looks, at first and at most; each look in vain doubles them.
+const PAUSE_MIN: u32 = 32;
+const PAUSE_MAX: u32 = 1024;
+
+/// Whether looks were worth it so far.
+#[derive(Debug, Default)]
+pub(crate) struct Eager {
+    /// Looks in vain since the last that was not.
+    vain: u32,
+    /// Reads until the next look.
+    pause: u32,
+}
+
+impl Eager {
+    /// Reads from a non-blocking socket of which nothing is reported, if that is worth a try. The
+    /// task that reads must be registered with the reactor already: what comes after a look in vain
+    /// wakes it.
+    pub(crate) fn poll_read(
+        &mut self,
+        socket: &impl AsFd,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if !self.is_worth_it() {
+            return Poll::Pending;
+        }
+        match (&*SockRef::from(socket)).read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.looked_in_vain();
+                Poll::Pending
+            }
+            outcome => {
+                self.vain = 0;
+                Poll::Ready(outcome)
+            }
+        }
+    }
+
+    fn is_worth_it(&mut self) -> bool {
+        let is_due = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        is_due
+    }
+
+    fn looked_in_vain(&mut self) {
+        self.vain = self.vain.saturating_add(1);
+        if let Some(doubled) = self.vain.checked_sub(VAIN_MAX) {
+            self.pause = PAUSE_MAX.min(PAUSE_MIN << doubled.min(16));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn look(eager: &mut Eager, socket: &UnixStream) -> Option<usize> {
+        match eager.poll_read(socket, &mut [0; 8]) {
+            Poll::Pending => None,
+            Poll::Ready(outcome) => Some(outcome.unwrap()),
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_read_and_so_is_the_end() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut eager = Eager::default();
+        assert_eq!(look(&mut eager, &near), None);
+        far.write_all(b"abc").unwrap();
+        assert_eq!(look(&mut eager, &near), Some(3));
+        drop(far);
+        assert_eq!(look(&mut eager, &near), Some(0));
+    }
+
+    #[test]
+    fn looks_in_vain_become_rare_and_one_that_is_not_makes_them_usual() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        let mut eager = Eager::default();
+        let mut looks = 0;
+        for _ in 0..10 * PAUSE_MAX {
+            looks += u32::from(eager.pause == 0);
+            assert_eq!(look(&mut eager, &near), None);
+        }
+        assert!((VAIN_MAX..30).contains(&looks), "{looks} looks");
+        far.write_all(b"a").unwrap();
+        let found = (0..=PAUSE_MAX).find_map(|_| look(&mut eager, &near));
+        assert_eq!(found, Some(1));
+        far.write_all(b"b").unwrap();
+        assert_eq!(look(&mut eager, &near), Some(1));
+    }
+}
