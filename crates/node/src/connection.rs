@@ -1,16 +1,16 @@
 //! A client's own side of its connection: owned by the door's task that reads from it.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use model::ErrorCode;
+use model::{ErrorCode, Name};
 use routing::{ConnectionId, Target, Ticket};
 
 use crate::counters::{Counter, Tally};
-use crate::handle::{Inner, fail, release};
-use crate::lane::{Caller, Throttled};
+use crate::handle::{Inner, fail};
+use crate::lane::Caller;
 use crate::peer::Peer;
 use crate::ports::Failure;
+use crate::throttle::Throttle;
 use crate::turn::{Cast, Turn};
 
 /// A route that the client bound.
@@ -19,7 +19,7 @@ pub(crate) enum Route {
         target: Target,
         cast: Cast,
         method: Arc<str>,
-        paused: Arc<AtomicBool>,
+        throttle: Arc<Throttle>,
     },
     /// The name was not valid; whoever uses the route is told why.
     Invalid { reason: String },
@@ -38,6 +38,8 @@ pub(crate) struct Path {
 pub(crate) struct Local {
     /// Index is the route's number less one.
     pub(crate) routes: Vec<Route>,
+    /// Counts bindings.
+    pub(crate) bindings: u64,
     /// Index is the slot of the client's own number.
     pub(crate) paths: Vec<Option<Path>>,
     pub(crate) dirty: Vec<Arc<Peer>>,
@@ -101,15 +103,15 @@ impl Drop for Connection {
             }
         }
         self.peer.outlet.close();
-        let (calls, throttled) = {
+        let (calls, pressures) = {
             let mut lane = self.peer.lane.lock();
-            (lane.calls.drain(), std::mem::take(&mut lane.throttled))
+            (lane.calls.drain(), lane.let_go())
         };
+        drop(pressures);
         for (_, call) in calls {
             inner.counters.count_failure(ErrorCode::Unconfirmed);
             fail(&call.caller, LOST);
         }
-        release(throttled);
         for path in self.local.paths.drain(..).flatten() {
             inner.cancel(path.responder, path.ticket);
         }
@@ -118,14 +120,32 @@ impl Drop for Connection {
 }
 
 impl Peer {
-    /// Registers a paused sender, once.
-    pub(crate) fn throttle(self: &Arc<Self>, throttled: Throttled, inner: &Inner) {
-        let caught_up = {
-            let mut lane = self.lane.lock();
-            self.list(&mut lane.listed, inner);
-            lane.throttle(throttled)
-        };
-        release(caught_up.into_iter().collect());
+    /// Has a route wait for this peer.
+    pub(crate) fn press(
+        self: &Arc<Self>,
+        route: &Arc<Throttle>,
+        dirty: &mut Vec<Arc<Self>>,
+        inner: &Inner,
+    ) {
+        let mut lane = self.lane.lock();
+        lane.press(route, dirty);
+        self.list(&mut lane.listed, inner);
+    }
+
+    /// The peer has given up a subscription, or lost it to another: nobody waits for it on account
+    /// of that name, unless it has other instances of the same agent.
+    pub(crate) fn part_with(&self, name: &Name) {
+        let mut held = self.subscriptions.lock();
+        held.remove(name);
+        if !self.lane.lock().is_pressing() {
+            return;
+        }
+        let is_another = held.iter().any(|other| other.base() == name.base());
+        drop(held);
+        if !is_another {
+            let pressures = self.lane.lock().let_go_of(name.base());
+            drop(pressures);
+        }
     }
 
     /// Puts the peer on the list of those to sweep.

@@ -10,7 +10,7 @@ use routing::{ConnectionId, Table, Ticket};
 
 use crate::connection::Connection;
 use crate::counters::{Counter, Counters};
-use crate::lane::{Caller, Throttled};
+use crate::lane::Caller;
 use crate::peer::{Facts, Peer};
 use crate::ports::{Failure, Outgoing, Outlet, Ports};
 
@@ -192,15 +192,15 @@ impl Handle {
         let listed = std::mem::take(&mut *self.inner.to_sweep.lock());
         let mut kept = Vec::new();
         for peer in listed {
-            let (expired, released) = {
+            let (expired, pressures) = {
                 let mut lane = peer.lane.lock();
                 let expired = lane.calls.expire(now_ns);
-                let released = lane.give_up(now_ns);
+                let pressures = lane.give_up(now_ns);
                 lane.listed = lane.needs_sweep();
                 if lane.listed {
                     kept.push(peer.clone());
                 }
-                (expired, released)
+                (expired, pressures)
             };
             for (ticket, call) in expired {
                 self.inner
@@ -209,7 +209,7 @@ impl Handle {
                 peer.push_now(Outgoing::Cancel { ticket });
                 fail(&call.caller, DEADLINE);
             }
-            release(released);
+            drop(pressures);
         }
         let mut to_sweep = self.inner.to_sweep.lock();
         to_sweep.append(&mut kept);
@@ -229,13 +229,6 @@ pub(crate) fn fail(caller: &Caller, failure: Failure<'_>) {
         tag: Some(caller.tag),
         failure,
     });
-}
-
-/// Lets paused senders go on.
-pub(crate) fn release(throttled: Vec<Throttled>) {
-    for sender in throttled.into_iter().filter_map(Throttled::release) {
-        sender.outlet.flush();
-    }
 }
 
 impl Inner {

@@ -1,16 +1,22 @@
 //! What a client has been handed and has not finished: the calls it must answer, and the one-way
 //! messages it has not returned credit for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use routing::{Call, Calls, Ticket};
 
 use crate::peer::Peer;
+use crate::throttle::{Pressure, Throttle, ThrottleId};
 
-/// A client above half of its window that has returned no credit for this long is stopped:
-/// senders are not asked to wait for it any more.
-const STALLED_AFTER_NS: u64 = 100_000_000;
+/// A client that others wait for and that has returned no credit for this long has stopped: nobody
+/// waits for it until it returns some.
+///
+/// A sender may be held up for about 350 ms, and the sweep that finds a stopped client runs every
+/// 100 ms: this is the most that fits. It should be as long as it can be, for whoever is merely slow
+/// loses copies behind it: a process that has used up its share of a busy machine is not scheduled
+/// for most of a 100 ms period (the kernel's default for CPU quotas), and this outlasts two of them.
+const STOPPED_AFTER_NS: u64 = 250_000_000;
 
 /// Who asked: the peer and its own number for the call.
 #[derive(Clone)]
@@ -19,20 +25,15 @@ pub(crate) struct Caller {
     pub(crate) tag: Ticket,
 }
 
-/// A sender's route that was told to pause.
-pub(crate) struct Throttled {
-    pub(crate) sender: std::sync::Weak<Peer>,
-    pub(crate) route: u16,
-    /// Set while the sender is told to pause.
-    pub(crate) paused: Arc<AtomicBool>,
-}
+/// What a client presses. To be dropped when its lane is not locked.
+pub(crate) type Pressures = BTreeMap<ThrottleId, Pressure>;
 
 /// What became of a one-way message at a client's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// There is room.
     Room,
-    /// There is room, but less than half of the window: ask the sender to pause.
+    /// There is room, but less than half of the window: the route is to be pressed. Said until it is.
     Pressed,
     /// No room.
     Full,
@@ -44,9 +45,12 @@ pub(crate) struct Lane {
     credit_bytes: u64,
     outstanding_messages: u32,
     outstanding_bytes: u64,
-    /// When credit last came back, or the window was last below half.
+    /// When credit last came back, or a message came for which nobody had to wait.
     progress_ns: u64,
-    pub(crate) throttled: Vec<Throttled>,
+    /// Others waited for the client in vain, and it has returned no credit since.
+    has_stopped: bool,
+    /// The routes that wait for the client.
+    pressures: Pressures,
     /// Whether the peer is on the node's list of peers to sweep.
     pub(crate) listed: bool,
 }
@@ -60,24 +64,26 @@ impl Lane {
             outstanding_messages: 0,
             outstanding_bytes: 0,
             progress_ns: 0,
-            throttled: Vec::new(),
+            has_stopped: false,
+            pressures: Pressures::new(),
             listed: false,
         }
     }
 
-    /// Takes a one-way message of `size` bytes into the window.
-    pub(crate) fn admit(&mut self, size: u64, now_ns: u64) -> Admission {
+    /// Takes a one-way message of `size` bytes, which came by that route, into the window.
+    pub(crate) fn admit(&mut self, size: u64, route: ThrottleId, now_ns: u64) -> Admission {
         let bytes = self.outstanding_bytes + size;
         let fits = bytes <= self.credit_bytes || self.outstanding_messages == 0;
         if self.outstanding_messages >= self.credit_messages || !fits {
             return Admission::Full;
         }
-        if !self.is_pressed() {
+        if !self.is_pressing() && !self.is_pressed() {
             self.progress_ns = now_ns;
         }
         self.outstanding_messages += 1;
         self.outstanding_bytes = bytes;
-        match self.is_pressed() && !self.is_stalled(now_ns) {
+        let is_new = self.is_pressed() && !self.pressures.contains_key(&route);
+        match is_new && !self.judge(now_ns) {
             true => Admission::Pressed,
             false => Admission::Room,
         }
@@ -89,25 +95,26 @@ impl Lane {
         self.outstanding_bytes -= size;
     }
 
-    /// The client consumed one-way messages. Returns the senders to wake.
-    pub(crate) fn credit(&mut self, messages: u32, bytes: u64, now_ns: u64) -> Vec<Throttled> {
+    /// The client consumed one-way messages. Returns what it lets go of.
+    #[must_use]
+    pub(crate) fn credit(&mut self, messages: u32, bytes: u64, now_ns: u64) -> Pressures {
         self.outstanding_messages = self.outstanding_messages.saturating_sub(messages);
         self.outstanding_bytes = self.outstanding_bytes.saturating_sub(bytes);
         self.progress_ns = now_ns;
+        self.has_stopped = false;
         match self.is_drained() {
-            true => std::mem::take(&mut self.throttled),
-            false => Vec::new(),
+            true => self.let_go(),
+            false => Pressures::new(),
         }
     }
 
-    /// Notes a sender that was told to pause. Gives it back when the client has caught up meanwhile:
-    /// no further credit may come that would wake it.
-    pub(crate) fn throttle(&mut self, throttled: Throttled) -> Option<Throttled> {
-        if self.is_drained() {
-            return Some(throttled);
+    /// Presses a route, unless the client has caught up meanwhile: no further credit may come that
+    /// would let go.
+    pub(crate) fn press(&mut self, route: &Arc<Throttle>, dirty: &mut Vec<Arc<Peer>>) {
+        if !self.is_drained() {
+            let pressures = self.pressures.entry(route.id);
+            pressures.or_insert_with(|| route.press(dirty));
         }
-        self.throttled.push(throttled);
-        None
     }
 
     fn is_drained(&self) -> bool {
@@ -115,17 +122,36 @@ impl Lane {
             && self.outstanding_bytes <= self.credit_bytes / 4
     }
 
-    /// The senders to wake because the client has stopped altogether.
-    pub(crate) fn give_up(&mut self, now_ns: u64) -> Vec<Throttled> {
-        match self.is_stalled(now_ns) {
-            true => std::mem::take(&mut self.throttled),
-            false => Vec::new(),
+    /// Whether anybody waits for the client.
+    pub(crate) fn is_pressing(&self) -> bool {
+        !self.pressures.is_empty()
+    }
+
+    /// Lets go of everything.
+    #[must_use]
+    pub(crate) fn let_go(&mut self) -> Pressures {
+        std::mem::take(&mut self.pressures)
+    }
+
+    /// Lets go of the routes to a name that the client has nothing to do with any more.
+    #[must_use]
+    pub(crate) fn let_go_of(&mut self, base: &str) -> Pressures {
+        let is_gone = |_: &ThrottleId, pressure: &mut Pressure| pressure.is_towards(base);
+        self.pressures.extract_if(.., is_gone).collect()
+    }
+
+    /// Lets go of everything if the client has stopped.
+    #[must_use]
+    pub(crate) fn give_up(&mut self, now_ns: u64) -> Pressures {
+        match self.is_pressing() && self.judge(now_ns) {
+            true => self.let_go(),
+            false => Pressures::new(),
         }
     }
 
     /// Whether a sweep has something to look after.
     pub(crate) fn needs_sweep(&self) -> bool {
-        !self.calls.is_empty() || !self.throttled.is_empty()
+        !self.calls.is_empty() || self.is_pressing()
     }
 
     /// Adds a call.
@@ -141,61 +167,12 @@ impl Lane {
             || self.outstanding_bytes > self.credit_bytes / 2
     }
 
-    fn is_stalled(&self, now_ns: u64) -> bool {
-        self.is_pressed() && now_ns.saturating_sub(self.progress_ns) > STALLED_AFTER_NS
-    }
-}
-
-impl Throttled {
-    /// Tells the sender to go on. Returns the peer to flush.
-    pub(crate) fn release(self) -> Option<Arc<Peer>> {
-        let sender = self.sender.upgrade();
-        if let Some(sender) = &sender {
-            sender.outlet.push(crate::Outgoing::Flow {
-                route: self.route,
-                full: false,
-            });
-        }
-        // Only now: a pause that is asked for from here on reaches the sender after this.
-        self.paused.store(false, Ordering::Relaxed);
-        sender
+    /// Whether the client, which others wait for, has stopped.
+    fn judge(&mut self, now_ns: u64) -> bool {
+        self.has_stopped |= now_ns.saturating_sub(self.progress_ns) > STOPPED_AFTER_NS;
+        self.has_stopped
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_window_fills_and_credit_opens_it() {
-        let mut lane = Lane::new(4, 1000);
-        assert_eq!(lane.admit(10, 0), Admission::Room);
-        assert_eq!(lane.admit(10, 0), Admission::Room);
-        assert_eq!(lane.admit(10, 0), Admission::Pressed);
-        assert_eq!(lane.admit(10, 0), Admission::Pressed);
-        assert_eq!(lane.admit(10, 0), Admission::Full);
-        lane.credit(4, 40, 1);
-        assert_eq!(lane.admit(10, 2), Admission::Room);
-    }
-
-    #[test]
-    fn a_message_larger_than_the_window_passes_alone() {
-        let mut lane = Lane::new(4, 1000);
-        assert_eq!(lane.admit(5000, 0), Admission::Pressed);
-        assert_eq!(lane.admit(1, 0), Admission::Full);
-        lane.credit(1, 5000, 1);
-        assert_eq!(lane.admit(1, 1), Admission::Room);
-    }
-
-    #[test]
-    fn nobody_waits_for_a_client_that_has_stopped() {
-        let mut lane = Lane::new(8, 1000);
-        for _ in 0..5 {
-            lane.admit(1, 0);
-        }
-        assert_eq!(lane.admit(1, STALLED_AFTER_NS), Admission::Pressed);
-        assert_eq!(lane.admit(1, STALLED_AFTER_NS + 1), Admission::Room);
-        assert_eq!(lane.admit(1, STALLED_AFTER_NS + 1), Admission::Room);
-        assert_eq!(lane.admit(1, STALLED_AFTER_NS + 1), Admission::Full);
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@
 //! when the turn ends.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use model::{ErrorCode, Name};
 use parking_lot::RwLockReadGuard;
@@ -12,10 +12,11 @@ use routing::{Table, Ticket};
 
 use crate::connection::{Local, Path, Route};
 use crate::counters::Counter;
-use crate::handle::{Inner, release};
-use crate::lane::{Admission, Caller, Throttled};
+use crate::handle::Inner;
+use crate::lane::Caller;
 use crate::peer::{Handed, Peer};
 use crate::ports::{Failure, Message, Outgoing};
+use crate::throttle::{Throttle, ThrottleId};
 
 /// The first part of names that only the node itself may subscribe to.
 pub const SYSTEM_ORG: &str = "telpher";
@@ -29,29 +30,13 @@ pub enum Cast {
     All,
 }
 
-/// When a write is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// On disk.
-    Disk,
-    /// Enqueued for those who are subscribed now.
-    Memory,
-}
-
 /// A batch under way. Ends with [`Turn::finish`] or when it is dropped.
 pub struct Turn<'a> {
-    inner: &'a Inner,
-    peer: &'a Arc<Peer>,
-    local: &'a mut Local,
-    table: Option<RwLockReadGuard<'a, Table<Arc<Peer>>>>,
-    now_ns: u64,
-}
-
-/// What became of the copies of a one-way message.
-#[derive(Clone, Copy, Debug, Default)]
-struct Copies {
-    delivered: u32,
-    dropped: u32,
+    pub(crate) inner: &'a Inner,
+    pub(crate) peer: &'a Arc<Peer>,
+    pub(crate) local: &'a mut Local,
+    pub(crate) table: Option<RwLockReadGuard<'a, Table<Arc<Peer>>>>,
+    pub(crate) now_ns: u64,
 }
 
 impl<'a> Turn<'a> {
@@ -76,22 +61,36 @@ impl<'a> Turn<'a> {
         self.table = None;
         let mut table = self.inner.table.write();
         let bound = match Name::parse(name) {
-            Ok(name) => Route::Bound {
-                target: table.target(&name),
-                cast,
-                method: method.into(),
-                paused: Arc::new(AtomicBool::new(false)),
-            },
+            Ok(name) => {
+                let target = table.target(&name);
+                self.local.bindings += 1;
+                let id = ThrottleId {
+                    sender: self.peer.id,
+                    binding: self.local.bindings,
+                };
+                let base = table.base(&target).clone();
+                Route::Bound {
+                    target,
+                    cast,
+                    method: method.into(),
+                    throttle: Throttle::new(id, self.peer, route, base),
+                }
+            }
             Err(error) => Route::Invalid {
                 reason: error.to_string(),
             },
         };
-        if index == self.local.routes.len() {
+        let Some(slot) = self.local.routes.get_mut(index) else {
             self.local.routes.push(bound);
-        } else if let Route::Bound { target, .. } =
-            std::mem::replace(&mut self.local.routes[index], bound)
+            return true;
+        };
+        if let Route::Bound {
+            target, throttle, ..
+        } = std::mem::replace(slot, bound)
         {
             table.release(target);
+            drop(table);
+            throttle.end(&mut self.local.dirty);
         }
         true
     }
@@ -136,7 +135,7 @@ impl<'a> Turn<'a> {
             .replaced;
         drop(table);
         if let Some(old) = replaced.filter(|old| old.connection != self.peer.id) {
-            old.peer.subscriptions.lock().remove(&name);
+            old.peer.part_with(&name);
             let ended = Outgoing::Ended {
                 name: &name,
                 code: ErrorCode::Replaced,
@@ -165,7 +164,7 @@ impl<'a> Turn<'a> {
             .unsubscribe(&parsed, self.peer.id)
             .is_some();
         if removed {
-            self.peer.subscriptions.lock().remove(&parsed);
+            self.peer.part_with(&parsed);
             self.answer(Outgoing::Subscribed { tag, name: &parsed });
         } else {
             let message = format!("this connection is not subscribed to `{parsed}`");
@@ -206,13 +205,16 @@ impl<'a> Turn<'a> {
         message: Message<'_>,
     ) -> Result<Path, (ErrorCode, String)> {
         let table = &**self.table.get_or_insert_with(|| self.inner.table.read());
-        let (target, method) = match lookup(&self.local.routes, route)? {
-            (target, Cast::Any, method, _) => (target, method),
-            (_, Cast::All, ..) => {
-                let message = "a request goes to one: bind the route with cast `any`";
-                return Err((ErrorCode::InvalidArgument, message.to_owned()));
-            }
-        };
+        let Bound {
+            target,
+            cast,
+            method,
+            ..
+        } = lookup(&self.local.routes, route)?;
+        if cast == Cast::All {
+            let message = "a request goes to one: bind the route with cast `any`";
+            return Err((ErrorCode::InvalidArgument, message.to_owned()));
+        }
         let deadline_ns = match message.deadline_ms {
             Some(ms) => self.now_ns.saturating_add(u64::from(ms) * 1_000_000),
             None => u64::MAX,
@@ -258,128 +260,6 @@ impl<'a> Turn<'a> {
             ErrorCode::NoResponder,
             format!("nobody is subscribed to `{}`", table.base(target)),
         ))
-    }
-
-    /// A one-way message; `report` asks for a receipt.
-    pub fn send(&mut self, route: u16, report: Option<Ticket>, message: Message<'_>) {
-        self.local.tally.count(Counter::Sends);
-        self.local.tally.add(Counter::Bytes, message.size());
-        self.consume(message.size());
-        match self.deliver(route, message) {
-            Ok(Copies { delivered, dropped }) => {
-                if let Some(tag) = report {
-                    self.answer(Outgoing::Receipt {
-                        tag,
-                        delivered,
-                        dropped,
-                    });
-                }
-            }
-            Err((code, message)) => {
-                if let Some(tag) = report {
-                    self.fail(tag, Failure::new(code, &message));
-                } else {
-                    self.inner.counters.count_failure(code);
-                }
-            }
-        }
-    }
-
-    /// A one-way message that is acknowledged.
-    pub fn write(&mut self, route: u16, tag: Ticket, durability: Durability, message: Message<'_>) {
-        self.consume(message.size());
-        if durability == Durability::Disk {
-            let message = "this node has no mailboxes on disk: write with durability=memory";
-            return self.fail(tag, Failure::new(ErrorCode::Unsupported, message));
-        }
-        self.local.tally.count(Counter::Writes);
-        self.local.tally.add(Counter::Bytes, message.size());
-        match self.deliver(route, message) {
-            Ok(Copies {
-                delivered: 0,
-                dropped: 1..,
-            }) => {
-                let message = "every subscriber of the name is full";
-                self.fail(tag, Failure::new(ErrorCode::Busy, message));
-            }
-            Ok(Copies { delivered, .. }) => {
-                self.answer(Outgoing::Copies {
-                    tag,
-                    copies: delivered,
-                });
-            }
-            Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
-        }
-    }
-
-    fn deliver(&mut self, route: u16, message: Message<'_>) -> Result<Copies, (ErrorCode, String)> {
-        let table = &**self.table.get_or_insert_with(|| self.inner.table.read());
-        let (target, cast, method, paused) = lookup(&self.local.routes, route)?;
-        let mut copies = Copies::default();
-        let matching = match cast {
-            Cast::Any => table.any(target, self.peer.id),
-            Cast::All => table.all(target, self.peer.id),
-        };
-        for subscriber in matching {
-            let receiver = &subscriber.peer;
-            let admission = receiver.lane.lock().admit(message.size(), self.now_ns);
-            let outgoing = Outgoing::Send {
-                to: &subscriber.name,
-                method,
-                source: subscriber.with_source.then_some(&*self.peer.source),
-                message,
-            };
-            if admission == Admission::Full {
-                copies.dropped += 1;
-                subscriber.dropped.fetch_add(1, Ordering::Relaxed);
-                continue;
-            }
-            let handed = receiver.push(outgoing, &mut self.local.dirty);
-            if handed != Handed::Over {
-                receiver.lane.lock().revoke(message.size());
-            }
-            match handed {
-                Handed::Over => {}
-                Handed::Gone => continue,
-                Handed::NoRoom => {
-                    copies.dropped += 1;
-                    subscriber.dropped.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-            }
-            if admission == Admission::Pressed && !paused.swap(true, Ordering::Relaxed) {
-                let sender = Arc::downgrade(self.peer);
-                let throttled = Throttled {
-                    sender,
-                    route,
-                    paused: paused.clone(),
-                };
-                // First: whoever wakes the sender does so behind it.
-                self.peer
-                    .push(Outgoing::Flow { route, full: true }, &mut self.local.dirty);
-                receiver.throttle(throttled, self.inner);
-            }
-            copies.delivered += 1;
-            subscriber.delivered.fetch_add(1, Ordering::Relaxed);
-            if cast == Cast::Any {
-                break;
-            }
-        }
-        if cast == Cast::Any && copies.delivered > 0 {
-            // The full instances that were passed over lost nothing.
-            copies.dropped = 0;
-        }
-        if copies.delivered + copies.dropped == 0 {
-            self.local.tally.count(Counter::Undeliverable);
-            table.count_undeliverable(target, 1);
-        }
-        self.local
-            .tally
-            .add(Counter::Delivered, u64::from(copies.delivered));
-        self.local
-            .tally
-            .add(Counter::Dropped, u64::from(copies.dropped));
-        Ok(copies)
     }
 
     /// A responder's answer, or one item of it.
@@ -464,8 +344,10 @@ impl<'a> Turn<'a> {
 
     /// The client consumed one-way messages.
     pub fn credit(&mut self, messages: u32, bytes: u64) {
-        let released = self.peer.lane.lock().credit(messages, bytes, self.now_ns);
-        release(released);
+        let mut lane = self.peer.lane.lock();
+        let pressures = lane.credit(messages, bytes, self.now_ns);
+        drop(lane);
+        drop(pressures);
     }
 
     /// Counts something that only the door can see.
@@ -484,7 +366,7 @@ impl<'a> Turn<'a> {
         self.answer(Outgoing::Failure { tag: None, failure });
     }
 
-    fn fail(&mut self, tag: Ticket, failure: Failure<'_>) {
+    pub(crate) fn fail(&mut self, tag: Ticket, failure: Failure<'_>) {
         self.inner.counters.count_failure(failure.code);
         self.answer(Outgoing::Failure {
             tag: Some(tag),
@@ -492,22 +374,8 @@ impl<'a> Turn<'a> {
         });
     }
 
-    fn answer(&mut self, outgoing: Outgoing<'_>) {
+    pub(crate) fn answer(&mut self, outgoing: Outgoing<'_>) {
         self.peer.push(outgoing, &mut self.local.dirty);
-    }
-
-    /// Returns credit to the sender in halves of its window.
-    fn consume(&mut self, size: u64) {
-        self.local.consumed_messages += 1;
-        self.local.consumed_bytes += size;
-        let limits = &self.inner.limits;
-        if self.local.consumed_messages >= limits.credit_messages / 2
-            || self.local.consumed_bytes >= limits.credit_bytes / 2
-        {
-            let messages = std::mem::take(&mut self.local.consumed_messages);
-            let bytes = std::mem::take(&mut self.local.consumed_bytes);
-            self.answer(Outgoing::Credit { messages, bytes });
-        }
     }
 
     /// Ends the turn: counts, and flushes everybody who got something.
@@ -524,16 +392,27 @@ impl Drop for Turn<'_> {
     }
 }
 
-type Bound<'a> = (&'a routing::Target, Cast, &'a Arc<str>, &'a Arc<AtomicBool>);
+/// A route that leads somewhere.
+pub(crate) struct Bound<'a> {
+    pub(crate) target: &'a routing::Target,
+    pub(crate) cast: Cast,
+    pub(crate) method: &'a Arc<str>,
+    pub(crate) throttle: &'a Arc<Throttle>,
+}
 
-fn lookup(routes: &[Route], route: u16) -> Result<Bound<'_>, (ErrorCode, String)> {
+pub(crate) fn lookup(routes: &[Route], route: u16) -> Result<Bound<'_>, (ErrorCode, String)> {
     match routes.get(usize::from(route).wrapping_sub(1)) {
         Some(Route::Bound {
             target,
             cast,
             method,
-            paused,
-        }) => Ok((target, *cast, method, paused)),
+            throttle,
+        }) => Ok(Bound {
+            target,
+            cast: *cast,
+            method,
+            throttle,
+        }),
         Some(Route::Invalid { reason }) => Err((ErrorCode::InvalidArgument, reason.clone())),
         None => Err((
             ErrorCode::InvalidArgument,

@@ -20,11 +20,16 @@ pub struct Node {
 impl Node {
     /// Starts a node whose dice follow from `seed`.
     pub fn start(seed: u64, network: &Network) -> Self {
+        Self::start_within(Limits::default(), seed, network)
+    }
+
+    /// The same with limits of its own.
+    pub fn start_within(limits: Limits, seed: u64, network: &Network) -> Self {
         let ports = Ports {
             clock: Arc::new(SimClock::start()),
             entropy: Arc::new(SimEntropy::new(seed)),
         };
-        let handle = Handle::new(Limits::default(), ports);
+        let handle = Handle::new(limits, ports);
         let door = Door::new(handle.clone(), Arc::new(edge::Open), Options::default());
         tokio::spawn(edge::sweep(handle.clone()));
         Self {

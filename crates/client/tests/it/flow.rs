@@ -17,11 +17,12 @@ async fn subscriber(node: &Node, window: u32) -> (Client, Subscription) {
 /// send `credit` ahead.
 async fn check_flood(credit: u32, window: u32, count: usize) {
     bounded(async {
-        let options = edge::native::Options {
+        let limits = node::Limits {
             credit_messages: credit,
-            ..edge::native::Options::default()
+            ..node::Limits::default()
         };
-        let node = Node::start_with(&inproc(), options, None).await;
+        let options = edge::native::Options::default();
+        let node = Node::start_within(limits, &inproc(), options, None).await;
         let (_client, mut subscription) = subscriber(&node, window).await;
         let sender = node.client().await;
         let name = name();
@@ -49,12 +50,7 @@ async fn check_flood(credit: u32, window: u32, count: usize) {
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_within_the_window_loses_nothing() {
-    check_flood(
-        edge::native::Options::default().credit_messages,
-        16_384,
-        16_000,
-    )
-    .await;
+    check_flood(node::Limits::default().credit_messages, 16_384, 16_000).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,12 +61,7 @@ async fn an_awaited_flood_loses_nothing_when_a_sender_is_granted_half_of_the_win
 
 #[tokio::test(start_paused = true)]
 async fn an_awaited_flood_loses_nothing_with_the_usual_windows() {
-    check_flood(
-        edge::native::Options::default().credit_messages,
-        16_384,
-        200_000,
-    )
-    .await;
+    check_flood(node::Limits::default().credit_messages, 16_384, 200_000).await;
 }
 
 #[tokio::test(start_paused = true)]

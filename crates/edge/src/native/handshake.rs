@@ -137,7 +137,7 @@ fn admit(
             version,
             role: Role::Node,
             features: hello.features & FEATURES,
-            window: door.options.window(),
+            window: door.window(),
             connection: id.0,
             software: concat!("telpher ", env!("CARGO_PKG_VERSION")),
         };

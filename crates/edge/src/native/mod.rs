@@ -16,17 +16,12 @@ use wire::Window;
 
 use crate::gate::Gate;
 
-/// What the native door accepts and how long it waits.
+/// What the native door accepts and how long it waits. What it lets a client have in flight stands in
+/// the node's limits: the node is who keeps to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Largest payload.
     pub frame_size_max: u32,
-    /// Calls one client may have in flight.
-    pub calls_max: u32,
-    /// One-way messages in flight from one client.
-    pub credit_messages: u32,
-    /// One-way bytes in flight from one client.
-    pub credit_bytes: u64,
     /// Silence after which the door pings; after two and a half times that a client is dead.
     pub keepalive: Duration,
     /// How long a client may take to introduce itself.
@@ -40,24 +35,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             frame_size_max: model::limits::FRAME_SIZE_MAX.as_u64() as u32,
-            calls_max: model::limits::CALLS_IN_FLIGHT_MAX,
-            credit_messages: 8_192,
-            credit_bytes: 8 << 20,
             keepalive: Duration::from_secs(15),
             handshake_timeout: Duration::from_secs(5),
             queue_size_max: 16 << 20,
-        }
-    }
-}
-
-impl Options {
-    fn window(&self) -> Window {
-        Window {
-            frame_size_max: self.frame_size_max,
-            calls_max: self.calls_max,
-            credit_messages: self.credit_messages,
-            credit_bytes: self.credit_bytes,
-            keepalive_ms: self.keepalive.as_millis() as u32,
         }
     }
 }
@@ -77,6 +57,18 @@ impl Door {
             node,
             gate,
             options,
+        }
+    }
+
+    /// What a client is granted.
+    fn window(&self) -> Window {
+        let limits = self.node.limits();
+        Window {
+            frame_size_max: self.options.frame_size_max,
+            calls_max: limits.calls_max,
+            credit_messages: limits.credit_messages,
+            credit_bytes: limits.credit_bytes,
+            keepalive_ms: self.options.keepalive.as_millis() as u32,
         }
     }
 

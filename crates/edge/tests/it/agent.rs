@@ -81,7 +81,8 @@ impl Agent {
         self.raw(&bytes).await;
     }
 
-    pub(crate) async fn hello(&mut self, name: &str) -> u64 {
+    /// Introduces itself; returns what it is granted.
+    pub(crate) async fn hello(&mut self, name: &str) -> Window {
         let hello = Hello {
             version_min: 1,
             version_max: 1,
@@ -93,7 +94,7 @@ impl Agent {
         self.frame(|out| hello.encode(out)).await;
         let frame = self.next().await;
         assert_eq!(frame.header.kind, Kind::WELCOME, "{frame:?}");
-        Welcome::decode(&frame.payload).unwrap().connection
+        Welcome::decode(&frame.payload).unwrap().window
     }
 
     pub(crate) async fn subscribe(&mut self, name: &str) -> String {

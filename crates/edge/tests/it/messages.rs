@@ -139,6 +139,37 @@ async fn a_sender_is_asked_to_pause_and_to_go_on() {
 }
 
 #[tokio::test]
+async fn a_sender_to_all_goes_on_when_the_last_of_them_has_room() {
+    let bench = Bench::new();
+    let mut quick = bench.subscriber("a/b/c/1").await;
+    let mut slow = bench.subscriber("a/b/c/2").await;
+    let mut sender = bench.agent("").await;
+    sender.bind(1, "a/b/c", Cast::All).await;
+    for _ in 0..64 {
+        send(&mut sender, 1, b"x").await;
+    }
+    assert!(wire::decode_flow(&sender.next().await.payload).unwrap());
+    let credit = Credit {
+        messages: 64,
+        bytes: 64,
+    };
+    quick
+        .frame(|out| credit.encode(Correlation::NONE, out))
+        .await;
+    for _ in 0..64 {
+        quick.next().await;
+    }
+    quick.expect_nothing().await;
+    sender.expect_nothing().await;
+    slow.frame(|out| credit.encode(Correlation::NONE, out))
+        .await;
+    let flow = sender.next().await;
+    assert_eq!((flow.header.kind, flow.header.route), (Kind::FLOW, 1));
+    assert!(!wire::decode_flow(&flow.payload).unwrap());
+    assert_eq!(bench.node.counters().get(node::Counter::Dropped), 0);
+}
+
+#[tokio::test]
 async fn nobody_waits_for_a_subscriber_that_has_stopped() {
     let bench = Bench::new();
     let _stopped = bench.subscriber("a/b/c/1").await;
@@ -148,7 +179,7 @@ async fn nobody_waits_for_a_subscriber_that_has_stopped() {
         send(&mut sender, 1, b"x").await;
     }
     assert!(wire::decode_flow(&sender.next().await.payload).unwrap());
-    bench.clock.advance_ms(150);
+    bench.clock.advance_ms(251);
     bench.node.sweep();
     assert!(!wire::decode_flow(&sender.next().await.payload).unwrap());
     for _ in 0..10 {
@@ -187,7 +218,9 @@ async fn credit_comes_back_to_a_sender_in_halves_of_the_window() {
         ..node::Limits::default()
     };
     let bench = Bench::with(limits, edge::native::Options::default());
-    let mut sender = bench.agent("").await;
+    let mut sender = bench.connect();
+    // What it is granted is what the node keeps to.
+    assert_eq!(sender.hello("").await.credit_messages, 10);
     sender.bind(1, "a/b/nobody", Cast::Any).await;
     for _ in 0..5 {
         send(&mut sender, 1, b"xyz").await;

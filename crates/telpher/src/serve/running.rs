@@ -102,9 +102,6 @@ fn native_options(config: &Config) -> native::Options {
     native::Options {
         // The configuration keeps it below 4 GiB.
         frame_size_max: u32::try_from(native.frame_size_max.as_u64()).unwrap_or(u32::MAX),
-        calls_max: native.calls_max,
-        credit_messages: native.credit_messages,
-        credit_bytes: native.credit_bytes.as_u64(),
         keepalive: native.keepalive,
         handshake_timeout: native.handshake_timeout,
         queue_size_max: native.queue_size_max.as_usize(),

@@ -51,16 +51,19 @@ impl Node {
         options: edge::native::Options,
         tls: Option<&Certificate>,
     ) -> Self {
+        Self::start_within(Limits::default(), address, options, tls).await
+    }
+
+    /// A node with limits of its own.
+    pub(crate) async fn start_within(
+        limits: Limits,
+        address: &str,
+        options: edge::native::Options,
+        tls: Option<&Certificate>,
+    ) -> Self {
         let ports = Ports {
             clock: Arc::new(TokioClock(Instant::now())),
             entropy: Arc::new(Dice(Mutex::new(fastrand::Rng::new()))),
-        };
-        // What the door grants is what the node returns.
-        let limits = Limits {
-            calls_max: options.calls_max,
-            credit_messages: options.credit_messages,
-            credit_bytes: options.credit_bytes,
-            ..Limits::default()
         };
         let handle = Handle::new(limits, ports);
         let door = Door::new(handle.clone(), Arc::new(edge::Open), options);

@@ -1,0 +1,178 @@
+//! One-way messages: who gets a copy, who is too full for one, and who is asked to pause.
+
+use std::sync::atomic::Ordering;
+
+use model::ErrorCode;
+use routing::Ticket;
+
+use crate::counters::Counter;
+use crate::lane::Admission;
+use crate::peer::Handed;
+use crate::ports::{Failure, Message, Outgoing};
+use crate::turn::{Bound, Cast, Turn, lookup};
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// On disk.
+    Disk,
+    /// Enqueued for those who are subscribed now.
+    Memory,
+}
+
+/// What became of the copies of a one-way message.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    delivered: u32,
+    dropped: u32,
+}
+
+impl Turn<'_> {
+    /// A one-way message; `report` asks for a receipt.
+    pub fn send(&mut self, route: u16, report: Option<Ticket>, message: Message<'_>) {
+        self.local.tally.count(Counter::Sends);
+        let size = message.size();
+        self.local.tally.add(Counter::Bytes, size);
+        match self.deliver(route, message) {
+            Ok(Copies { delivered, dropped }) => {
+                if let Some(tag) = report {
+                    self.answer(Outgoing::Receipt {
+                        tag,
+                        delivered,
+                        dropped,
+                    });
+                }
+            }
+            Err((code, message)) => {
+                if let Some(tag) = report {
+                    self.fail(tag, Failure::new(code, &message));
+                } else {
+                    self.inner.counters.count_failure(code);
+                }
+            }
+        }
+        self.consume(size);
+    }
+
+    /// A one-way message that is acknowledged.
+    pub fn write(&mut self, route: u16, tag: Ticket, durability: Durability, message: Message<'_>) {
+        let size = message.size();
+        match durability {
+            Durability::Disk => {
+                let message = "this node has no mailboxes on disk: write with durability=memory";
+                self.fail(tag, Failure::new(ErrorCode::Unsupported, message));
+            }
+            Durability::Memory => self.write_to_memory(route, tag, message),
+        }
+        self.consume(size);
+    }
+
+    fn write_to_memory(&mut self, route: u16, tag: Ticket, message: Message<'_>) {
+        self.local.tally.count(Counter::Writes);
+        self.local.tally.add(Counter::Bytes, message.size());
+        match self.deliver(route, message) {
+            Ok(Copies {
+                delivered: 0,
+                dropped: 1..,
+            }) => {
+                let message = "every subscriber of the name is full";
+                self.fail(tag, Failure::new(ErrorCode::Busy, message));
+            }
+            Ok(Copies { delivered, .. }) => {
+                self.answer(Outgoing::Copies {
+                    tag,
+                    copies: delivered,
+                });
+            }
+            Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
+        }
+    }
+
+    fn deliver(&mut self, route: u16, message: Message<'_>) -> Result<Copies, (ErrorCode, String)> {
+        let table = &**self.table.get_or_insert_with(|| self.inner.table.read());
+        let Bound {
+            target,
+            cast,
+            method,
+            throttle,
+        } = lookup(&self.local.routes, route)?;
+        let mut copies = Copies::default();
+        let matching = match cast {
+            Cast::Any => table.any(target, self.peer.id),
+            Cast::All => table.all(target, self.peer.id),
+        };
+        for subscriber in matching {
+            let receiver = &subscriber.peer;
+            let admission = receiver
+                .lane
+                .lock()
+                .admit(message.size(), throttle.id, self.now_ns);
+            let outgoing = Outgoing::Send {
+                to: &subscriber.name,
+                method,
+                source: subscriber.with_source.then_some(&*self.peer.source),
+                message,
+            };
+            if admission == Admission::Full {
+                copies.dropped += 1;
+                subscriber.dropped.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
+            let handed = receiver.push(outgoing, &mut self.local.dirty);
+            if handed != Handed::Over {
+                receiver.lane.lock().revoke(message.size());
+            }
+            match handed {
+                Handed::Over => {}
+                Handed::Gone => continue,
+                Handed::NoRoom => {
+                    copies.dropped += 1;
+                    subscriber.dropped.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+            }
+            if admission == Admission::Pressed {
+                receiver.press(throttle, &mut self.local.dirty, self.inner);
+            }
+            copies.delivered += 1;
+            subscriber.delivered.fetch_add(1, Ordering::Relaxed);
+            if cast == Cast::Any {
+                break;
+            }
+        }
+        if cast == Cast::Any && copies.delivered > 0 {
+            // The full instances that were passed over lost nothing.
+            copies.dropped = 0;
+        }
+        if copies.delivered + copies.dropped == 0 {
+            self.local.tally.count(Counter::Undeliverable);
+            table.count_undeliverable(target, 1);
+        }
+        self.local
+            .tally
+            .add(Counter::Delivered, u64::from(copies.delivered));
+        self.local
+            .tally
+            .add(Counter::Dropped, u64::from(copies.dropped));
+        Ok(copies)
+    }
+
+    /// Returns credit to the sender in halves of its window. Only after the message was delivered:
+    /// a sender that is asked to pause learns of that before it may send more, so that what it has
+    /// in flight, this message included, is never more than its window.
+    fn consume(&mut self, size: u64) {
+        self.local.consumed_messages += 1;
+        self.local.consumed_bytes += size;
+        let limits = &self.inner.limits;
+        if self.local.consumed_messages >= limits.credit_messages / 2
+            || self.local.consumed_bytes >= limits.credit_bytes / 2
+        {
+            let messages = std::mem::take(&mut self.local.consumed_messages);
+            let bytes = std::mem::take(&mut self.local.consumed_bytes);
+            self.answer(Outgoing::Credit { messages, bytes });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! A node whose clock is moved by hand, and clients that note what they are given.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::{
+    Cast, Clock, Connection, Entropy, Facts, Handle, Limits, Message, Outgoing, Outlet, Ports,
+    Pushed, Ticket,
+};
+
+/// What a client was given, as far as tests look at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    Message,
+    Flow { route: u16, full: bool },
+    Credit { messages: u32 },
+    Other,
+}
+
+#[derive(Default)]
+struct Noted(Mutex<VecDeque<Given>>);
+
+impl Outlet for Noted {
+    fn push(&self, outgoing: Outgoing<'_>) -> Pushed {
+        self.0.lock().push_back(match outgoing {
+            Outgoing::Send { .. } => Given::Message,
+            Outgoing::Flow { route, full } => Given::Flow { route, full },
+            Outgoing::Credit { messages, .. } => Given::Credit { messages },
+            _ => Given::Other,
+        });
+        Pushed::Queued
+    }
+
+    fn flush(&self) {}
+
+    fn queued_size(&self) -> usize {
+        0
+    }
+
+    fn close(&self) {}
+}
+
+#[derive(Default)]
+struct Hand(AtomicU64);
+
+impl Clock for Hand {
+    fn now_ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn unix_ms(&self) -> u64 {
+        0
+    }
+}
+
+impl Entropy for Hand {
+    fn next_u64(&self) -> u64 {
+        self.0.fetch_add(1 << 16, Ordering::Relaxed)
+    }
+}
+
+/// The node and its clock.
+pub(crate) struct World {
+    pub(crate) node: Handle,
+    clock: Arc<Hand>,
+}
+
+impl World {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let clock = Arc::new(Hand::default());
+        let ports = Ports {
+            clock: clock.clone(),
+            entropy: Arc::new(Hand::default()),
+        };
+        let node = Handle::new(limits, ports);
+        Self { node, clock }
+    }
+
+    /// Time passes, with the sweeps that a shell makes.
+    pub(crate) fn pass_ms(&self, ms: u64) {
+        for _ in 0..ms.div_ceil(100) {
+            self.clock.0.fetch_add(100_000_000, Ordering::Relaxed);
+            self.node.sweep();
+        }
+    }
+
+    /// A client that takes so many one-way messages before it returns credit.
+    pub(crate) fn client(&self, credit_messages: u32) -> TestClient {
+        let noted = Arc::new(Noted::default());
+        let outlet: Arc<dyn Outlet> = noted.clone();
+        let facts = Facts {
+            name: None,
+            remote: "test".to_owned(),
+            door: "test",
+            trusted: false,
+            calls_max: 1,
+            credit_messages,
+            credit_bytes: 1 << 20,
+        };
+        let connection = self.node.open(facts, |_| outlet).unwrap();
+        TestClient { connection, noted }
+    }
+
+    /// One that is subscribed.
+    pub(crate) fn subscriber(&self, name: &str, credit_messages: u32) -> TestClient {
+        let mut client = self.client(credit_messages);
+        client.subscribe(name);
+        client
+    }
+
+    /// One whose route 1 leads to everybody of that name.
+    pub(crate) fn sender(&self, name: &str) -> TestClient {
+        let mut client = self.client(1);
+        client.bind(name);
+        client
+    }
+}
+
+const TAG: Ticket = Ticket {
+    slot: 0,
+    generation: 1,
+};
+
+pub(crate) struct TestClient {
+    pub(crate) connection: Connection,
+    noted: Arc<Noted>,
+}
+
+impl TestClient {
+    pub(crate) fn subscribe(&mut self, name: &str) {
+        self.connection.turn().subscribe(TAG, name, false);
+        assert_eq!(self.next(), Some(Given::Other));
+    }
+
+    pub(crate) fn unsubscribe(&mut self, name: &str) {
+        self.connection.turn().unsubscribe(TAG, name);
+        let answer = std::iter::from_fn(|| self.next()).find(|given| *given != Given::Message);
+        assert_eq!(answer, Some(Given::Other));
+    }
+
+    pub(crate) fn bind(&mut self, name: &str) {
+        assert!(self.connection.turn().bind(1, name, Cast::All, ""));
+    }
+
+    pub(crate) fn send(&mut self, count: u32) {
+        let mut turn = self.connection.turn();
+        for _ in 0..count {
+            turn.send(1, None, Message::default());
+        }
+    }
+
+    pub(crate) fn credit(&mut self, messages: u32) {
+        self.connection.turn().credit(messages, 0);
+    }
+
+    /// The oldest thing it was given and has not looked at.
+    pub(crate) fn next(&self) -> Option<Given> {
+        self.noted.0.lock().pop_front()
+    }
+
+    /// What the node said of the sender's route since last time, credit aside.
+    pub(crate) fn flows(&self) -> Vec<bool> {
+        let given = std::mem::take(&mut *self.noted.0.lock());
+        let flow = |given| match given {
+            Given::Flow { route: 1, full } => Some(full),
+            Given::Credit { .. } => None,
+            other => panic!("unexpected {other:?}"),
+        };
+        given.into_iter().filter_map(flow).collect()
+    }
+}
