@@ -227,7 +227,7 @@ where
                 (Verdict::Never(error), _) => Err(error),
                 (Verdict::Go, None) => Err(state.unavailable()),
                 (Verdict::Go, Some(link)) => link
-                    .issue(&outgoing, timeout, &mut self.hint, || Holder::Future(None))
+                    .issue(&outgoing, timeout, &mut self.hint, |_| Holder::Future(None))
                     .map(|correlation| Place {
                         link: link.id,
                         correlation,

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use wire::{Flags, Kind};
 
 use crate::clock::Timeout;
-use crate::completed::{Callback, Once};
+use crate::completed::Once;
 use crate::core::{Admission, Core, Life};
 use crate::exchange::{enter, leave, window_is_full};
+use crate::functions::{Function, Functions};
 use crate::link::{Outgoing, late, to_method};
 use crate::pending::Holder;
 use crate::queue::Ticket;
@@ -29,7 +30,7 @@ use crate::{CallError, Caller, Sent};
 ///
 /// ```
 /// use client::{Caller, Server};
-/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// use std::sync::Arc;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
@@ -53,7 +54,9 @@ use crate::{CallError, Caller, Sent};
 pub struct Callbacks {
     caller: Caller,
     method: Box<str>,
-    function: Arc<Callback>,
+    function: Function,
+    /// Where the function stood last.
+    place: AtomicU32,
     timeout: Timeout,
     /// Of the method's route.
     hint: AtomicU64,
@@ -68,7 +71,8 @@ impl Callbacks {
         Self {
             caller,
             method: method.into(),
-            function: Arc::new(function),
+            function: Function::new(Arc::new(function)),
+            place: AtomicU32::new(0),
             timeout,
             hint: AtomicU64::new(0),
         }
@@ -87,7 +91,14 @@ impl Callbacks {
         let outgoing = request(self.caller.name(), &self.method, body.as_ref());
         let known = self.hint.load(Ordering::Relaxed);
         let mut hint = known;
-        let holder = || Holder::Callback(self.function.clone(), tag);
+        let holder = |functions: &mut Functions| {
+            let known = self.place.load(Ordering::Relaxed);
+            let place = functions.enter(&self.function, known);
+            if place != known {
+                self.place.store(place, Ordering::Relaxed);
+            }
+            Holder::Callback(place, tag)
+        };
         make(
             self.caller.core(),
             &outgoing,
@@ -111,6 +122,15 @@ impl Callbacks {
     }
 }
 
+impl Drop for Callbacks {
+    fn drop(&mut self) {
+        let mut state = self.caller.core().state.lock();
+        for link in state.links_mut() {
+            link.pending.functions.close(&self.function);
+        }
+    }
+}
+
 impl std::fmt::Debug for Callbacks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Callbacks({} {})", self.caller.name(), self.method)
@@ -125,7 +145,7 @@ pub(crate) fn on_reply(
 ) -> Result<(), CallError> {
     let timeout = caller.core().options.deadline;
     let outgoing = request(caller.name(), method, body);
-    make(caller.core(), &outgoing, timeout, &mut 0, || {
+    make(caller.core(), &outgoing, timeout, &mut 0, |_| {
         Holder::Once(function)
     })
 }
@@ -145,7 +165,7 @@ fn make(
     outgoing: &Outgoing<'_>,
     timeout: Timeout,
     hint: &mut Hint,
-    holder: impl FnOnce() -> Holder,
+    holder: impl FnOnce(&mut Functions) -> Holder,
 ) -> Result<(), CallError> {
     if timeout.is_over() {
         return Err(late(Sent::No));

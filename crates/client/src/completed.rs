@@ -24,13 +24,15 @@ pub(crate) type Once = Box<dyn FnOnce(Result<&[u8], &CallError>) + Send>;
 
 /// A function to call.
 enum Fired {
-    Callback(Arc<Callback>, u64),
+    /// By its index.
+    Callback(u32, u64),
     Once(Once),
 }
 
 /// A reply that lies whole in the chunk, and the function that takes it there: nothing is copied.
 struct Hit {
-    callback: Arc<Callback>,
+    /// Index of the callback.
+    function: u32,
     tag: u64,
     start: u32,
     end: u32,
@@ -49,6 +51,9 @@ pub(crate) struct Completed {
     pub(crate) ended: Vec<(Receiver, ErrorCode)>,
     /// Registrations that are not needed any more.
     pub(crate) replaced: Vec<Registration>,
+    /// The callbacks of this batch, each with the number that tells it from the others; several
+    /// in a row of the same are kept once.
+    functions: Vec<(u64, Arc<Callback>)>,
     hits: Vec<Hit>,
     hits_once: Vec<(Once, Range<u32>)>,
     fired: Vec<(Fired, Outcome)>,
@@ -56,23 +61,26 @@ pub(crate) struct Completed {
 }
 
 impl Completed {
-    /// Calls `callback` later; `answer` lies in `chunk` or elsewhere.
+    /// Notes a callback that is about to be hit; `id` is its own. Returns its index.
     #[inline]
-    pub(crate) fn hit(
-        &mut self,
-        callback: Arc<Callback>,
-        tag: u64,
-        answer: Answer<'_>,
-        chunk: &[u8],
-    ) {
+    pub(crate) fn function(&mut self, id: u64, callback: &Arc<Callback>) -> u32 {
+        if self.functions.last().is_none_or(|(last, _)| *last != id) {
+            self.functions.push((id, callback.clone()));
+        }
+        self.functions.len() as u32 - 1
+    }
+
+    /// Calls a callback that was noted, later; `answer` lies in `chunk` or elsewhere.
+    #[inline]
+    pub(crate) fn hit(&mut self, function: u32, tag: u64, answer: Answer<'_>, chunk: &[u8]) {
         match answer.as_ref().ok().and_then(|body| range_in(body, chunk)) {
             Some(Range { start, end }) => self.hits.push(Hit {
-                callback,
+                function,
                 tag,
                 start,
                 end,
             }),
-            None => self.fire(Fired::Callback(callback, tag), answer),
+            None => self.fire(Fired::Callback(function, tag), answer),
         }
     }
 
@@ -107,7 +115,8 @@ impl Completed {
         }
         for hit in self.hits.drain(..) {
             let reply = &chunk[hit.start as usize..hit.end as usize];
-            call(|| (hit.callback)(hit.tag, Ok(reply)));
+            let (_, callback) = &self.functions[hit.function as usize];
+            call(|| callback(hit.tag, Ok(reply)));
         }
         for (once, range) in self.hits_once.drain(..) {
             let reply = &chunk[range.start as usize..range.end as usize];
@@ -119,10 +128,11 @@ impl Completed {
                 Err(error) => Err(error),
             };
             call(|| match fired {
-                Fired::Callback(callback, tag) => callback(tag, answer),
+                Fired::Callback(function, tag) => self.functions[function as usize].1(tag, answer),
                 Fired::Once(once) => once(answer),
             });
         }
+        self.functions.clear();
     }
 }
 
@@ -168,7 +178,8 @@ mod tests {
         let mut completed = Completed::default();
         let chunk = *b"abcdef";
         for tag in 0..3 {
-            completed.hit(callback.clone(), tag, Ok(&chunk[..2]), &chunk);
+            let function = completed.function(1, &callback);
+            completed.hit(function, tag, Ok(&chunk[..2]), &chunk);
         }
         completed.finish(&chunk);
         assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 4);

@@ -1,27 +1,18 @@
 //! What surrounds a request: how long it may take, who sent it, what came along with it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::Metadata;
-use crate::port::Port;
+use crate::binding::Bound;
 
 /// The surroundings of one request. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
-    pub(crate) binding: Arc<Binding>,
+    pub(crate) binding: Bound,
     pub(crate) metadata: Option<Box<Metadata>>,
     pub(crate) deadline: Option<Instant>,
-}
-
-/// What a route of this connection means.
-pub(crate) struct Binding {
-    pub(crate) method: Box<str>,
-    /// The subscribed name; empty when there is no node between.
-    pub(crate) name: Box<str>,
-    pub(crate) port: Arc<Port>,
 }
 
 impl Context {

@@ -244,6 +244,11 @@ impl State {
         }
     }
 
+    /// All that have something to finish, or can begin something.
+    pub(crate) fn links_mut(&mut self) -> impl Iterator<Item = &mut Link> {
+        self.link.iter_mut().chain(&mut self.old)
+    }
+
     /// After outcomes were fetched.
     pub(crate) fn forget_spent(&mut self) {
         if !self.old.is_empty() {

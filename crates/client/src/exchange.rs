@@ -12,6 +12,7 @@ use wire::Correlation;
 use crate::clock::Timeout;
 use crate::completed::Completed;
 use crate::core::{Admission, Core, Life, State};
+use crate::functions::Functions;
 use crate::link::{Link, Outgoing, late};
 use crate::pending::{Holder, Outcome};
 use crate::queue::Ticket;
@@ -107,7 +108,7 @@ impl<C: AsRef<Core>> Exchange<C> {
         cx: &mut Context<'_>,
     ) -> Poll<Exchanged> {
         let begun = self.poll_begin(terms, cx, |link, timeout, waker| {
-            let holder = || Holder::Future(Some(waker.clone()));
+            let holder = |_: &mut Functions| Holder::Future(Some(waker.clone()));
             link.issue(outgoing, timeout, &mut 0, holder)
         });
         match ready!(begun) {

@@ -43,6 +43,7 @@
 //! completed under one lock. Memory is bounded: by windows of calls, messages and bytes on both
 //! sides, which wait or answer `busy`.
 
+mod binding;
 pub mod blocking;
 mod buffers;
 mod call;
@@ -62,6 +63,7 @@ mod error;
 mod events;
 mod exchange;
 mod fault;
+mod functions;
 mod handshake;
 mod intake;
 mod items;

@@ -14,6 +14,7 @@ use wire::{Bind, Cast, Correlation, Flags, HEADER_SIZE, Header, Kind, Payload, R
 
 use crate::clock::{Epoch, Timeout};
 use crate::completed::Completed;
+use crate::functions::Functions;
 use crate::pending::{Holder, Outcome, Pending};
 use crate::routes::{Bound, Hint, Routes, Target};
 use crate::{CallError, Sent, buffers};
@@ -119,12 +120,12 @@ impl Link {
         outgoing: &Outgoing<'_>,
         timeout: Timeout,
         hint: &mut Hint,
-        holder: impl FnOnce() -> Holder,
+        holder: impl FnOnce(&mut Functions) -> Holder,
     ) -> Result<Correlation, CallError> {
         self.check_size(outgoing, timeout)?;
         let was_quiet = self.out.is_empty() || !self.pending.has_fresh();
         let route = self.route(outgoing.target, hint)?;
-        let correlation = self.pending.insert(holder(), self.batch, timeout);
+        let correlation = self.pending.insert(holder, self.batch, timeout);
         payload(outgoing, timeout).encode(
             outgoing.kind,
             outgoing.flags,
@@ -251,7 +252,7 @@ impl Link {
         write: impl FnOnce(Correlation, &mut Vec<u8>),
     ) -> Correlation {
         let was_quiet = self.out.is_empty() || !self.pending.has_fresh();
-        let correlation = self.pending.insert(holder, self.batch, timeout);
+        let correlation = self.pending.insert(|_| holder, self.batch, timeout);
         write(correlation, self.out());
         self.wake_if(was_quiet);
         correlation

@@ -7,7 +7,6 @@
 //! The table only keeps and changes; whoever is to be woken or called back is handed out in
 //! [`Completed`] and reached after the lock is released.
 
-use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
@@ -16,7 +15,8 @@ use wire::Correlation;
 
 use crate::CallError;
 use crate::clock::{Millis, NEVER, Timeout};
-use crate::completed::{Callback, Completed, Once};
+use crate::completed::{Completed, Once};
+use crate::functions::{Functions, Place};
 use crate::items::Items;
 use crate::registry::{Joining, Purpose};
 
@@ -38,6 +38,8 @@ pub(crate) struct Pending {
     fresh: Vec<u32>,
     /// No call's deadline is earlier. Exact after a sweep.
     deadline_min: Option<Millis>,
+    /// The functions of [`Holder::Callback`].
+    pub(crate) functions: Functions,
 }
 
 struct Slot {
@@ -62,7 +64,7 @@ pub(crate) enum Holder {
     /// A future, and the outcome is here.
     Done(Outcome),
     /// A function that was registered for many calls, and the call's tag.
-    Callback(Arc<Callback>, u64),
+    Callback(Place, u64),
     /// A function for this call.
     Once(Once),
     /// A stream.
@@ -86,6 +88,7 @@ impl Default for Pending {
             occupied: 0,
             fresh: Vec::new(),
             deadline_min: None,
+            functions: Functions::default(),
         }
     }
 }
@@ -110,9 +113,15 @@ impl Pending {
         self.deadline_min
     }
 
-    /// Takes the lowest slot that is not in use, so that slots stay dense.
+    /// Takes the lowest slot that is not in use, so that slots stay dense. `holder` makes who
+    /// waits, in its place: it is larger than what is known of it here.
     #[inline]
-    pub(crate) fn insert(&mut self, holder: Holder, batch: u32, timeout: Timeout) -> Correlation {
+    pub(crate) fn insert(
+        &mut self,
+        holder: impl FnOnce(&mut Functions) -> Holder,
+        batch: u32,
+        timeout: Timeout,
+    ) -> Correlation {
         self.occupied += 1;
         if self.free == NONE {
             self.free = self.slots.len() as u32;
@@ -120,10 +129,11 @@ impl Pending {
         }
         let index = self.free;
         let slot = &mut self.slots[index as usize];
-        match std::mem::replace(&mut slot.holder, holder) {
+        match slot.holder {
             Holder::Free(next) => self.free = next,
             _ => unreachable!("a slot of the free list is free"),
         }
+        slot.holder = holder(&mut self.functions);
         slot.generation = slot.generation.wrapping_add(1).max(1);
         slot.batch = batch;
         slot.deadline = timeout.end(0);
@@ -178,13 +188,12 @@ impl Pending {
         }
         slot.is_open = false;
         match &mut slot.holder {
-            Holder::Callback(..) => {
-                let free = Holder::Free(std::mem::replace(&mut self.free, correlation.slot));
-                if let Holder::Callback(callback, tag) = std::mem::replace(&mut slot.holder, free) {
-                    completed.hit(callback, tag, answer, chunk);
-                }
+            &mut Holder::Callback(place, tag) => {
+                slot.holder = Holder::Free(std::mem::replace(&mut self.free, correlation.slot));
                 self.occupied -= 1;
                 completed.is_room = true;
+                let function = self.functions.leave(place, completed);
+                completed.hit(function, tag, answer, chunk);
             }
             Holder::Future(waker) => {
                 completed.wakers.extend(waker.take());
@@ -231,8 +240,9 @@ impl Pending {
                 slot.holder = Holder::Done(answer.map(Bytes::copy_from_slice));
                 completed.wakers.extend(waker);
             }
-            Holder::Callback(callback, tag) => {
-                completed.hit(callback, tag, answer, chunk);
+            Holder::Callback(place, tag) => {
+                let function = self.functions.leave(place, completed);
+                completed.hit(function, tag, answer, chunk);
             }
             Holder::Once(once) => completed.hit_once(once, answer, chunk),
             Holder::Stream(mut items) => {

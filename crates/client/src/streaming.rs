@@ -14,6 +14,7 @@ use crate::call::CallOptions;
 use crate::clock::Timeout;
 use crate::core::Core;
 use crate::exchange::{Begun, Exchange, Exchanged, Place, Terms, WhenFull, update};
+use crate::functions::Functions;
 use crate::items::{CREDIT_BATCH, Items};
 use crate::link::Outgoing;
 use crate::pending::Holder;
@@ -128,7 +129,7 @@ impl<B: AsRef<[u8]>> Replies<B> {
             ..self.options.terms()
         };
         let begun = self.exchange.poll_begin(terms, cx, |link, timeout, waker| {
-            let holder = || Holder::Stream(Box::new(Items::new(waker.clone())));
+            let holder = |_: &mut Functions| Holder::Stream(Box::new(Items::new(waker.clone())));
             link.issue(&outgoing, timeout, &mut 0, holder)
         });
         match ready!(begun) {

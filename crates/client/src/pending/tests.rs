@@ -1,10 +1,13 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::*;
+use crate::completed::Callback;
+use crate::functions::Function;
 
 /// What each call, by its tag, came to.
 type Ends = Arc<Mutex<HashMap<u64, Vec<String>>>>;
@@ -13,7 +16,7 @@ type Ends = Arc<Mutex<HashMap<u64, Vec<String>>>>;
 struct Bench {
     pending: Pending,
     ends: Ends,
-    callback: Arc<Callback>,
+    function: Function,
     made: u64,
 }
 
@@ -32,7 +35,7 @@ impl Bench {
         Self {
             pending: Pending::default(),
             ends,
-            callback,
+            function: Function::new(callback),
             made: 0,
         }
     }
@@ -40,7 +43,9 @@ impl Bench {
     /// A call that may take `time_ms`, counted from now.
     fn call(&mut self, now: Millis, time_ms: u64) -> (u64, Correlation) {
         self.made += 1;
-        let holder = Holder::Callback(self.callback.clone(), self.made);
+        let (function, tag) = (&self.function, self.made);
+        let holder =
+            |functions: &mut Functions| Holder::Callback(functions.enter(function, 0), tag);
         let timeout = Timeout::new(Some(Duration::from_millis(time_ms)));
         let correlation = self.pending.insert(holder, 0, timeout);
         self.pending.stamp(now);

@@ -12,6 +12,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use model::ErrorCode;
 
+use super::arrival::Arrival;
 use super::item_sender::ItemSender;
 use super::request::Request;
 use crate::Fault;
@@ -71,7 +72,7 @@ pub(crate) trait Runner: Send {
     /// is returned.
     fn run(
         &mut self,
-        request: Request,
+        arrival: &Arrival<'_>,
         items: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
         done: &mut dyn Done,
@@ -153,13 +154,13 @@ where
 {
     fn run(
         &mut self,
-        request: Request,
+        arrival: &Arrival<'_>,
         _: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
         done: &mut dyn Done,
     ) -> Option<Pin<Box<dyn Job>>> {
         let mut job = self.spare.take().unwrap_or_else(|| Box::pin(None));
-        job.as_mut().set(Some((self.function)(request)));
+        job.as_mut().set(Some((self.function)(arrival.request())));
         if job.as_mut().poll(cx, done).is_pending() {
             return Some(job);
         }
@@ -197,12 +198,12 @@ where
 {
     fn run(
         &mut self,
-        request: Request,
+        arrival: &Arrival<'_>,
         _: Option<ItemSender>,
         _: &mut TaskContext<'_>,
         done: &mut dyn Done,
     ) -> Option<Pin<Box<dyn Job>>> {
-        settle(&(self.0)(request), done);
+        settle(&(self.0)(arrival.request()), done);
         None
     }
 }
@@ -239,17 +240,17 @@ where
 
     fn run(
         &mut self,
-        request: Request,
+        arrival: &Arrival<'_>,
         items: Option<ItemSender>,
         cx: &mut TaskContext<'_>,
         done: &mut dyn Done,
     ) -> Option<Pin<Box<dyn Job>>> {
         let Some(items) = items else {
-            let message = format!("`{}` answers with a stream: use `stream`", request.method());
+            let message = format!("`{}` answers with a stream: use `stream`", arrival.method());
             done.refuse(&Fault::with_code(ErrorCode::InvalidArgument, message));
             return None;
         };
-        let end = (self.0)(request, items);
+        let end = (self.0)(arrival.request(), items);
         let mut job = Box::pin(Some(async move { end.await.map(|()| []) }));
         match job.as_mut().poll(cx, done) {
             Poll::Pending => Some(job),

@@ -1,6 +1,7 @@
 //! A server: functions by method, called over connections of its own or through a node.
 
 mod accept;
+mod arrival;
 mod attach;
 mod connection;
 mod guard;

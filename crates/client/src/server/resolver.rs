@@ -6,7 +6,7 @@ use model::ErrorCode;
 
 use super::handlers::Handlers;
 use super::routes::Receiver;
-use crate::context::Binding;
+use crate::binding::Binding;
 use crate::core::Core;
 use crate::fault::Fault;
 use crate::registry;

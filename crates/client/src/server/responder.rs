@@ -9,24 +9,22 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Waker};
 use std::time::Duration;
 
-use bytes::Bytes;
 use model::ErrorCode;
 use tokio::time::Instant;
 use wire::{Bind, Credit, Flags, Header, Kind, Malformed, Payload, Window};
 
+use super::arrival::Arrival;
 use super::guard;
 use super::handlers::Done;
 use super::item_sender::{ItemSender, Stream};
 use super::reply::{Origin, Outlet, Reply};
-use super::request::Request;
 use super::resolver::Resolver;
 use super::routes::{Receiver, Route, RouteTable};
 use super::running::{Ended, Jobs, Running};
 use super::turn_clock::{Expired, TurnClock};
-use crate::context::{Binding, Context};
+use crate::binding::Binding;
 use crate::envelope::{Envelope, ReplyTo};
 use crate::fault::{Fault, Ran};
-use crate::metadata::Metadata;
 use crate::port::Port;
 
 /// Why the peer cannot be listened to any longer.
@@ -220,7 +218,7 @@ impl Responder {
             correlation,
             wants_stream: header.flags.contains(Flags::STREAM),
         };
-        self.dispatch(header.route, origin, message, payload.len(), deadline, out);
+        self.dispatch(header.route, origin, &message, payload.len(), deadline, out);
         Ok(())
     }
 
@@ -236,7 +234,7 @@ impl Responder {
         self.check_credit(size)?;
         match self.clock.deadline(message.deadline_ms) {
             Ok(deadline) => {
-                self.dispatch(header.route, Origin::OneWay, message, size, deadline, out);
+                self.dispatch(header.route, Origin::OneWay, &message, size, deadline, out);
             }
             Err(Expired) => self.consume(size),
         }
@@ -276,7 +274,7 @@ impl Responder {
         &mut self,
         number: u16,
         origin: Origin,
-        message: Payload<'_>,
+        message: &Payload<'_>,
         size: usize,
         deadline: Option<Instant>,
         out: &mut Vec<u8>,
@@ -291,12 +289,9 @@ impl Responder {
         {
             route.receiver = self.resolver.receiver(&route.binding);
         }
-        let context = || Context {
-            binding: route.binding.clone(),
-            metadata: match message.metadata {
-                [] => None,
-                block => Some(Box::new(Metadata::from_block(block))),
-            },
+        let arrival = Arrival {
+            binding: &route.binding,
+            message,
             deadline,
         };
         match &mut route.receiver {
@@ -316,13 +311,9 @@ impl Responder {
                     _ => None,
                 };
                 let items = stream.clone().map(ItemSender::new);
-                let request = Request {
-                    body: Bytes::copy_from_slice(message.body),
-                    context: context(),
-                };
                 let mut cx = TaskContext::from_waker(self.jobs.next_waker());
                 let mut reply = Reply::new(origin, stream.as_deref(), &self.outlet, out);
-                match guard::catch(|| runner.run(request, items, &mut cx, &mut reply)) {
+                match guard::catch(|| runner.run(&arrival, items, &mut cx, &mut reply)) {
                     Ok(None) => {}
                     Err(panicked) => reply.refuse(&panicked),
                     Ok(Some(job)) => {
@@ -353,8 +344,8 @@ impl Responder {
                         self.outlet.frame_size_max,
                     )),
                 };
-                let body = Bytes::copy_from_slice(message.body);
-                mailbox.push(Envelope::new(body, context(), reply), size);
+                let envelope = Envelope::new(arrival.body(), arrival.context(), reply);
+                mailbox.push(envelope, size);
             }
             Receiver::Nobody(fault) => {
                 let fault = fault.clone();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::handlers::Runner;
 use crate::Fault;
-use crate::context::Binding;
+use crate::binding::Binding;
 use crate::mailbox::Mailbox;
 
 /// Where messages on a route go.

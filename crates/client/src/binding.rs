@@ -1,0 +1,114 @@
+//! What a route means to those who answer on it, and how requests refer to it.
+//!
+//! Nearly every request of a thread is for the binding of the one before it, which has ended when
+//! the next begins. So the reference is not given back but left for the next: counting references
+//! across CPUs costs more than the rest of taking a request apart.
+
+use std::cell::Cell;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::port::Port;
+
+/// What a route of this connection means.
+pub(crate) struct Binding {
+    pub(crate) method: Box<str>,
+    /// The subscribed name; empty when there is no node between.
+    pub(crate) name: Box<str>,
+    pub(crate) port: Arc<Port>,
+}
+
+thread_local! {
+    /// The reference of the request that ended last on this thread.
+    static SPARE: Cell<Option<Arc<Binding>>> = const { Cell::new(None) };
+}
+
+/// A reference to a binding.
+#[derive(Clone)]
+pub(crate) struct Bound(
+    /// There until it is dropped.
+    Option<Arc<Binding>>,
+);
+
+impl Bound {
+    #[inline]
+    pub(crate) fn to(binding: &Arc<Binding>) -> Self {
+        let spare = SPARE.try_with(Cell::take).ok().flatten();
+        Self(Some(match spare {
+            Some(spare) if Arc::ptr_eq(&spare, binding) => spare,
+            _ => binding.clone(),
+        }))
+    }
+}
+
+impl Deref for Bound {
+    type Target = Binding;
+
+    fn deref(&self) -> &Binding {
+        match &self.0 {
+            Some(binding) => binding,
+            None => unreachable!("a reference refers until it is dropped"),
+        }
+    }
+}
+
+impl Drop for Bound {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(binding) = self.0.take() {
+            // A thread that ends keeps nothing.
+            let _ = SPARE.try_with(|spare| spare.set(Some(binding)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(method: &str) -> Arc<Binding> {
+        let window = wire::Window {
+            frame_size_max: 1,
+            calls_max: 1,
+            credit_messages: 1,
+            credit_bytes: 1,
+            keepalive_ms: 0,
+        };
+        Arc::new(Binding {
+            method: method.into(),
+            name: "".into(),
+            port: Arc::new(Port::new(&window)),
+        })
+    }
+
+    #[test]
+    fn references_refer_to_what_they_were_made_for() {
+        let (one, two) = (binding("one"), binding("two"));
+        for _ in 0..3 {
+            let first = Bound::to(&one);
+            let second = Bound::to(&two);
+            let copy = first.clone();
+            assert_eq!((&*first.method, &*second.method), ("one", "two"));
+            drop(first);
+            assert_eq!(&*copy.method, "one");
+        }
+    }
+
+    #[test]
+    fn a_thread_keeps_one_binding_at_most() {
+        let (one, two) = (binding("one"), binding("two"));
+        drop((Bound::to(&one), Bound::to(&one), Bound::to(&two)));
+        let kept = |binding: &Arc<Binding>| Arc::strong_count(binding) - 1;
+        assert_eq!(kept(&one) + kept(&two), 1);
+        drop(Bound::to(&one));
+        assert_eq!((kept(&one), kept(&two)), (1, 0));
+        // Another thread's reference ends where it is dropped.
+        let (there, sent) = (Bound::to(&two), two.clone());
+        let ended = std::thread::spawn(move || {
+            drop(there);
+            Arc::strong_count(&sent) > 2
+        });
+        assert!(ended.join().unwrap());
+        assert_eq!(kept(&two), 0);
+    }
+}

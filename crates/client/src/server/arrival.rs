@@ -1,0 +1,51 @@
+//! A request where it lies, before anybody owns it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+use wire::Payload;
+
+use super::request::Request;
+use crate::Metadata;
+use crate::binding::{Binding, Bound};
+use crate::context::Context;
+
+/// What arrived for a receiver. It borrows: whoever calls the handler makes a request of it in its
+/// last place, because what is handed through layers is copied by each.
+pub(crate) struct Arrival<'a> {
+    pub(super) binding: &'a Arc<Binding>,
+    pub(super) message: &'a Payload<'a>,
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Arrival<'_> {
+    pub(crate) fn method(&self) -> &str {
+        &self.binding.method
+    }
+
+    #[inline(always)]
+    pub(super) fn body(&self) -> Bytes {
+        Bytes::copy_from_slice(self.message.body)
+    }
+
+    #[inline(always)]
+    pub(super) fn context(&self) -> Context {
+        Context {
+            binding: Bound::to(self.binding),
+            metadata: match self.message.metadata {
+                [] => None,
+                block => Some(Box::new(Metadata::from_block(block))),
+            },
+            deadline: self.deadline,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn request(&self) -> Request {
+        Request {
+            body: self.body(),
+            context: self.context(),
+        }
+    }
+}
