@@ -100,7 +100,8 @@ fn setup(matrix: &Matrix, layouts: &[Layout]) -> Setup {
             ),
             note(
                 "Callback",
-                "`Caller::callbacks`, each reply makes the next call of its slot",
+                "`Caller::callbacks`, each reply makes the next call of its slot; the clock is read 16 times \
+                 a window",
             ),
         ],
     }

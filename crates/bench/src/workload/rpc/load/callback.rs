@@ -1,29 +1,45 @@
 //! A window of calls in which each reply makes the next call of its slot.
+//!
+//! The slots belong to the thread, as all of a role does: nothing is locked on the way from a reply to
+//! the next call.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use client::{CallError, Callbacks, Caller};
-use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{Amount, Calls, ECHO, LoadSpec, check};
 use crate::clock::now_ns;
 use crate::workload::role::Failure;
 
-/// What the slots share. One thread: the lock is never waited for.
-struct Chain {
-    state: Mutex<State>,
-    body: Vec<u8>,
-    done: Notify,
+/// Parts of the window for which the clock is read: a reading serves so many replies that it is off by
+/// a sixteenth of a latency at most, because a latency is as long as the window takes. A call begins at
+/// the reading that ended the one before it, so no time is lost between readings.
+const READINGS: u32 = 16;
+
+thread_local! {
+    static SLOTS: RefCell<Option<Slots>> = const { RefCell::new(None) };
 }
 
-struct State {
-    /// Taken away at the end, because its function holds the chain.
-    callbacks: Option<Callbacks>,
+/// The calls in flight.
+struct Slots {
+    callbacks: Callbacks,
     calls: Calls,
+    body: Vec<u8>,
     /// When the call of each slot was made.
     sent_ns: Vec<u64>,
     running: u32,
+    clock: Clock,
+    done: Arc<Notify>,
+}
+
+/// The clock, read now and then.
+struct Clock {
+    now_ns: u64,
+    /// Replies for which the reading still serves.
+    left: u32,
+    serves: u32,
 }
 
 pub(super) async fn run(
@@ -31,68 +47,106 @@ pub(super) async fn run(
     caller: &Caller,
     amount: Amount,
 ) -> Result<Calls, Failure> {
-    let chain = Arc::new(Chain {
-        state: Mutex::new(State {
-            callbacks: None,
-            calls: Calls::begin(amount),
-            sent_ns: vec![0; spec.in_flight as usize],
-            running: spec.in_flight,
-        }),
+    let done = Arc::new(Notify::new());
+    let slots = Slots {
+        callbacks: caller.callbacks(ECHO, answered),
+        calls: Calls::begin(amount),
         body: vec![7; spec.size],
-        done: Notify::new(),
-    });
-    let answered = chain.clone();
-    let callbacks = caller.callbacks(ECHO, move |slot, outcome| answered.answered(slot, outcome));
-    chain.state.lock().callbacks = Some(callbacks);
+        sent_ns: vec![0; spec.in_flight as usize],
+        running: spec.in_flight,
+        clock: Clock::new(spec.in_flight / READINGS),
+        done: done.clone(),
+    };
+    SLOTS.set(Some(slots));
     for slot in 0..u64::from(spec.in_flight) {
-        chain.go_on(&mut chain.state.lock(), slot, now_ns());
+        with_slots(|slots| slots.go_on(slot, now_ns()));
     }
-    chain.done.notified().await;
-    let callbacks = chain.state.lock().callbacks.take();
-    drop(callbacks);
-    let chain = Arc::into_inner(chain).ok_or("a callback is still running")?;
-    Ok(chain.state.into_inner().calls)
+    done.notified().await;
+    let slots = SLOTS.take().ok_or("the slots are gone")?;
+    Ok(slots.calls)
 }
 
-impl Chain {
-    fn answered(&self, slot: u64, outcome: Result<&[u8], &CallError>) {
-        let done_ns = now_ns();
+fn with_slots(change: impl FnOnce(&mut Slots)) {
+    SLOTS.with_borrow_mut(|slots| slots.as_mut().map(change));
+}
+
+fn answered(slot: u64, outcome: Result<&[u8], &CallError>) {
+    with_slots(|slots| {
+        let done_ns = slots.clock.read(now_ns);
         let outcome = match outcome {
-            Ok(reply) => check(reply, self.body.len()),
+            Ok(reply) => check(reply, slots.body.len()),
             Err(error) => Err(error.clone()),
         };
-        let mut state = self.state.lock();
-        let sent_ns = state.sent_ns[slot as usize];
-        state.calls.ended(sent_ns, done_ns, outcome);
-        self.go_on(&mut state, slot, done_ns);
-    }
+        let sent_ns = slots.sent_ns[slot as usize];
+        slots.calls.ended(sent_ns, done_ns, outcome);
+        slots.go_on(slot, done_ns);
+    });
+}
 
+impl Slots {
     /// Makes the next call of a slot; the last slot that has none ends the run.
-    fn go_on(&self, state: &mut State, slot: u64, now_ns: u64) {
-        if !state.call(slot, &self.body, now_ns) {
-            state.running -= 1;
-            if state.running == 0 {
+    fn go_on(&mut self, slot: u64, now_ns: u64) {
+        if !self.call(slot, now_ns) {
+            self.running -= 1;
+            if self.running == 0 {
                 self.done.notify_one();
             }
         }
     }
-}
 
-impl State {
-    fn call(&mut self, slot: u64, body: &[u8], now_ns: u64) -> bool {
-        let Some(callbacks) = &self.callbacks else {
-            return false;
-        };
+    fn call(&mut self, slot: u64, now_ns: u64) -> bool {
         if !self.calls.next(now_ns) {
             return false;
         }
         self.sent_ns[slot as usize] = now_ns;
-        match callbacks.call(slot, body) {
+        match self.callbacks.call(slot, &self.body) {
             Ok(()) => true,
             Err(error) => {
                 self.calls.ended(now_ns, now_ns, Err(error));
                 false
             }
         }
+    }
+}
+
+impl Clock {
+    fn new(serves: u32) -> Self {
+        Self {
+            now_ns: 0,
+            left: 0,
+            serves: serves.max(1),
+        }
+    }
+
+    fn read(&mut self, look: impl FnOnce() -> u64) -> u64 {
+        if self.left == 0 {
+            self.now_ns = look();
+            self.left = self.serves;
+        }
+        self.left -= 1;
+        self.now_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reading_serves_a_part_of_the_window_and_a_small_window_has_one_for_each_reply() {
+        let looks = |in_flight: u32| {
+            let mut clock = Clock::new(in_flight / READINGS);
+            let mut looks = 0;
+            for _ in 0..in_flight {
+                let mut look = || {
+                    looks += 1;
+                    looks
+                };
+                let read = clock.read(&mut look);
+                assert_eq!(read, looks);
+            }
+            looks
+        };
+        assert_eq!([1, 10, 64, 256].map(looks), [1, 10, 16, 16]);
     }
 }
