@@ -9,7 +9,7 @@ use crate::handle::Handle;
 pub struct AgentView {
     /// `org/namespace/agent`.
     pub name: String,
-    /// Messages that found nobody, since somebody first used the name.
+    /// Messages that found nobody. Forgotten when 1,024 other names were used and given up since.
     pub undeliverable: u64,
     /// Its instances.
     pub subscribers: Vec<SubscriberView>,
@@ -52,7 +52,8 @@ pub struct ConnectionView {
 }
 
 impl Handle {
-    /// Every name that has subscribers or senders, in order.
+    /// Every name that has subscribers or senders, and the newest that had and that messages missed, in
+    /// order.
     pub fn agents(&self) -> Vec<AgentView> {
         let table = self.inner.table.read();
         let view =

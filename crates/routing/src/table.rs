@@ -1,9 +1,12 @@
 //! The subscription table: names to subscribers, in constant time at any number of names.
 
+mod missed;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use missed::Missed;
 use model::Name;
 
 /// A client's connection, never reused in one run of a node.
@@ -36,7 +39,7 @@ pub struct Target {
     instance: Option<Name>,
 }
 
-/// `org/namespace/agent`, its undeliverable count, and its subscribers.
+/// `org/namespace/agent`, how many messages found nobody, and its subscribers.
 pub type NameView<'a, P> = (&'a Arc<str>, u64, &'a [Subscriber<P>]);
 
 /// The answer to a subscribe.
@@ -65,6 +68,8 @@ pub struct Table<P> {
     free: Vec<u32>,
     by_base: HashMap<Arc<str>, u32>,
     subscriptions: usize,
+    /// Of names that have no entry.
+    missed: Missed,
 }
 
 impl<P> Default for Table<P> {
@@ -74,6 +79,7 @@ impl<P> Default for Table<P> {
             free: Vec::new(),
             by_base: HashMap::new(),
             subscriptions: 0,
+            missed: Missed::default(),
         }
     }
 }
@@ -206,9 +212,15 @@ impl<P> Table<P> {
         &self.entry(target.entry).base
     }
 
-    /// Every name with its undeliverable count and its subscribers, in the order of the names.
+    /// Every name with its undeliverable count and its subscribers, in the order of the names: those
+    /// that are used, and the newest of those that are not any more and that messages missed.
     pub fn names(&self) -> Vec<NameView<'_, P>> {
-        let mut names: Vec<_> = self.entries.iter().flatten().map(Entry::view).collect();
+        let unused = self
+            .missed
+            .iter()
+            .map(|(base, missed)| (base, missed, &[][..]));
+        let used = self.entries.iter().flatten().map(Entry::view);
+        let mut names: Vec<_> = used.chain(unused).collect();
         names.sort_by_key(|(base, ..)| *base);
         names
     }
@@ -229,7 +241,7 @@ impl<P> Table<P> {
             by_name: HashMap::new(),
             cursor: AtomicU32::new(0),
             targets: 0,
-            undeliverable: AtomicU64::new(0),
+            undeliverable: AtomicU64::new(self.missed.take(&base)),
         };
         let index = match self.free.pop() {
             Some(index) => {
@@ -250,6 +262,10 @@ impl<P> Table<P> {
         if let Some(entry) = slot.take_if(|e| e.subscribers.is_empty() && e.targets == 0) {
             self.by_base.remove(&entry.base);
             self.free.push(index);
+            match entry.undeliverable.into_inner() {
+                0 => {}
+                missed => self.missed.keep(entry.base, missed),
+            }
         }
     }
 

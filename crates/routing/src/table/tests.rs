@@ -76,15 +76,64 @@ fn a_rejoin_replaces_and_the_replaced_cannot_unsubscribe_it() {
     );
 }
 
+/// Somebody sends to a name that nobody has, so many times, and leaves.
+fn miss(table: &mut Table<()>, name: &str, count: u64) {
+    let target = table.target(&Name::parse(name).unwrap());
+    table.count_undeliverable(&target, count);
+    table.release(target);
+}
+
+fn missed(table: &Table<()>) -> Vec<(String, u64)> {
+    let names = table.names().into_iter();
+    names
+        .map(|(base, missed, _)| (base.to_string(), missed))
+        .collect()
+}
+
 #[test]
 fn what_nobody_uses_is_forgotten() {
     let mut table = Table::<()>::default();
     let name = Name::parse("a/b/c").unwrap();
     let target = table.target(&name);
-    table.count_undeliverable(&target, 3);
-    assert_eq!(table.names()[0].1, 3);
+    assert_eq!(table.names().len(), 1);
     table.release(target);
     assert!(table.names().is_empty());
+}
+
+#[test]
+fn what_found_nobody_is_counted_beyond_the_last_sender() {
+    let mut table = Table::<()>::default();
+    miss(&mut table, "a/b/c", 3);
+    assert_eq!(missed(&table), [("a/b/c".to_owned(), 3)]);
+    miss(&mut table, "a/b/c", 1);
+    miss(&mut table, "a/b/a", 1);
+    let expected = [("a/b/a".to_owned(), 1), ("a/b/c".to_owned(), 4)];
+    assert_eq!(missed(&table), expected);
+    // Once, also while it is used.
+    let target = table.target(&Name::parse("a/b/c").unwrap());
+    assert_eq!(missed(&table), expected);
+    table.release(target);
+}
+
+#[test]
+fn of_what_found_nobody_the_newest_names_are_kept() {
+    let mut table = Table::<()>::default();
+    let count = missed::NAMES_MAX as u64;
+    for number in 0..count {
+        miss(&mut table, &format!("a/b/n{number:06}"), 1);
+    }
+    // The oldest is used again: now another is.
+    miss(&mut table, "a/b/n000000", 1);
+    miss(&mut table, "a/b/one-more", 1);
+    let kept = missed(&table);
+    assert_eq!(kept.len() as u64, count);
+    assert_eq!(kept[0], ("a/b/n000000".to_owned(), 2));
+    assert_eq!(kept[1], ("a/b/n000002".to_owned(), 1));
+    for number in 0..10 * count {
+        miss(&mut table, &format!("a/c/n{number:06}"), 1);
+    }
+    assert_eq!(missed(&table).len() as u64, count);
+    assert_eq!(table.entries.len(), 1);
 }
 
 proptest! {

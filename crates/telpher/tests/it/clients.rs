@@ -52,6 +52,17 @@ fn a_send_says_whom_it_reached() {
 }
 
 #[test]
+fn a_send_names_a_method() {
+    let (_node, _home, place) = node();
+    let mut listener = place.listen(["acme/demo/lamp"]);
+    let ended = place.run("send acme/demo/lamp now --method on --name acme/demo/me");
+    assert_eq!(ended.expect(0).stdout, "delivered to 1\n");
+    assert_eq!(listener.line(), "message from acme/demo/me (on): now\n");
+    let ended = place.run(&format!("send acme/demo/lamp now --method {}", "m".repeat(300)));
+    ended.expect(2).tells("a method name of 300 bytes", "");
+}
+
+#[test]
 fn a_send_to_nobody_is_not_found() {
     let (node, _home, place) = node();
     let ended = place.run("send acme/demo/nobody hi");
@@ -141,6 +152,28 @@ fn agents_are_listed_with_what_they_got_and_what_was_missed() {
     assert!(all.contains("telpher/system/node"), "{all}");
     let json = place.run("agents --json").expect(0).json();
     assert_eq!(json["agents"][0]["instances"][0]["delivered"], 1);
+}
+
+#[test]
+fn what_found_nobody_is_listed_after_its_sender_has_gone() {
+    let (_node, _home, place) = node();
+    for _ in 0..2 {
+        place.run("send acme/demo/nobody hi").expect(3);
+    }
+    place.run("request acme/demo/no-one hi").expect(3);
+    let table = place.run("agents").expect(0).stdout.clone();
+    let lines: Vec<Vec<_>> = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let expected = [
+        ["acme/demo/no-one", "(nobody)", "-", "0", "0", "1"],
+        ["acme/demo/nobody", "(nobody)", "-", "0", "0", "2"],
+    ];
+    assert_eq!(lines, expected, "{table}");
+    let json = place.run("agents --json").expect(0).json();
+    assert_eq!(json["agents"][1]["undeliverable"], 2);
 }
 
 #[test]
