@@ -312,7 +312,7 @@ impl Engine {
             outcome = match item {
                 Item::Frame(header, payload) => intake.take(header, payload).map_err(Broken::from),
                 Item::Oversize { header, fatal } => {
-                    intake.take_oversize(header);
+                    intake.take_oversize(header, fatal);
                     let limit = self.frame_size_max;
                     let size = header.length;
                     let message = format!("a payload of {size} bytes is far above {limit}");

@@ -154,8 +154,9 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
-    /// A frame above the limit that is being skipped.
-    pub(crate) fn take_oversize(&mut self, header: Header) {
+    /// A frame above the limit. Unless it is so large that the connection ends with it, which is
+    /// then the answer, whoever sent it is told.
+    pub(crate) fn take_oversize(&mut self, header: Header, is_fatal: bool) {
         match header.kind {
             Kind::REPLY | Kind::ERROR | Kind::RECEIPT => {
                 let limit = self.frame_size_max;
@@ -166,7 +167,7 @@ impl<'a> Intake<'a> {
                 let error = CallError::new(ErrorCode::TooLarge, message).with_sent(Sent::Yes);
                 self.answer(header, Err(error));
             }
-            Kind::REQUEST | Kind::SEND => {
+            Kind::REQUEST | Kind::SEND if !is_fatal => {
                 self.unlock();
                 self.responder.take_oversize(header, self.out);
             }

@@ -65,9 +65,7 @@ impl Client {
         cast: Cast,
         body: impl AsRef<[u8]>,
     ) -> Result<Receipt, CallError> {
-        let sent = self.send(name, cast, body);
-        let payload = sent.answered(Verb::SendReported).await?;
-        Receipt::decode(&payload).map_err(|error| protocol(&error))
+        self.send(name, cast, body).reported().await
     }
 
     /// Sends a request to one subscriber of the name and waits for its reply. The same as a call

@@ -9,13 +9,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::ErrorCode;
 use tokio::time::Instant;
-use wire::{Flags, Kind};
+use wire::{Flags, Kind, Receipt};
 
 use crate::clock::Timeout;
 use crate::completed::Completed;
 use crate::core::{Core, Life, State};
 use crate::exchange::{Exchange, Place, WhenFull, waited_too_long};
 use crate::link::Outgoing;
+use crate::messaging::protocol;
 use crate::queue::{Queue, Ticket};
 use crate::routes::Target;
 use crate::{CallError, Durability, Metadata};
@@ -84,7 +85,13 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
         }
     }
 
-    /// How long to wait for room; `None` for ever.
+    /// Names a method of the agent; a message to an agent is for none unless it says so.
+    pub fn method(mut self, method: &'a str) -> Self {
+        self.target.method = method;
+        self
+    }
+
+    /// How long to wait for room, and for the report if there is one; `None` for ever.
     pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
         self.wait = Timeout::new(deadline.into());
         self
@@ -112,6 +119,13 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
             Poll::Ready(Err(error)) => Err(error),
             Poll::Pending => Err(no_room(Line::Credit)),
         }
+    }
+
+    /// Sends it and waits until the node says how many subscribers it was queued for and how many
+    /// were full.
+    pub async fn reported(self) -> Result<Receipt, CallError> {
+        let payload = self.answered(Verb::SendReported).await?;
+        Receipt::decode(&payload).map_err(|error| protocol(&error))
     }
 
     /// Waits for what the node says to it.
@@ -149,7 +163,7 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
         let state = &mut *guard;
         let attempt = match self.place {
             None => attempt(state, &outgoing, self.wait, None),
-            Some(waiting) => go_on(state, &outgoing, self.wait, waiting),
+            Some(waiting) => go_on(state, &outgoing, waiting),
         };
         let outcome = match attempt {
             Attempt::Wait(line) if self.when_full == WhenFull::Wait => {
@@ -212,14 +226,10 @@ impl Line {
     }
 }
 
-/// Somebody who waited looks again.
-fn go_on(
-    state: &mut State,
-    outgoing: &Outgoing<'_>,
-    timeout: Timeout,
-    waiting: Waiting,
-) -> Attempt {
-    if waiting.until.is_some_and(|until| until <= Instant::now()) {
+/// Somebody who waited looks again: what is left of the time is for the answer.
+fn go_on(state: &mut State, outgoing: &Outgoing<'_>, waiting: Waiting) -> Attempt {
+    let now = Instant::now();
+    if waiting.until.is_some_and(|until| until <= now) {
         return Attempt::Failed(waited_too_long(state));
     }
     if waiting.line == Line::Credit && !state.sends.may_try(waiting.ticket) {
@@ -228,6 +238,7 @@ fn go_on(
             _ => Attempt::Failed(state.unavailable()),
         };
     }
+    let timeout = Timeout::until(waiting.until, now);
     attempt(state, outgoing, timeout, Some(waiting.line))
 }
 

@@ -61,6 +61,11 @@ async fn sends_to_any_take_turns_over_the_instances() {
         for subscription in &mut subscriptions {
             assert_eq!(subscription.next().await.unwrap().body, "for all");
         }
+        // A message may name a method.
+        let on = sender.send(&two, Cast::Any, "now").method("on");
+        assert_eq!(on.reported().await.unwrap().delivered, 1);
+        let envelope = subscriptions[1].next().await.unwrap();
+        assert_eq!((envelope.method(), &envelope.body[..]), ("on", &b"now"[..]));
     })
     .await;
 }

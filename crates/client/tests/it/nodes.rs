@@ -5,6 +5,7 @@ use std::time::Duration;
 use client::{Cast, Client, Durability, ErrorCode, Server};
 use model::ByteSize;
 use net::inproc::Listener;
+use tokio::time::Instant;
 use wire::{Bind, Correlation, Credit, Ended, Flags, Kind, Subscribe, Window};
 
 use crate::support::{Bare, WINDOW, bounded, everybody_rests, inproc, listen, name};
@@ -138,6 +139,37 @@ async fn writes_count_against_what_was_granted_too() {
         for outcome in outcomes {
             assert_eq!(outcome.unwrap(), 1);
         }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_deadline_covers_the_wait_for_room_and_for_the_answer() {
+    bounded(async {
+        let (client, mut node, _listener) = pair(SMALL).await;
+        let name = name();
+        let limit = Duration::from_secs(10);
+        let began = Instant::now();
+        for _ in 0..4 {
+            client.send(&name, Cast::Any, "x").await.unwrap();
+        }
+        assert_eq!(arrived(&mut node, Kind::SEND).await.len(), 4);
+        let reported = client.send_reported(&name, Cast::Any, "x");
+        let write = client.write(&name, "x", Durability::Memory);
+        let room = async {
+            everybody_rests().await;
+            tokio::time::sleep(limit * 6 / 10).await;
+            give_back(&mut node, 1).await;
+            assert_eq!(arrived(&mut node, Kind::SEND).await.len(), 1);
+            give_back(&mut node, 1).await;
+            assert_eq!(arrived(&mut node, Kind::WRITE).await.len(), 1);
+        };
+        let (reported, write, ()) = tokio::join!(reported, write, room);
+        assert_eq!(reported.unwrap_err().code, ErrorCode::DeadlineExceeded);
+        assert_eq!(write.unwrap_err().code, ErrorCode::DeadlineExceeded);
+        // On a clock that stands still, but for the moments in which everybody rests.
+        let took = began.elapsed();
+        assert!(took >= limit && took < limit + limit / 10, "{took:?}");
     })
     .await;
 }
