@@ -14,6 +14,7 @@ Examples:
   telpher send acme/demo/worker 'job 7'       to one of the instances, in turn
   telpher send acme/demo/worker/i-1 'job 7'   to that instance
   telpher send --all acme/demo/news 'hello'   to everybody who is subscribed
+  telpher send acme/demo/lamp --method on ''  to a method
   date | telpher send acme/demo/news -        the body from the standard input
 
 Nothing is stored: without a subscriber the message is gone, and the exit status is 3.";
@@ -27,6 +28,10 @@ pub(crate) struct Args {
 
     /// Body, or `-` for the standard input
     body: String,
+
+    /// Method of the agent, when it has several
+    #[arg(long, default_value = "", hide_default_value = true)]
+    method: String,
 
     /// Send to every subscriber
     #[arg(long)]
@@ -46,7 +51,9 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
         let client = args.target.connect(environment).await?;
         let cast = if args.all { Cast::All } else { Cast::Any };
         let receipt = client
-            .send_reported(&name, cast, body)
+            .send(&name, cast, body)
+            .method(&args.method)
+            .reported()
             .await
             .map_err(|error| tell_call_failure(args.format, &name, &error))?;
         let (delivered, dropped) = (receipt.delivered, receipt.dropped);
