@@ -58,7 +58,8 @@ fn a_send_names_a_method() {
     let ended = place.run("send acme/demo/lamp now --method on --name acme/demo/me");
     assert_eq!(ended.expect(0).stdout, "delivered to 1\n");
     assert_eq!(listener.line(), "message from acme/demo/me (on): now\n");
-    let ended = place.run(&format!("send acme/demo/lamp now --method {}", "m".repeat(300)));
+    let method = "m".repeat(300);
+    let ended = place.run(&format!("send acme/demo/lamp now --method {method}"));
     ended.expect(2).tells("a method name of 300 bytes", "");
 }
 
