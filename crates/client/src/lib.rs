@@ -33,6 +33,7 @@
 //! | send values instead of bytes | [`Caller::typed`], [`service!`] |
 //! | call without a runtime, at the lowest latency | [`blocking::Client`] |
 //! | send to agents by name, and listen | [`Client::send`], [`Client::subscribe`] |
+//! | keep records in order, read and follow them | [`Client::stream`] |
 //! | answer | [`Server::listen`], [`Server::attach`] |
 //!
 //! Everything has a deadline (10 s unless it says otherwise), ends in exactly one outcome, and says
@@ -63,6 +64,7 @@ mod error;
 mod events;
 mod exchange;
 mod fault;
+mod follow;
 mod functions;
 mod handshake;
 mod intake;
@@ -82,6 +84,7 @@ mod retry;
 mod routes;
 mod server;
 mod service;
+mod stream;
 mod streaming;
 mod subscription;
 mod timer;
@@ -104,6 +107,7 @@ pub use error::{CallError, CallErrorParts, Sent};
 pub use events::{ConnectionState, Events};
 pub use exchange::WhenFull;
 pub use fault::{Fault, FaultParts};
+pub use follow::Follow;
 pub use messaging::Durability;
 pub use metadata::Metadata;
 pub use one_way::OneWay;
@@ -111,6 +115,7 @@ pub use options::{Builder, Connecting, Connector};
 pub use race::race;
 pub use retry::RetryPolicy;
 pub use server::{Attached, ItemSender, ListenError, Listening, Request, Server};
+pub use stream::{Appended, Extract, ReadLimit, Record, RecordStream};
 pub use streaming::Replies;
 pub use subscription::{SubscribeOptions, Subscription};
 pub use typed::{Codec, Json, MessagePack, TypedCall, TypedCaller};

@@ -15,7 +15,7 @@ use crate::clock::Timeout;
 use crate::core::Core;
 use crate::exchange::{Begun, Exchange, Exchanged, Place, Terms, WhenFull, update};
 use crate::functions::Functions;
-use crate::items::{CREDIT_BATCH, Items};
+use crate::items::{CREDIT_BATCH, End, Items};
 use crate::link::Outgoing;
 use crate::pending::Holder;
 use crate::{CallError, Caller, Context, Metadata};
@@ -102,7 +102,14 @@ impl<B: AsRef<[u8]>> Replies<B> {
                     return Poll::Ready(Some(Err(error)));
                 }
             };
-            if let Some(end) = ready!(self.poll_taken(place, cx)) {
+            let core = self.caller.core();
+            if let Some(end) = ready!(poll_items(
+                core,
+                place,
+                &mut self.consumed,
+                &mut self.taken,
+                cx
+            )) {
                 self.is_over = true;
                 // Its place is given back now, whenever this is dropped.
                 self.exchange = Exchange::new(self.caller.core().clone());
@@ -140,41 +147,43 @@ impl<B: AsRef<[u8]>> Replies<B> {
             },
         }
     }
+}
 
-    /// Takes what has arrived, returns credit for what was consumed before. Ready with the end
-    /// when nothing is left.
-    fn poll_taken(
-        &mut self,
-        place: Place,
-        cx: &mut TaskContext<'_>,
-    ) -> Poll<Option<crate::items::End>> {
-        let Place { link, correlation } = place;
-        let mut state = self.caller.core().state.lock();
-        let Some(link) = state.link_mut(link) else {
-            return Poll::Ready(Some(Ok(())));
-        };
-        let Some(Holder::Stream(items)) = link.pending.holder(correlation) else {
-            return Poll::Ready(Some(Ok(())));
-        };
-        let consumed = match self.consumed >= CREDIT_BATCH && !items.is_ended() {
-            true => std::mem::take(&mut self.consumed),
-            false => 0,
-        };
-        items.allow(consumed);
-        let outcome = if !items.queue.is_empty() {
-            std::mem::swap(&mut items.queue, &mut self.taken);
-            Poll::Ready(None)
-        } else if let Some(end) = items.take_end() {
-            Poll::Ready(Some(end))
-        } else {
-            update(&mut items.waker, cx);
-            Poll::Pending
-        };
-        if consumed > 0 {
-            link.tell(|out| encode_credit(consumed, correlation, out));
-        }
-        outcome
+/// Takes what has arrived for a stream, returns credit for what was consumed before. Ready with the
+/// end when nothing is left.
+pub(crate) fn poll_items(
+    core: &Core,
+    place: Place,
+    consumed: &mut u32,
+    taken: &mut VecDeque<Bytes>,
+    cx: &mut TaskContext<'_>,
+) -> Poll<Option<End>> {
+    let Place { link, correlation } = place;
+    let mut state = core.state.lock();
+    let Some(link) = state.link_mut(link) else {
+        return Poll::Ready(Some(Ok(())));
+    };
+    let Some(Holder::Stream(items)) = link.pending.holder(correlation) else {
+        return Poll::Ready(Some(Ok(())));
+    };
+    let returned = match *consumed >= CREDIT_BATCH && !items.is_ended() {
+        true => std::mem::take(consumed),
+        false => 0,
+    };
+    items.allow(returned);
+    let outcome = if !items.queue.is_empty() {
+        std::mem::swap(&mut items.queue, taken);
+        Poll::Ready(None)
+    } else if let Some(end) = items.take_end() {
+        Poll::Ready(Some(end))
+    } else {
+        update(&mut items.waker, cx);
+        Poll::Pending
+    };
+    if returned > 0 {
+        link.tell(|out| encode_credit(returned, correlation, out));
     }
+    outcome
 }
 
 fn encode_credit(items: u32, correlation: Correlation, out: &mut Vec<u8>) {

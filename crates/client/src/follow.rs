@@ -1,0 +1,168 @@
+//! Following a stream of records.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use model::{ErrorCode, Name};
+use wire::Kind;
+
+use crate::clock::Timeout;
+use crate::core::Core;
+use crate::exchange::{Begun, Exchange, Exchanged, Place, Terms};
+use crate::functions::Functions;
+use crate::items::Items;
+use crate::pending::Holder;
+use crate::stream::{Extract, ReadLimit, Record, outgoing};
+use crate::streaming::poll_items;
+use crate::{CallError, Client};
+
+/// Records of a stream, and those to come. From [`RecordStream::follow`](crate::RecordStream::follow).
+///
+/// It survives reconnects: it goes on behind the last record that it yielded. It ends with an error
+/// and then `None`: when what it asks for is not kept any more, or the node refuses, or no
+/// connection can be made within the client's deadline.
+#[must_use = "nothing is read unless it is polled"]
+pub struct Follow {
+    client: Client,
+    name: Name,
+    limit: ReadLimit,
+    exchange: Exchange<Arc<Core>>,
+    /// The record to yield next.
+    next: u64,
+    /// Items that were taken and not looked at yet.
+    taken: VecDeque<Bytes>,
+    records: VecDeque<Record>,
+    /// Items that were used up and for which no credit was returned.
+    consumed: u32,
+    is_over: bool,
+}
+
+impl Follow {
+    pub(crate) fn new(client: Client, name: Name, from: u64) -> Self {
+        Self {
+            exchange: Exchange::new(client.core().clone()),
+            client,
+            name,
+            limit: ReadLimit::default(),
+            next: from,
+            taken: VecDeque::new(),
+            records: VecDeque::new(),
+            consumed: 0,
+            is_over: false,
+        }
+    }
+
+    /// How much the node sends at once.
+    pub fn limit(mut self, limit: ReadLimit) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The next record; waits for it as long as it takes.
+    pub async fn next(&mut self) -> Option<Result<Record, CallError>> {
+        std::future::poll_fn(|cx| self.poll_record(cx)).await
+    }
+
+    fn poll_record(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Record, CallError>>> {
+        loop {
+            if let Some(record) = self.records.pop_front() {
+                self.next = record.offset + 1;
+                return Poll::Ready(Some(Ok(record)));
+            }
+            if self.is_over {
+                return Poll::Ready(None);
+            }
+            let fetched = match self.taken.pop_front() {
+                Some(item) => self.unpack(&item),
+                None => ready!(self.poll_items(cx)),
+            };
+            if let Err(error) = fetched
+                && !self.goes_on(&error)
+            {
+                self.is_over = true;
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+
+    fn unpack(&mut self, item: &Bytes) -> Result<(), CallError> {
+        self.consumed += 1;
+        let records = Extract::decode(item)?.records;
+        // After a reconnect some may come that were yielded already.
+        let next = self.next;
+        self.records
+            .extend(records.into_iter().filter(|record| record.offset >= next));
+        Ok(())
+    }
+
+    /// Whether it is worth asking again, and does.
+    fn goes_on(&mut self, error: &CallError) -> bool {
+        let is_lost = error.code == ErrorCode::Unconfirmed;
+        if is_lost {
+            self.exchange = Exchange::new(self.client.core().clone());
+            self.consumed = 0;
+        }
+        is_lost
+    }
+
+    /// Asks, if that was not done, and waits for items.
+    fn poll_items(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        let place = ready!(self.poll_begin(cx))?;
+        let core = self.client.core();
+        match ready!(poll_items(
+            core,
+            place,
+            &mut self.consumed,
+            &mut self.taken,
+            cx
+        )) {
+            None => Poll::Ready(Ok(())),
+            Some(Err(error)) => Poll::Ready(Err(error)),
+            Some(Ok(())) => {
+                let message = "the node ended the stream without a reason";
+                Poll::Ready(Err(CallError::new(ErrorCode::Protocol, message)))
+            }
+        }
+    }
+
+    fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Place, CallError>> {
+        let body = self.limit.from(self.next);
+        let outgoing = outgoing(Kind::FOLLOW, &self.name, &body);
+        let terms = Terms {
+            wait: self.client.core().options.deadline,
+            ..Terms::new(Timeout::NONE)
+        };
+        let begun = self.exchange.poll_begin(terms, cx, |link, timeout, waker| {
+            let holder = |_: &mut Functions| Holder::Stream(Box::new(Items::new(waker.clone())));
+            link.issue(&outgoing, timeout, &mut 0, holder)
+        });
+        match ready!(begun) {
+            Ok(Begun::Now(place) | Begun::Before(place)) => Poll::Ready(Ok(place)),
+            Err(Exchanged { outcome, .. }) => match outcome {
+                Err(error) => Poll::Ready(Err(error)),
+                Ok(_) => unreachable!("a stream that did not begin has no reply"),
+            },
+        }
+    }
+}
+
+impl Stream for Follow {
+    type Item = Result<Record, CallError>;
+
+    fn poll_next(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Record, CallError>>> {
+        self.get_mut().poll_record(cx)
+    }
+}
+
+impl std::fmt::Debug for Follow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Follow({} from {})", self.name, self.next)
+    }
+}
