@@ -1,5 +1,9 @@
 //! Who may come in.
 
+use std::sync::Arc;
+
+use node::tokens::Token;
+
 /// What a client may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -7,6 +11,16 @@ pub enum Role {
     Agent,
     /// That, and administration.
     Admin,
+}
+
+/// Leave to come in.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// What its bearer may do.
+    pub role: Role,
+    /// What was shown for it, where a token is required. Whoever stays after it was revoked is sent
+    /// away by whoever finds out: a door only hands it on.
+    pub token: Option<Arc<Token>>,
 }
 
 /// Why a client may not come in.
@@ -25,8 +39,8 @@ pub enum Refused {
 
 /// Judges tokens. Every door asks the same one.
 pub trait Gate: Send + Sync {
-    /// The role of whoever presents `token`, empty for none.
-    fn admit(&self, token: &str) -> Result<Role, Refused>;
+    /// Judges whoever presents `token`, empty for none.
+    fn admit(&self, token: &str) -> Result<Pass, Refused>;
 }
 
 /// Lets everybody do everything: a laptop, loopback only.
@@ -34,7 +48,10 @@ pub trait Gate: Send + Sync {
 pub struct Open;
 
 impl Gate for Open {
-    fn admit(&self, _: &str) -> Result<Role, Refused> {
-        Ok(Role::Admin)
+    fn admit(&self, _: &str) -> Result<Pass, Refused> {
+        Ok(Pass {
+            role: Role::Admin,
+            token: None,
+        })
     }
 }

@@ -8,5 +8,5 @@ pub mod http;
 pub mod native;
 mod sweep;
 
-pub use gate::{Gate, Open, Refused, Role};
+pub use gate::{Gate, Open, Pass, Refused, Role};
 pub use sweep::sweep;

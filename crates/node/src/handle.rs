@@ -159,6 +159,26 @@ impl Handle {
         }
     }
 
+    /// Whether a client of that kind is connected.
+    pub fn is_any_client(&self, condition: impl Fn(&Facts) -> bool) -> bool {
+        let peers = self.inner.peers.lock();
+        peers.values().any(|peer| condition(&peer.facts))
+    }
+
+    /// Ends the connections of those clients for which there is a reason, and tells it to them.
+    /// Returns how many there were.
+    pub fn dismiss(&self, code: ErrorCode, reason: impl Fn(&Facts) -> Option<String>) -> usize {
+        let with_reason = |peer: &Arc<Peer>| Some((peer.clone(), reason(&peer.facts)?));
+        let peers = self.inner.peers.lock();
+        let dismissed: Vec<_> = peers.values().filter_map(with_reason).collect();
+        drop(peers);
+        for (peer, reason) in &dismissed {
+            self.inner.counters.count_failure(code);
+            peer.outlet.dismiss(Failure::new(code, reason));
+        }
+        dismissed.len()
+    }
+
     /// Calls that responders have not answered.
     pub fn pending_call_count(&self) -> usize {
         self.inner

@@ -9,6 +9,7 @@ use routing::ConnectionId;
 
 use crate::lane::Lane;
 use crate::ports::{Outgoing, Outlet, Pushed};
+use crate::tokens::Token;
 
 /// What a door knows of a client when it opens a connection.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub struct Facts {
     pub remote: String,
     /// Which door it came in by.
     pub door: &'static str,
+    /// What let it in, where that takes a token.
+    pub token: Option<Arc<Token>>,
     /// Whether it is part of the node itself and may use the names of `telpher/`.
     pub trusted: bool,
     /// Calls it answers at once.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::{
-    Cast, Clock, Connection, Entropy, Facts, Handle, Limits, Message, Outgoing, Outlet, Ports,
-    Pushed, Ticket,
+    Cast, Clock, Connection, Entropy, Facts, Failure, Handle, Limits, Message, Outgoing, Outlet,
+    Ports, Pushed, Ticket,
 };
 
 /// What a client was given, as far as tests look at it.
@@ -39,6 +39,8 @@ impl Outlet for Noted {
     fn queued_size(&self) -> usize {
         0
     }
+
+    fn dismiss(&self, _: Failure<'_>) {}
 
     fn close(&self) {}
 }
@@ -95,6 +97,7 @@ impl World {
             name: None,
             remote: "test".to_owned(),
             door: "test",
+            token: None,
             trusted: false,
             calls_max: 1,
             credit_messages,

@@ -9,6 +9,7 @@ mod gate;
 mod logs;
 mod ports;
 mod ready;
+mod revocation;
 mod running;
 mod signals;
 mod system;
@@ -65,14 +66,19 @@ pub(crate) fn run(
 
     let ports = ports::real();
     let gate = Arc::new(TokenGate::new(tokens, ports.clock.clone()));
-    let means = Means { gate, ports, tls };
+    let means = Means {
+        gate: gate.clone(),
+        ports,
+        tls,
+    };
     let runtime = workers::runtime().map_err(threads_failure)?;
     let served = runtime.block_on(async {
         let mut signals = match ends_with {
             EndsWith::Signal => Signals::listen()?,
             EndsWith::SignalOrInput => Signals::listen()?.and_end_of_input(),
         };
-        let running = Running::start(config, means).await?;
+        let mut running = Running::start(config, means).await?;
+        running.have_done(revocation::enforce(gate, running.node()));
         ready::tell(running.addresses(), config, audience)?;
         signals.next().await;
         running.shut_down(config, &mut signals).await;

@@ -113,20 +113,18 @@ fn admit(
         "" => None,
         text => Some(Name::parse(text).map_err(|e| (ErrorCode::InvalidArgument, e.to_string()))?),
     };
-    if origin == Origin::Network {
-        door.gate.admit(hello.token).map_err(|refused| {
-            door.node.counters().count(Counter::Unauthenticated);
-            let code = match refused {
-                Refused::Missing | Refused::Unknown => ErrorCode::Unauthenticated,
-                Refused::Broken => ErrorCode::Internal,
-            };
-            (code, refused.to_string())
-        })?;
-    }
+    let token = match origin {
+        Origin::System => None,
+        Origin::Network => {
+            let pass = door.gate.admit(hello.token);
+            pass.map_err(|refused| refusal(door, refused))?.token
+        }
+    };
     let facts = Facts {
         name,
         remote: remote.to_owned(),
         door: "native",
+        token,
         trusted: origin == Origin::System,
         calls_max: hello.window.calls_max,
         credit_messages: hello.window.credit_messages,
@@ -149,6 +147,15 @@ fn admit(
         .open(facts, welcome)
         .map_err(|refusal| (ErrorCode::Unavailable, refusal.to_string()))?;
     Ok((connection, hello.window.keepalive_ms))
+}
+
+fn refusal(door: &Door, refused: Refused) -> (ErrorCode, String) {
+    door.node.counters().count(Counter::Unauthenticated);
+    let code = match refused {
+        Refused::Missing | Refused::Unknown => ErrorCode::Unauthenticated,
+        Refused::Broken => ErrorCode::Internal,
+    };
+    (code, refused.to_string())
 }
 
 /// Says why, and ends the connection behind it.

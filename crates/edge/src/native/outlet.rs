@@ -1,9 +1,9 @@
 //! Encodes what the node pushes for one client.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use model::Name;
+use model::{ErrorCode, Name};
 use net::{Outbox, Sink};
 use node::{Counter, Message, Outgoing, Outlet, Pushed, Ticket};
 use parking_lot::Mutex;
@@ -17,6 +17,15 @@ pub(super) struct NativeOutlet {
     queue_size_max: usize,
     /// Where clients that do not read are counted.
     node: node::Handle,
+    /// Why the client is sent away, once it is.
+    dismissal: OnceLock<Farewell>,
+}
+
+/// What a client is told last.
+#[derive(Clone, Debug)]
+pub(super) struct Farewell {
+    pub(super) code: ErrorCode,
+    pub(super) message: String,
 }
 
 /// Routes that the node bound towards the client: subscription and method to number.
@@ -68,7 +77,13 @@ impl NativeOutlet {
             routes: Mutex::default(),
             queue_size_max,
             node,
+            dismissal: OnceLock::new(),
         }
+    }
+
+    /// For the connection's task: why the client is sent away, if it is.
+    pub(super) fn dismissal(&self) -> Option<&Farewell> {
+        self.dismissal.get()
     }
 
     /// Queues a message for a subscription, its route first when it is new.
@@ -248,7 +263,7 @@ impl Outlet for NativeOutlet {
                 .encode(out);
             }),
             Outgoing::Goaway { drain_ms, message } => self.push_answer(|out| {
-                let code = model::ErrorCode::Unavailable;
+                let code = ErrorCode::Unavailable;
                 Goaway {
                     code,
                     drain_ms,
@@ -266,6 +281,16 @@ impl Outlet for NativeOutlet {
 
     fn queued_size(&self) -> usize {
         self.outbox.queued_size()
+    }
+
+    fn dismiss(&self, failure: node::Failure<'_>) {
+        let farewell = Farewell {
+            code: failure.code,
+            message: failure.message.to_owned(),
+        };
+        // The first reason is the reason.
+        let _ = self.dismissal.set(farewell);
+        self.outbox.wake();
     }
 
     fn close(&self) {

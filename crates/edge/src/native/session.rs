@@ -15,7 +15,7 @@ use wire::{Correlation, Inbox, Item};
 
 use super::Door;
 use super::dispatch::{Fatal, dispatch, refuse_oversize};
-use super::outlet::{NativeOutlet, encode_failure};
+use super::outlet::{Farewell, NativeOutlet, encode_failure};
 
 /// Bytes read at a time, into a buffer that all connections of a thread share.
 const CHUNK_SIZE: usize = 256 << 10;
@@ -53,6 +53,8 @@ enum End {
     Silent,
     /// The client broke the protocol.
     Fatal(Fatal),
+    /// The node sends the client away.
+    Dismissed(Farewell),
 }
 
 impl Session {
@@ -93,12 +95,19 @@ impl Session {
                 tracing::info!(connection = id, reason = %message, "connection closed");
                 self.say_goodbye(code, &message).await;
             }
+            End::Dismissed(Farewell { code, message }) => {
+                tracing::info!(connection = id, reason = %message, "connection closed");
+                self.say_goodbye(code, &message).await;
+            }
         }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         if self.outlet.outbox.poll_drain(cx).is_ready() {
             return Poll::Ready(End::Left);
+        }
+        if let Some(farewell) = self.outlet.dismissal() {
+            return Poll::Ready(End::Dismissed(farewell.clone()));
         }
         if !self.rest.is_empty() {
             let rest = std::mem::take(&mut self.rest);

@@ -238,6 +238,36 @@ async fn credit_comes_back_to_a_sender_in_halves_of_the_window() {
 }
 
 #[tokio::test]
+async fn a_client_that_is_dismissed_is_told_why_and_not_listened_to_any_more() {
+    let bench = Bench::new();
+    let mut stays = bench.subscriber("a/b/c/stays").await;
+    let mut goes = bench.agent("x/y/goes").await;
+    goes.bind(1, "a/b/c", Cast::All).await;
+    send(&mut goes, 1, b"before").await;
+    assert_eq!(stays.next().await.body(), b"before");
+    let is_it = |facts: &node::Facts| {
+        facts
+            .name
+            .as_ref()?
+            .agent()
+            .eq("goes")
+            .then(|| "why".into())
+    };
+    assert_eq!(bench.node.dismiss(ErrorCode::Unauthenticated, is_it), 1);
+    send(&mut goes, 1, b"after").await;
+    let frame = goes.next().await;
+    assert_eq!(frame.header.correlation, Correlation::NONE);
+    let failure = frame.failure();
+    assert_eq!(
+        (failure.code, failure.message),
+        (ErrorCode::Unauthenticated, "why")
+    );
+    assert!(goes.try_next().await.is_none());
+    stays.expect_nothing().await;
+    assert_eq!(bench.node.connection_count(), 1);
+}
+
+#[tokio::test]
 async fn a_draining_node_says_goodbye_and_takes_nobody_new() {
     let bench = Bench::new();
     let mut agent = bench.agent("").await;

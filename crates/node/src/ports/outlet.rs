@@ -191,6 +191,9 @@ pub trait Outlet: Send + Sync {
     /// Bytes queued.
     fn queued_size(&self) -> usize;
 
+    /// Ends the connection, and has the client told why before.
+    fn dismiss(&self, failure: Failure<'_>);
+
     /// Ends the connection.
     fn close(&self);
 }

@@ -13,10 +13,9 @@ const NAME_LENGTH_MAX: usize = 64;
 
 /// The tokens of one data directory.
 ///
-/// A running node keeps one behind a lock. Its doors call [`TokenStore::reload`] before they
-/// verify somebody, at most once a second; that is one small read, so that nothing wakes up while
-/// nobody comes, and a revoked token is refused a second later. Connections that are open compare
-/// with [`TokenStore::knows`] after a reload that changed something.
+/// A running node keeps one behind a lock, and calls [`TokenStore::reload`] before it verifies somebody
+/// and now and then while somebody is connected who was verified; that is one small read. After a
+/// reload that changed something it asks [`TokenStore::knows`] of each of them.
 pub struct TokenStore {
     disk: Arc<dyn Disk>,
     path: PathBuf,

@@ -19,7 +19,7 @@ pub(crate) struct Running {
     node: Handle,
     addresses: Addresses,
     system: SystemAgent,
-    /// Whoever accepts clients, and whoever looks after deadlines.
+    /// Whoever accepts clients, and whoever looks after deadlines and revocations.
     tasks: JoinSet<()>,
 }
 
@@ -49,6 +49,16 @@ impl Running {
             system,
             tasks,
         })
+    }
+
+    /// The node itself.
+    pub(super) fn node(&self) -> Handle {
+        self.node.clone()
+    }
+
+    /// Has something done for as long as it serves.
+    pub(super) fn have_done(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
     }
 
     /// Where it can be reached.

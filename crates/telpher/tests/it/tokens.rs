@@ -1,3 +1,6 @@
+use model::ErrorCode;
+
+use crate::native::agent::Agent;
 use crate::support::{Place, eventually, mode};
 
 #[test]
@@ -105,4 +108,45 @@ fn a_running_node_follows_its_tokens() {
     place.run("token revoke builder").expect(0);
     eventually("the token is refused", || status(Some(&secret)) == 401);
     node.stop().expect(0);
+}
+
+#[test]
+fn who_came_with_a_token_goes_with_it_and_the_others_stay() {
+    let place = Place::new();
+    let node = place.serve("");
+    let mut early = Agent::connect(&node);
+    early.hello("", "");
+    let add = |name: &str| {
+        let added = place.run(&format!("token add {name}"));
+        added.expect(0).stdout.trim().to_owned()
+    };
+    let (doomed, kept) = (add("doomed"), add("kept"));
+    eventually("a token is required", || {
+        node.get("/v1/agents", None).0 == 401
+    });
+    let listen = |token: &str, name: &str| {
+        let place = Place::new().with_variable("TELPHER_URL", node.url("native"));
+        place.with_variable("TELPHER_TOKEN", token).listen([name])
+    };
+    let mut ends = listen(&doomed, "test/revoked/ends");
+    let mut stays = listen(&kept, "test/revoked/stays");
+    let mut told = Agent::connect(&node);
+    told.hello("", &doomed);
+    told.subscribe("test/revoked/told");
+
+    place.run("token revoke doomed").expect(0);
+    let frame = told.next().unwrap();
+    let failure = frame.failure();
+    assert_eq!(failure.code, ErrorCode::Unauthenticated);
+    assert_eq!(failure.message, "the token `doomed` was revoked");
+    assert!(told.next().is_none());
+    ends.wait_for_note("connection lost (unauthenticated: the token `doomed` was revoked)");
+
+    let sends = Place::new().with_variable("TELPHER_URL", node.url("native"));
+    let sends = sends.with_variable("TELPHER_TOKEN", &kept);
+    sends.run("send test/revoked/stays hi").expect(0);
+    assert!(stays.line().ends_with(": hi\n"));
+    sends.run("send test/revoked/ends hi").expect(3);
+    early.subscribe("test/revoked/early");
+    sends.run("send test/revoked/early hi").expect(0);
 }
