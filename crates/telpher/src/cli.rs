@@ -3,7 +3,7 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agents, bench, bench_role, completions, config, demo, explain, idle, listen, man, ping,
+    agents, bench, bench_role, completions, config, demo, doctor, explain, idle, listen, man, ping,
     request, send, serve, token, version, write,
 };
 use crate::failure::{Exit, Failure};
@@ -35,7 +35,7 @@ Understand:
 
 /// Commands by what they are for, in the order of help.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Run a node", &["serve", "config", "token"]),
+    ("Run a node", &["serve", "config", "token", "doctor"]),
     ("Talk through it", &["send", "write", "request", "listen"]),
     ("Look at it", &["ping", "agents", "connections", "bench"]),
     (
@@ -77,6 +77,7 @@ enum Command {
     #[command(subcommand)]
     Bench(bench::Command),
     Demo(demo::Args),
+    Doctor(doctor::Args),
     Explain(explain::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -142,6 +143,7 @@ impl Cli {
             Command::Connections(args) => agents::run_connections(args, environment),
             Command::Bench(command) => bench::run(command),
             Command::Demo(args) => demo::run(args, environment),
+            Command::Doctor(args) => doctor::run(args, environment),
             Command::Explain(args) => explain::run(args),
             Command::Completions(args) => completions::run(args),
             Command::Man(args) => man::run(args),
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 18] = [
+        let commands: [&[&str]; 19] = [
             &[],
             &["serve"],
             &["config"],
@@ -202,6 +204,7 @@ mod tests {
             &["bench", "rpc"],
             &["bench", "compare"],
             &["demo"],
+            &["doctor"],
             &["explain"],
         ];
         for path in commands {

@@ -7,6 +7,7 @@ pub(crate) mod body;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod idle;
 pub(crate) mod listen;

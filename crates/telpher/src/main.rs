@@ -5,6 +5,7 @@
 
 mod cli;
 mod commands;
+mod data_lock;
 mod failure;
 mod output;
 mod serve;

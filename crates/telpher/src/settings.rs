@@ -81,6 +81,12 @@ impl DataArgs {
             flags.into_iter().collect(),
         )
     }
+
+    /// The defaults, but for the directory if it was named.
+    pub(crate) fn load_defaults(&self) -> Result<Loaded, Failure> {
+        let flags = self.data.clone().and_then(data_flag);
+        Ok(config::load(None, None, flags)?)
+    }
 }
 
 fn data_flag(value: String) -> Option<(&'static Spec, String)> {

@@ -5,6 +5,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors that are not connections: listeners, files, the runtimes' own.
 const OTHERS: u64 = 64;
 
+/// How many descriptors the process may get, without a limit `None`, and how many it wants.
+pub(crate) fn granted(connections_max: u32) -> (Option<u64>, u64) {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    (maximum, u64::from(connections_max) + OTHERS)
+}
+
 /// Raises the process's limit as far as it may, and warns when that is too little.
 pub(crate) fn raise(connections_max: u32) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

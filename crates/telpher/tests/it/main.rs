@@ -10,6 +10,7 @@ mod bench;
 mod clients;
 mod config;
 mod demo;
+mod doctor;
 mod documents;
 mod listen;
 mod native;

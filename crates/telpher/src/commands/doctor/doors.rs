@@ -1,0 +1,145 @@
+//! Whether the doors could be opened, and whether as many may come in as are allowed to.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use node::config::{Config, HostPort};
+use serde_json::json;
+
+use super::Finding;
+use super::directory::InUse;
+use crate::serve::descriptors_granted;
+
+/// A Unix socket's path has room for so many bytes (unix(7)).
+const SOCKET_PATH_MAX: usize = 107;
+
+pub(super) fn check(config: &Config, in_use: InUse) -> Vec<Finding> {
+    let ports = [
+        ("native port", "--native-listen", &config.native.listen),
+        ("http port", "--http-listen", &config.http.listen),
+    ];
+    let mut findings: Vec<_> = ports
+        .into_iter()
+        .map(|(check, flag, listen)| check_port(check, flag, listen.as_ref(), in_use))
+        .collect();
+    if let Some(path) = config.native.socket.path(&config.data.dir) {
+        findings.push(check_socket(&path, in_use));
+    }
+    findings
+}
+
+fn check_port(
+    check: &'static str,
+    flag: &str,
+    listen: Option<&HostPort>,
+    in_use: InUse,
+) -> Finding {
+    let Some(listen) = listen else {
+        return Finding::ok(check, "the door is shut");
+    };
+    match TcpListener::bind(listen.to_string()) {
+        Ok(_) if listen.port == 0 => Finding::ok(check, format!("{listen}: any free port")),
+        Ok(_) => Finding::ok(check, format!("{listen} is free")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => match in_use {
+            InUse::Yes => Finding::ok(check, format!("{listen} is in use, by the running node")),
+            InUse::No => Finding::fail(
+                check,
+                format!("{listen} is in use"),
+                format!("stop whoever listens there, or choose another port: {flag} HOST:PORT"),
+            ),
+        },
+        Err(error) => Finding::fail(
+            check,
+            format!("cannot listen on {listen}: {error}"),
+            format!("choose an address of this machine: {flag} HOST:PORT"),
+        ),
+    }
+}
+
+fn check_socket(path: &Path, in_use: InUse) -> Finding {
+    const CHECK: &str = "socket";
+    let shown = path.display();
+    let hint = "choose another path, or none: --native-socket PATH";
+    if path.as_os_str().len() > SOCKET_PATH_MAX {
+        let detail =
+            format!("{shown} is longer than the {SOCKET_PATH_MAX} bytes of a socket's path");
+        return Finding::fail(CHECK, detail, hint);
+    }
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Finding::ok(CHECK, format!("{shown} is free"))
+        }
+        Err(error) => Finding::fail(CHECK, format!("cannot look at {shown}: {error}"), hint),
+        Ok(found) if !found.file_type().is_socket() => {
+            Finding::fail(CHECK, format!("{shown} is there and is no socket"), hint)
+        }
+        Ok(_) => match (UnixStream::connect(path), in_use) {
+            (Ok(_), InUse::Yes) => {
+                Finding::ok(CHECK, format!("{shown} is in use, by the running node"))
+            }
+            (Ok(_), InUse::No) => Finding::fail(CHECK, format!("{shown} is in use"), hint),
+            (Err(_), _) => Finding::ok(
+                CHECK,
+                format!("{shown} was left behind and will be replaced"),
+            ),
+        },
+    }
+}
+
+/// Whether the system grants a descriptor for every connection that the node would accept.
+pub(super) fn check_descriptors(connections_max: u32) -> Finding {
+    const CHECK: &str = "descriptors";
+    let (granted, wanted) = descriptors_granted(connections_max);
+    let figures = json!({ "granted": granted, "wanted": wanted });
+    let finding = match granted {
+        Some(granted) if granted < wanted => Finding::warn(
+            CHECK,
+            format!("{granted} may be open, {connections_max} connections need {wanted}"),
+            "raise the hard limit (`ulimit -Hn`, LimitNOFILE=), or lower native.connections_max",
+        ),
+        Some(granted) => Finding::ok(CHECK, format!("{granted} may be open, {wanted} are needed")),
+        None => Finding::ok(CHECK, "as many as are wanted may be open"),
+    };
+    finding.figures(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::super::Verdict;
+    use super::*;
+
+    #[test]
+    fn a_port_in_use_fails_unless_it_is_the_nodes_own() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listen = HostPort::loopback(taken.local_addr().unwrap().port());
+        let of = |in_use| check_port("port", "--x", Some(&listen), in_use).verdict;
+        assert_eq!(of(InUse::No), Verdict::Fail);
+        assert_eq!(of(InUse::Yes), Verdict::Ok);
+        drop(taken);
+        assert_eq!(of(InUse::No), Verdict::Ok);
+        assert_eq!(
+            check_port("port", "--x", None, InUse::No).verdict,
+            Verdict::Ok
+        );
+    }
+
+    #[test]
+    fn a_socket_that_answers_is_in_use_and_one_that_was_left_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let of = |path: &Path| check_socket(path, InUse::No).verdict;
+        assert_eq!(of(&path), Verdict::Ok);
+        let listener = UnixListener::bind(&path).unwrap();
+        assert_eq!(of(&path), Verdict::Fail);
+        drop(listener);
+        assert_eq!(of(&path), Verdict::Ok);
+        std::fs::write(dir.path().join("f"), "").unwrap();
+        assert_eq!(of(&dir.path().join("f")), Verdict::Fail);
+        assert_eq!(of(Path::new(&"x".repeat(200))), Verdict::Fail);
+    }
+}

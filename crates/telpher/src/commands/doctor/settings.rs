@@ -1,0 +1,65 @@
+//! Whether the configuration holds together, and whether `serve` would accept it.
+
+use std::sync::Arc;
+
+use node::config::{self, Config, Loaded};
+use node::ports::RealDisk;
+use node::tokens::TokenStore;
+
+use super::{Finding, Verdict};
+use crate::commands::config::tls_failure;
+use crate::commands::token::store_failure;
+use crate::failure::Failure;
+use crate::settings::{DataArgs, Environment};
+
+const CHECK: &str = "configuration";
+
+/// The findings, and the configuration that the other checks look at: that of a node with every
+/// default if there is a mistake in it; none if not even the directory makes sense.
+pub(super) fn check(data: &DataArgs, environment: &Environment) -> (Vec<Finding>, Option<Loaded>) {
+    match data.load(environment) {
+        Ok(loaded) => (check_loaded(&loaded), Some(loaded)),
+        Err(failure) => {
+            let mut findings = Finding::of_failure(CHECK, failure);
+            let loaded = data.load_defaults().ok();
+            if loaded.is_some() {
+                let detail = "what follows is checked with the defaults";
+                findings.push(Finding::new(CHECK, Verdict::Warn, detail));
+            }
+            (findings, loaded)
+        }
+    }
+}
+
+fn check_loaded(loaded: &Loaded) -> Vec<Finding> {
+    let mut findings: Vec<_> = loaded.warnings.iter().map(warning).collect();
+    if let Err(failure) = refuse(loaded) {
+        findings.extend(Finding::of_failure(CHECK, failure));
+    }
+    if findings.is_empty() {
+        let defaults = Config::default();
+        let differs = |spec: &&config::Spec| spec.text(&loaded.config) != spec.text(&defaults);
+        let count = config::specs().filter(differs).count();
+        let detail = format!("holds together; {count} options differ from their defaults");
+        findings.push(Finding::ok(CHECK, detail));
+    }
+    findings
+}
+
+fn warning(mistake: &config::Mistake) -> Finding {
+    Finding {
+        hints: mistake.hints.clone(),
+        ..Finding::new(CHECK, Verdict::Warn, mistake.to_string())
+    }
+}
+
+/// What `serve` would refuse before it opens a door.
+fn refuse(loaded: &Loaded) -> Result<(), Failure> {
+    let dir = &loaded.config.data.dir;
+    let tokens = TokenStore::open(Arc::new(RealDisk), dir).map_err(store_failure)?;
+    config::check_exposure(loaded, tokens.list().len())?;
+    if let Some((certificate, key)) = loaded.config.tls.files() {
+        net::load_server_config(certificate, key).map_err(tls_failure)?;
+    }
+    Ok(())
+}

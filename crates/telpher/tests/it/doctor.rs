@@ -1,0 +1,118 @@
+//! `telpher doctor`.
+
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::support::Place;
+
+fn check<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let checks = report["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["check"] == name);
+    found.unwrap_or_else(|| panic!("no check {name}: {report:#}"))
+}
+
+const FREE_PORTS: &str = "[native]\nlisten = '127.0.0.1:0'\n[http]\nlisten = '127.0.0.1:0'\n";
+
+#[test]
+fn a_place_where_a_node_can_run_is_told_so_and_stays_as_it_was() {
+    let place = Place::new();
+    place.write("telpher.toml", FREE_PORTS);
+    let ended = place.run("doctor --json");
+    let report = ended.expect(0).json();
+    assert_eq!(report["ok"], true);
+    for name in [
+        "configuration",
+        "lock",
+        "directory",
+        "native port",
+        "http port",
+        "socket",
+    ] {
+        assert_eq!(check(&report, name)["verdict"], "ok", "{name}: {report:#}");
+    }
+    let sync = &check(&report, "sync")["figures"];
+    assert!(
+        sync["count"].as_u64().unwrap() > 0 && sync["p99_ns"].as_u64() >= sync["p50_ns"].as_u64()
+    );
+    for name in ["file system", "room", "descriptors"] {
+        assert!(
+            check(&report, name)["figures"].is_object(),
+            "{name}: {report:#}"
+        );
+    }
+    let left: Vec<_> = place
+        .path("")
+        .read_dir()
+        .unwrap()
+        .map(|one| one.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["telpher.toml"]);
+}
+
+#[test]
+fn what_stops_a_node_fails_with_what_to_do_about_it() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let place = Place::new();
+    place.write(
+        "telpher.toml",
+        &format!("[native]\nlisten = '{address}'\n[http]\nlisten = 'none'\n"),
+    );
+    place.write("telpher-data", "a file");
+    let ended = place.run("doctor");
+    ended.expect(1).tells("checks failed", "each says");
+    let line = |start: &str| ended.stdout.lines().any(|line| line.starts_with(start));
+    assert!(line("fail  native port"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("hint: stop whoever listens there"),
+        "{}",
+        ended.stdout
+    );
+    assert!(
+        line("ok    http port      the door is shut"),
+        "{}",
+        ended.stdout
+    );
+}
+
+#[test]
+fn a_mistake_in_the_configuration_is_one_finding_and_the_rest_is_checked_all_the_same() {
+    let place = Place::new();
+    place.write("telpher.toml", "[native]\nlissten = '127.0.0.1:1'\n");
+    let report = place.run("doctor --json --data here").expect(1).json();
+    let wrong = check(&report, "configuration");
+    assert_eq!(wrong["verdict"], "fail");
+    assert!(
+        wrong["hints"][0].as_str().unwrap().contains("listen"),
+        "{wrong}"
+    );
+    assert!(
+        check(&report, "directory")["detail"]
+            .as_str()
+            .unwrap()
+            .starts_with("here ")
+    );
+}
+
+#[test]
+fn a_directory_in_use_names_the_node_and_its_ports_are_no_failure() {
+    let place = Place::new();
+    let node = place.serve("");
+    place.write(
+        "telpher.toml",
+        &format!(
+            "[native]\nlisten = '{}'\n[http]\nlisten = 'none'\n",
+            node.address("native")
+        ),
+    );
+    let report = place.run("doctor --json").expect(0).json();
+    let lock = check(&report, "lock");
+    assert_eq!(lock["verdict"], "warn");
+    assert!(
+        lock["detail"].as_str().unwrap().starts_with("process "),
+        "{lock}"
+    );
+    assert_eq!(check(&report, "native port")["verdict"], "ok");
+    assert_eq!(check(&report, "socket")["verdict"], "ok");
+}
