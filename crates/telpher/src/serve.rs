@@ -24,7 +24,7 @@ use node::tokens::TokenStore;
 use crate::commands::config::tls_failure;
 use crate::commands::token::store_failure;
 use crate::failure::{Exit, Failure};
-pub(crate) use descriptors::raise as raise_descriptors;
+pub(crate) use descriptors::{granted as descriptors_granted, raise as raise_descriptors};
 pub(crate) use embedded::Embedded;
 use gate::TokenGate;
 pub(crate) use ready::Audience;
