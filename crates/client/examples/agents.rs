@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use client::{Cast, Client, Durability, Name, Server, SubscribeOptions};
+use client::{Cast, Client, Name, Server, SubscribeOptions};
 use edge::native::{Acceptor, Door, Options, Spawn};
 use node::{Clock, Entropy, Handle, Limits, Ports};
 use tokio::time::Instant;
@@ -56,9 +56,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .send_reported(&news, Cast::All, "lunch is ready")
         .await?;
     println!("sent to all: {receipt:?}");
-    let copies = planner
-        .write(&news, "and dinner, too", Durability::Memory)
-        .await?;
+    let copies = planner.write_to_memory(&news, "and dinner, too").await?;
     println!("written to memory for {copies}");
     for (worker, listener) in &mut listeners {
         let envelope = listener.next().await.ok_or("the subscription ended")?;

@@ -33,6 +33,7 @@
 //! | send values instead of bytes | [`Caller::typed`], [`service!`] |
 //! | call without a runtime, at the lowest latency | [`blocking::Client`] |
 //! | send to agents by name, and listen | [`Client::send`], [`Client::subscribe`] |
+//! | write what must not be lost | [`Client::write`] |
 //! | keep records in order, read and follow them | [`Client::stream`] |
 //! | answer | [`Server::listen`], [`Server::attach`] |
 //!
@@ -89,6 +90,7 @@ mod streaming;
 mod subscription;
 mod timer;
 mod typed;
+mod write;
 mod writer;
 
 pub use bytes::Bytes;
@@ -108,7 +110,6 @@ pub use events::{ConnectionState, Events};
 pub use exchange::WhenFull;
 pub use fault::{Fault, FaultParts};
 pub use follow::Follow;
-pub use messaging::Durability;
 pub use metadata::Metadata;
 pub use one_way::OneWay;
 pub use options::{Builder, Connecting, Connector};
@@ -119,3 +120,4 @@ pub use stream::{Appended, Extract, ReadLimit, Record, RecordStream};
 pub use streaming::Replies;
 pub use subscription::{SubscribeOptions, Subscription};
 pub use typed::{Codec, Json, MessagePack, TypedCall, TypedCaller};
+pub use write::{Write, Written};

@@ -1,4 +1,4 @@
-//! The verbs that need a node: sending, writing and subscribing by name.
+//! The verbs that need a node: sending, writing to memory and subscribing by name.
 
 use model::{ErrorCode, Name};
 use wire::{Cast, Receipt};
@@ -8,15 +8,6 @@ use crate::link::to_method;
 use crate::one_way::Verb;
 use crate::routes::Target;
 use crate::{Call, CallError, Client, OneWay, SubscribeOptions, Subscription};
-
-/// When a write is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// On disk: it will be delivered even if nobody is subscribed and everything restarts now.
-    Disk,
-    /// When it is queued for those who are subscribed at this moment, if anybody is.
-    Memory,
-}
 
 impl Client {
     /// Subscribes to a name. A name without an instance gets one that nobody else has; one with
@@ -74,16 +65,16 @@ impl Client {
         Call::new(self.core(), to_method(name.as_str(), ""), body)
     }
 
-    /// Hands a message over to the node for the subscribers of the name. Returns how many it was
-    /// queued for; with [`Durability::Disk`] it is not lost even if there is none.
-    pub async fn write(
+    /// Hands a message over to the node for one of those who are subscribed to the name at this
+    /// moment, and waits until it is queued. Returns for how many: none is as good. It is lost with
+    /// whoever has it; [`Client::write`] keeps it.
+    pub async fn write_to_memory(
         &self,
         name: &Name,
         body: impl AsRef<[u8]>,
-        durability: Durability,
     ) -> Result<u32, CallError> {
         let write = OneWay::new(self.core(), to_name(name, Cast::Any), body);
-        let payload = write.answered(Verb::Write(durability)).await?;
+        let payload = write.answered(Verb::WriteToMemory).await?;
         wire::decode_copies(&payload).map_err(|error| protocol(&error))
     }
 

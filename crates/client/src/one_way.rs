@@ -19,7 +19,7 @@ use crate::link::Outgoing;
 use crate::messaging::protocol;
 use crate::queue::{Queue, Ticket};
 use crate::routes::Target;
-use crate::{CallError, Durability, Metadata};
+use crate::{CallError, Metadata};
 
 /// A message that is being sent; awaiting it waits for room and for nothing else.
 ///
@@ -68,8 +68,10 @@ pub(crate) enum Verb {
     Send,
     /// A message, and what became of its copies.
     SendReported,
+    /// A write, and that it is on disk.
+    Write,
     /// A write, and that the node has it.
-    Write(Durability),
+    WriteToMemory,
 }
 
 impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
@@ -148,8 +150,8 @@ impl<'a, B: AsRef<[u8]>> OneWay<'a, B> {
         let (kind, flags) = match verb {
             Verb::Send => (Kind::SEND, Flags::NONE),
             Verb::SendReported => (Kind::SEND, Flags::REPORT),
-            Verb::Write(Durability::Disk) => (Kind::WRITE, Flags::NONE),
-            Verb::Write(Durability::Memory) => (Kind::WRITE, Flags::MEMORY),
+            Verb::Write => (Kind::WRITE, Flags::KEYED),
+            Verb::WriteToMemory => (Kind::WRITE, Flags::MEMORY),
         };
         let outgoing = Outgoing {
             kind,

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use client::{
-    Bytes, Cast, Client, Durability, ErrorCode, Name, Receipt, Retry, Sent, Server,
-    SubscribeOptions,
+    Bytes, Cast, Client, ErrorCode, Name, Receipt, Retry, Sent, Server, SubscribeOptions,
 };
 use futures_util::StreamExt;
 
@@ -151,16 +150,16 @@ async fn writes_to_memory_are_counted_and_writes_to_disk_refused() {
         let node = Node::start("tcp://127.0.0.1:0").await;
         let writer = node.client().await;
         let name = name();
-        let write = |durability| writer.write(&name, "x", durability);
-        assert_eq!(write(Durability::Memory).await.unwrap(), 0);
+        let write = || writer.write_to_memory(&name, "x");
+        assert_eq!(write().await.unwrap(), 0);
         let mut one = node.client().await.subscribe(&name).await.unwrap();
-        assert_eq!(write(Durability::Memory).await.unwrap(), 1);
+        assert_eq!(write().await.unwrap(), 1);
         assert_eq!(one.next().await.unwrap().body, "x");
-        let error = write(Durability::Disk).await.unwrap_err();
+        let error = writer.write(&name, "x").await.unwrap_err();
         assert_eq!(error.code, ErrorCode::Unsupported);
         assert!(error.message.contains("memory"), "{error}");
         // The refused one went nowhere.
-        assert_eq!(write(Durability::Memory).await.unwrap(), 1);
+        assert_eq!(write().await.unwrap(), 1);
         assert_eq!(one.next().await.unwrap().body, "x");
         assert!(futures_util::FutureExt::now_or_never(one.next()).is_none());
     })

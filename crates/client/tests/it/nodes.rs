@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::{Cast, Client, Durability, ErrorCode, Server};
+use client::{Cast, Client, ErrorCode, Server};
 use model::ByteSize;
 use net::inproc::Listener;
 use tokio::time::Instant;
@@ -124,7 +124,7 @@ async fn writes_count_against_what_was_granted_too() {
     bounded(async {
         let (client, mut node, _listener) = pair(SMALL).await;
         let name = name();
-        let writes = (0..6).map(|_| client.write(&name, "x", Durability::Memory));
+        let writes = (0..6).map(|_| client.write_to_memory(&name, "x"));
         let writes = futures_util::future::join_all(writes);
         let grant = async {
             let mut asked = arrived(&mut node, Kind::WRITE).await;
@@ -155,7 +155,7 @@ async fn one_deadline_covers_the_wait_for_room_and_for_the_answer() {
         }
         assert_eq!(arrived(&mut node, Kind::SEND).await.len(), 4);
         let reported = client.send_reported(&name, Cast::Any, "x");
-        let write = client.write(&name, "x", Durability::Memory);
+        let write = client.write_to_memory(&name, "x");
         let room = async {
             everybody_rests().await;
             tokio::time::sleep(limit * 6 / 10).await;

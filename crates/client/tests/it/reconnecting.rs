@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use client::{
-    Builder, Cast, Client, ConnectionState, Durability, ErrorCode, RetryPolicy, SubscribeOptions,
-};
+use client::{Builder, Cast, Client, ConnectionState, ErrorCode, RetryPolicy, SubscribeOptions};
 
 use crate::support::{Node, Probe, bounded, echo, everybody_rests, inproc, name};
 
@@ -39,10 +37,7 @@ async fn everything_goes_on_after_the_node_was_restarted() {
             let reply = caller.call("echo", "x").retry(policy.idempotent()).await;
             assert_eq!(reply.unwrap(), "x", "round {round}");
             // The call shows that the sender is back; the subscription came with the callee.
-            let delivered = sender
-                .write(&name(), "x", Durability::Memory)
-                .await
-                .unwrap();
+            let delivered = sender.write_to_memory(&name(), "x").await.unwrap();
             assert_eq!(delivered, 1);
             let envelope = subscription.next().await.unwrap();
             assert_eq!(

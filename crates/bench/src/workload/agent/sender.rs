@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
 
-use client::{CallError, Caller, Cast, Client, Durability, ErrorCode, Name};
+use client::{CallError, Caller, Cast, Client, ErrorCode, Name};
 use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 
@@ -150,7 +150,7 @@ impl<'a> Agent<'a> {
             AgentMode::FireAndForget => client.send(&self.name, Cast::Any, &self.body).await,
             AgentMode::Publish => client.send(&self.name, Cast::All, &self.body).await,
             AgentMode::Write => {
-                let written = client.write(&self.name, &self.body, Durability::Memory);
+                let written = client.write_to_memory(&self.name, &self.body);
                 written.await.map(|_| ())
             }
         }
@@ -159,7 +159,7 @@ impl<'a> Agent<'a> {
     /// Waits until the node has taken everything that was sent.
     async fn flush(&self) -> Result<(), CallError> {
         let client = self.caller.client();
-        let written = client.write(&self.nobody, "", Durability::Memory);
+        let written = client.write_to_memory(&self.nobody, "");
         written.await.map(|_| ())
     }
 

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use client::{
-    CallError, Caller, Cast, ConnectionState, Durability, ErrorCode, RetryPolicy, Subscription,
-};
+use client::{CallError, Caller, Cast, ConnectionState, ErrorCode, RetryPolicy, Subscription};
 use tokio::time::Instant;
 
 use super::agents::{CalculatorClient, Crew, FACTS};
@@ -100,7 +98,7 @@ pub(super) async fn write(stage: &Stage, crew: &mut Crew) -> Result<(), Failure>
     ] {
         stage.says("planner", agent, body).await?;
         let name = desk(agent)?;
-        let writing = crew.planner.write(&name, body, Durability::Memory);
+        let writing = crew.planner.write_to_memory(&name, body);
         let copies = writing.await.map_err(broken)?;
         let what = format!("accepted, queued for {copies}");
         stage.says("node", "planner", &what).await?;
