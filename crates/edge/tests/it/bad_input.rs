@@ -156,6 +156,36 @@ async fn a_payload_above_the_limit_is_refused_by_name_and_the_connection_lives()
 }
 
 #[tokio::test]
+async fn a_payload_far_above_the_limit_is_answered_once_and_ends_the_connection() {
+    let options = edge::native::Options {
+        frame_size_max: 1000,
+        ..edge::native::Options::default()
+    };
+    for kind in [
+        Kind::REQUEST,
+        Kind::WRITE,
+        Kind::SEND,
+        Kind::REPLY,
+        Kind(0xff),
+    ] {
+        let bench = Bench::with(node::Limits::default(), options);
+        let mut agent = bench.agent("").await;
+        agent.bind(1, "a/b/nobody", Cast::Any).await;
+        let mut bytes = header(16_001, kind, 1, 0);
+        bytes.extend([0; 16_001]);
+        // What stands behind it is not looked at.
+        bytes.extend(header(0, Kind::PING, 0, 0));
+        agent.raw(&bytes).await;
+        let frame = agent.next().await;
+        assert_eq!(frame.header.correlation, Correlation::NONE, "{kind:?}");
+        assert_eq!(frame.failure().code, ErrorCode::TooLarge);
+        assert!(frame.failure().message.contains("1000"), "{frame:?}");
+        assert_eq!(agent.try_next().await, None, "{kind:?}");
+        assert_eq!(bench.node.counters().get(Counter::Oversize), 1);
+    }
+}
+
+#[tokio::test]
 async fn names_that_are_not_valid_are_refused_where_they_are_used() {
     let bench = Bench::new();
     let mut agent = bench.agent("").await;
