@@ -31,7 +31,7 @@ pub(crate) struct Outlet {
 
 /// Appends the one answer of a handler to `out`.
 pub(crate) struct Reply<'a> {
-    origin: Origin,
+    origin: &'a Origin,
     stream: Option<&'a Stream>,
     outlet: &'a Outlet,
     out: &'a mut Vec<u8>,
@@ -39,8 +39,9 @@ pub(crate) struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
+    #[inline]
     pub(crate) fn new(
-        origin: Origin,
+        origin: &'a Origin,
         stream: Option<&'a Stream>,
         outlet: &'a Outlet,
         out: &'a mut Vec<u8>,
@@ -58,7 +59,7 @@ impl<'a> Reply<'a> {
     /// has answered leaves its answer as it is.
     #[inline]
     fn begin(&mut self) -> Option<(Correlation, bool)> {
-        let Origin::Call {
+        let &Origin::Call {
             correlation,
             wants_stream,
         } = self.origin

@@ -312,7 +312,7 @@ impl Responder {
                 };
                 let items = stream.clone().map(ItemSender::new);
                 let mut cx = TaskContext::from_waker(self.jobs.next_waker());
-                let mut reply = Reply::new(origin, stream.as_deref(), &self.outlet, out);
+                let mut reply = Reply::new(&origin, stream.as_deref(), &self.outlet, out);
                 match guard::catch(|| runner.run(&arrival, items, &mut cx, &mut reply)) {
                     Ok(None) => {}
                     Err(panicked) => reply.refuse(&panicked),

@@ -183,7 +183,7 @@ impl Jobs {
             };
             let mut cx = Context::from_waker(&seat.waker);
             let stream = running.stream.as_deref();
-            let mut reply = Reply::new(running.origin, stream, outlet, out);
+            let mut reply = Reply::new(&running.origin, stream, outlet, out);
             let job = running.job.as_mut();
             match guard::catch(|| job.poll(&mut cx, &mut reply)) {
                 Ok(Poll::Pending) => continue,
