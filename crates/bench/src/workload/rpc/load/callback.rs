@@ -66,10 +66,12 @@ pub(super) async fn run(
     Ok(slots.calls)
 }
 
+#[inline]
 fn with_slots(change: impl FnOnce(&mut Slots)) {
     SLOTS.with_borrow_mut(|slots| slots.as_mut().map(change));
 }
 
+#[inline]
 fn answered(slot: u64, outcome: Result<&[u8], &CallError>) {
     with_slots(|slots| {
         let done_ns = slots.clock.read(now_ns);
