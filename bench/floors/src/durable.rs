@@ -12,7 +12,7 @@ use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use contract::{Failure, Flags, Outcome, Serve, announce, end_with_parent};
+use contract::{Failure, Flags, Outcome, Serve, announce, end_with_input, end_with_signal};
 
 use crate::echo::CHUNK_SIZE;
 use crate::frame::Inbox;
@@ -34,8 +34,9 @@ pub(crate) fn serve(mut flags: Flags) -> Outcome<()> {
     let listener = Listener::bind(&options.listen)?;
     let mut files = listener.files();
     files.push(path.clone());
-    end_with_parent(files.clone());
+    end_with_signal(files.clone());
     let outcome = ZeroedFile::create(path, size).and_then(|file| {
+        end_with_input(files.clone());
         let sink = match threads {
             1 => Sink::Here(Writer::new(file)),
             _ => {

@@ -10,10 +10,21 @@ use std::time::Duration;
 use super::{Failure, Outcome};
 
 /// Ends this process with 0, having removed `files`, when stdin reaches its end or SIGTERM or
-/// SIGINT arrives. Call it before any other thread starts, for they inherit the signal mask.
+/// SIGINT arrives. Call it before any other thread starts, for they inherit the signal mask, and
+/// when nothing is left that could fail: a stdin that has ended would hide it.
 pub fn end_with_parent(files: Vec<PathBuf>) {
-    let at_signal = files.clone();
-    on_signal(move || end(&at_signal, 0));
+    end_with_signal(files.clone());
+    end_with_input(files);
+}
+
+/// The part of [`end_with_parent`] for a server that first has something to do that takes time:
+/// before any other thread starts.
+pub fn end_with_signal(files: Vec<PathBuf>) {
+    on_signal(move || end(&files, 0));
+}
+
+/// The other part: when that is done.
+pub fn end_with_input(files: Vec<PathBuf>) {
     thread::spawn(move || {
         let mut ignored = [0; 4096];
         let mut stdin = io::stdin().lock();

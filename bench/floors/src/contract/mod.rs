@@ -24,7 +24,9 @@ pub use clock::{monotonic_ns, pin, process_cpu_ns};
 pub use failure::{Failure, Outcome};
 pub use flags::Flags;
 pub use histogram::Histogram;
-pub use lifetime::{announce, end_with_parent, limit, remove_when_stopped};
+pub use lifetime::{
+    announce, end_with_input, end_with_parent, end_with_signal, limit, remove_when_stopped,
+};
 pub use options::{Bound, Load, Mode, Serve};
 pub use report::Report;
 pub use tally::Tally;
