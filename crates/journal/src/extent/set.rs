@@ -72,6 +72,11 @@ impl ExtentSet {
             .map_or(&[], Vec::as_slice)
     }
 
+    /// All extents.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Extent>> {
+        self.shards.iter().flatten()
+    }
+
     /// How many extents there are.
     pub fn count(&self) -> usize {
         self.shards.iter().map(Vec::len).sum()

@@ -1,0 +1,166 @@
+//! Counts what is dead in each extent, by its stream table and where the streams start now.
+//!
+//! An extent is counted again when a later census is called for. Whoever must know that a count is
+//! from after a certain moment calls for one then and compares generations.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::erasures::Taken;
+use super::{FilingError, Line};
+use crate::extent::{Entries, Extent, ExtentSet};
+
+/// Entries that one step counts.
+const STEP_ENTRIES: usize = 10_000;
+
+/// Time between two censuses, and more for every so many entries that one has to count.
+const INTERVAL_MS: u64 = 1_000;
+const ENTRIES_PER_MS: u64 = 100;
+
+/// What was counted of an extent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) dead: u64,
+    pub(super) is_unerased: bool,
+    generation: u64,
+}
+
+/// All counts, and the one that is under way.
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    generation: u64,
+    counts: HashMap<u64, Count>,
+    current: Option<Counting>,
+    /// The line's count of trims when the last census was called for, and when that was.
+    trims: u64,
+    called_ms: u64,
+    /// No extent is left to be counted.
+    is_complete: bool,
+}
+
+#[derive(Debug)]
+struct Counting {
+    extent: Arc<Extent>,
+    entries: Entries,
+    count: Count,
+}
+
+impl Census {
+    /// Calls for a new one, which every extent will be counted in. Returns its generation.
+    pub(super) fn call(&mut self) -> u64 {
+        self.generation += 1;
+        self.is_complete = false;
+        self.generation
+    }
+
+    /// Calls for a new one if streams were trimmed and the last was long enough ago.
+    pub(super) fn call_if_due(&mut self, line: &dyn Line, extents: &ExtentSet, now_ms: u64) {
+        let entries: u64 = extents.iter().map(|extent| extent.streams()).sum();
+        let due_ms = self.called_ms + INTERVAL_MS + entries / ENTRIES_PER_MS;
+        let trims = line.trims();
+        if trims != self.trims && (now_ms >= due_ms || self.called_ms == 0) {
+            (self.trims, self.called_ms) = (trims, now_ms.max(1));
+            self.call();
+        }
+    }
+
+    /// The generation of what is counted now.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What is known of an extent.
+    pub(super) fn count(&self, number: u64) -> Count {
+        self.counts.get(&number).copied().unwrap_or_default()
+    }
+
+    /// Whether every extent was counted in this generation or a later one.
+    pub(super) fn has_counted(&self, extents: &ExtentSet, generation: u64) -> bool {
+        extents.iter().all(|extent| {
+            let count = self.counts.get(&extent.identity().number);
+            count.is_some_and(|count| count.generation >= generation)
+        })
+    }
+
+    /// A new extent holds nothing dead of what was known in a generation; those are gone.
+    pub(super) fn replace(&mut self, gone: &[u64], number: u64, generation: u64) {
+        for number in gone {
+            self.counts.remove(number);
+        }
+        self.counts.insert(
+            number,
+            Count {
+                generation,
+                ..Count::default()
+            },
+        );
+        self.is_complete = false;
+    }
+
+    /// Counts some; `taken` are the erases that are being carried out. False: there is nothing to
+    /// count.
+    pub(super) fn step(
+        &mut self,
+        line: &dyn Line,
+        extents: &ExtentSet,
+        taken: Option<&Taken>,
+    ) -> Result<bool, FilingError> {
+        if self.is_complete {
+            return Ok(false);
+        }
+        if self.current.is_none() {
+            self.current = self.begin(extents)?;
+        }
+        let Some(counting) = &mut self.current else {
+            self.is_complete = true;
+            return Ok(false);
+        };
+        if counting.step(line, taken)? {
+            self.counts
+                .insert(counting.extent.identity().number, counting.count);
+            self.current = None;
+        }
+        Ok(true)
+    }
+
+    /// The next extent that was not counted in this generation.
+    fn begin(&self, extents: &ExtentSet) -> Result<Option<Counting>, FilingError> {
+        let is_counted = |extent: &Arc<Extent>| {
+            let count = self.counts.get(&extent.identity().number);
+            count.is_some_and(|count| count.generation >= self.generation)
+        };
+        let Some(extent) = extents.iter().find(|extent| !is_counted(extent)) else {
+            return Ok(None);
+        };
+        let (extent, entries) = (extent.clone(), Entries::new(extent.clone())?);
+        let count = Count {
+            generation: self.generation,
+            ..Count::default()
+        };
+        Ok(Some(Counting {
+            extent,
+            entries,
+            count,
+        }))
+    }
+}
+
+impl Counting {
+    /// Counts some entries. True: those were the last.
+    fn step(&mut self, line: &dyn Line, taken: Option<&Taken>) -> Result<bool, FilingError> {
+        let shard = self.extent.identity().shard;
+        for _ in 0..STEP_ENTRIES {
+            let Some(entry) = self.entries.peek() else {
+                return Ok(true);
+            };
+            if entry.records > 0 {
+                let start = line.start(shard, entry.stream);
+                self.count.dead += entry.dead_bytes(start);
+                let below = taken.and_then(|taken| taken.get(&(shard, entry.stream)));
+                self.count.is_unerased |= below.is_some_and(|&below| entry.holds_below(below));
+            }
+            self.entries.advance()?;
+        }
+        Ok(false)
+    }
+}

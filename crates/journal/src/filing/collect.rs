@@ -1,0 +1,279 @@
+//! Reads a sealed segment back and sorts what is in it by shard, stream and offset.
+//!
+//! Blocks that a cut made void are left out. Every block's CRC is checked, and the blocks must
+//! reach exactly to where the segment ends: everything in a sealed segment was acked.
+
+use std::collections::BTreeMap;
+
+use super::{Cut, FilingError, Line, Sealed};
+use crate::block::BlockKind;
+use crate::extent::{Entry, RecordRef, Writer};
+use crate::record::{self, RecordKind, RecordView};
+use crate::segment::{self, BlockView, Scan};
+use crate::{Index, Position, ShardId, StreamId};
+
+/// What a segment holds, sorted.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    /// All payloads.
+    bytes: Vec<u8>,
+    blocks: Vec<Block>,
+    shards: BTreeMap<ShardId, Share>,
+}
+
+#[derive(Debug)]
+struct Block {
+    shard: ShardId,
+    index: Index,
+    term: u64,
+    position: Position,
+    time_ms: u64,
+    is_void: bool,
+}
+
+/// A shard's share of a segment.
+#[derive(Debug, Default)]
+pub(super) struct Share {
+    /// The shard's last block in the segment.
+    pub(super) index: Index,
+    /// Its term.
+    pub(super) term: u64,
+    items: Vec<Item>,
+    marks: Vec<Mark>,
+    at: usize,
+    marks_at: usize,
+    open: Option<Open>,
+}
+
+/// A record: small, because a segment holds many.
+#[derive(Debug)]
+struct Item {
+    stream: u64,
+    offset: u64,
+    place: u32,
+    length: u32,
+    block: u32,
+    tag: u8,
+}
+
+/// A trim or an erase.
+#[derive(Debug)]
+struct Mark {
+    stream: u64,
+    start: u64,
+    erased: u64,
+    block: u32,
+}
+
+/// The stream that is being written: where its items end and from which offset on they count.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    end: usize,
+    start: u64,
+}
+
+impl Collected {
+    /// Reads a segment.
+    pub(super) fn read(sealed: &Sealed) -> Result<Collected, FilingError> {
+        let mut collected = Collected::default();
+        let mut cuts = sealed.cuts.clone();
+        let mut scan = Scan::new(&sealed.segment, sealed.end);
+        while let Some(block) = scan.next_block()? {
+            match block.header.kind {
+                BlockKind::Records => collected.add(&block, sealed)?,
+                BlockKind::Cut => cuts.push(Cut {
+                    shard: block.header.shard,
+                    index: block.header.index,
+                    position: block.header.position,
+                }),
+                BlockKind::Idle | BlockKind::Lost => {}
+            }
+        }
+        if scan.position() != sealed.end {
+            return Err(damaged(sealed, scan.position()));
+        }
+        collected.void(&cuts);
+        collected.sort();
+        Ok(collected)
+    }
+
+    /// The shards that have something in the segment, ascending.
+    pub(super) fn shards(&self) -> impl Iterator<Item = (ShardId, &Share)> {
+        self.shards.iter().map(|(shard, share)| (*shard, share))
+    }
+
+    /// Writes some of a shard's records, about `budget` bytes. True: that was the last.
+    pub(super) fn write(
+        &mut self,
+        shard: ShardId,
+        line: &dyn Line,
+        writer: &mut Writer,
+        budget: u64,
+    ) -> Result<bool, FilingError> {
+        let Some(share) = self.shards.get_mut(&shard) else {
+            return Ok(true);
+        };
+        let mut spent = 0;
+        while spent < budget {
+            let Some(open) = share.open else {
+                match share.next_stream(shard, line) {
+                    Some(entry) => writer.stream(&entry)?,
+                    None => return Ok(true),
+                }
+                spent += STREAM_COST;
+                continue;
+            };
+            if share.at == open.end {
+                share.open = None;
+                continue;
+            }
+            let item = &share.items[share.at];
+            share.at += 1;
+            if item.offset >= open.start {
+                let place = item.place as usize;
+                writer.record(&RecordRef {
+                    stream: StreamId(item.stream),
+                    offset: item.offset,
+                    time_ms: self.blocks[item.block as usize].time_ms,
+                    tag: item.tag,
+                    payload: &self.bytes[place..place + item.length as usize],
+                })?;
+            }
+            spent += u64::from(item.length) + RECORD_COST;
+        }
+        Ok(false)
+    }
+
+    fn add(&mut self, block: &BlockView<'_>, sealed: &Sealed) -> Result<(), FilingError> {
+        let header = &block.header;
+        let share = self.shards.entry(header.shard).or_default();
+        let number = self.blocks.len() as u32;
+        for found in record::records(block.body) {
+            let (_, record) = found.map_err(|_| damaged(sealed, header.position))?;
+            match record.kind {
+                RecordKind::Data => {
+                    share.items.push(item(&record, self.bytes.len(), number));
+                    self.bytes.extend_from_slice(record.bytes);
+                }
+                RecordKind::Trim | RecordKind::Erase => share.marks.push(mark(&record, number)),
+            }
+        }
+        self.blocks.push(Block {
+            shard: header.shard,
+            index: header.index,
+            term: header.term,
+            position: header.position,
+            time_ms: header.time_ms,
+            is_void: false,
+        });
+        Ok(())
+    }
+
+    fn void(&mut self, cuts: &[Cut]) {
+        for block in &mut self.blocks {
+            block.is_void = cuts.iter().any(|cut| {
+                cut.shard == block.shard
+                    && cut.index <= block.index
+                    && cut.position > block.position
+            });
+        }
+        for block in self.blocks.iter().filter(|block| !block.is_void) {
+            if let Some(share) = self.shards.get_mut(&block.shard) {
+                (share.index, share.term) = (block.index, block.term);
+            }
+        }
+        let blocks = &self.blocks;
+        for share in self.shards.values_mut() {
+            share
+                .items
+                .retain(|item| !blocks[item.block as usize].is_void);
+            share
+                .marks
+                .retain(|mark| !blocks[mark.block as usize].is_void);
+        }
+    }
+
+    fn sort(&mut self) {
+        for share in self.shards.values_mut() {
+            share
+                .items
+                .sort_unstable_by_key(|item| (item.stream, item.offset));
+            share.marks.sort_unstable_by_key(|mark| mark.stream);
+        }
+    }
+}
+
+/// What a record and a stream cost of a budget beyond the bytes.
+pub(super) const RECORD_COST: u64 = 64;
+pub(super) const STREAM_COST: u64 = 128;
+
+impl Share {
+    /// Whether there is anything to be written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.marks.is_empty()
+    }
+
+    /// Begins the next stream: what is known of it from here.
+    fn next_stream(&mut self, shard: ShardId, line: &dyn Line) -> Option<Entry> {
+        let item = self.items.get(self.at).map(|item| item.stream);
+        let mark = self.marks.get(self.marks_at).map(|mark| mark.stream);
+        let stream = item.into_iter().chain(mark).min()?;
+        let mut entry = Entry::new(StreamId(stream));
+        while let Some(mark) = self
+            .marks
+            .get(self.marks_at)
+            .filter(|mark| mark.stream == stream)
+        {
+            entry.start = entry.start.max(mark.start);
+            entry.erased = entry.erased.max(mark.erased);
+            self.marks_at += 1;
+        }
+        let count = self.items[self.at..]
+            .iter()
+            .take_while(|item| item.stream == stream)
+            .count();
+        let end = self.at + count;
+        if let Some(last) = self.items[self.at..end].last() {
+            entry.next = last.offset.saturating_add(1);
+        }
+        entry.start = entry.start.max(line.start(shard, entry.stream));
+        entry.next = entry.next.max(entry.start);
+        self.open = Some(Open {
+            end,
+            start: entry.start,
+        });
+        Some(entry)
+    }
+}
+
+fn item(record: &RecordView<'_>, place: usize, block: u32) -> Item {
+    Item {
+        stream: record.stream.0,
+        offset: record.offset,
+        place: place as u32,
+        length: record.bytes.len() as u32,
+        block,
+        tag: record.tag,
+    }
+}
+
+fn mark(record: &RecordView<'_>, block: u32) -> Mark {
+    let erased = if record.kind == RecordKind::Erase {
+        record.offset
+    } else {
+        0
+    };
+    Mark {
+        stream: record.stream.0,
+        start: record.offset,
+        erased,
+        block,
+    }
+}
+
+fn damaged(sealed: &Sealed, position: Position) -> FilingError {
+    FilingError::Damaged {
+        path: segment::path(sealed.segment.header.sequence),
+        position,
+    }
+}

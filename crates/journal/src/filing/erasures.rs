@@ -1,0 +1,106 @@
+//! Which streams' bytes must still leave the disk.
+//!
+//! Nothing of it is on disk: the stream tables of extents say what was erased, and the next start
+//! notes every stream of which an extent still holds such bytes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use super::Line;
+use crate::{ShardId, StreamId};
+
+/// Erases that are under way.
+#[derive(Debug, Default)]
+pub struct Erasures {
+    count: AtomicUsize,
+    noted: Mutex<Noted>,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    streams: BTreeMap<(ShardId, StreamId), Erasure>,
+    oldest_ms: u64,
+}
+
+/// The records below an offset, and when that was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Erasure {
+    below: u64,
+    at_ms: u64,
+}
+
+/// For streams, the offset below which their bytes must go.
+pub(super) type Taken = BTreeMap<(ShardId, StreamId), u64>;
+
+/// What is left to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// Streams.
+    pub streams: usize,
+    /// When the oldest was asked for; 0 if that was before the start.
+    pub oldest_ms: u64,
+}
+
+impl Erasures {
+    /// The bytes of a stream's records below an offset must leave the disk.
+    pub fn note(&self, shard: ShardId, stream: StreamId, below: u64, at_ms: u64) {
+        let mut noted = self.noted.lock();
+        let is_first = noted.streams.is_empty();
+        noted.oldest_ms = if is_first {
+            at_ms
+        } else {
+            noted.oldest_ms.min(at_ms)
+        };
+        let erasure = noted
+            .streams
+            .entry((shard, stream))
+            .or_insert(Erasure { below, at_ms });
+        erasure.below = erasure.below.max(below);
+        self.count.store(noted.streams.len(), Ordering::Release);
+    }
+
+    /// What is left; `None` if nothing is.
+    pub fn pending(&self) -> Option<Pending> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let noted = self.noted.lock();
+        let streams = noted.streams.len();
+        (streams > 0).then_some(Pending {
+            streams,
+            oldest_ms: noted.oldest_ms,
+        })
+    }
+
+    /// Those that are durable, so that they can be carried out now.
+    pub(super) fn durable(&self, line: &dyn Line) -> Taken {
+        // The line is asked without the lock: it notes erasures under its own.
+        let of = |(&stream, erasure): (&_, &Erasure)| (stream, erasure.below);
+        let noted: Vec<_> = self.noted.lock().streams.iter().map(of).collect();
+        let is_durable = |&((shard, stream), below): &_| line.start(shard, stream) >= below;
+        noted.into_iter().filter(is_durable).collect()
+    }
+
+    /// These have been carried out.
+    pub(super) fn settle(&self, done: &Taken) {
+        let mut noted = self.noted.lock();
+        for (stream, below) in done {
+            if noted
+                .streams
+                .get(stream)
+                .is_some_and(|erasure| erasure.below <= *below)
+            {
+                noted.streams.remove(stream);
+            }
+        }
+        noted.oldest_ms = noted
+            .streams
+            .values()
+            .map(|erasure| erasure.at_ms)
+            .min()
+            .unwrap_or(0);
+        self.count.store(noted.streams.len(), Ordering::Release);
+    }
+}

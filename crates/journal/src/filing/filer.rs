@@ -1,0 +1,525 @@
+//! What to do next, and the moments at which it takes effect.
+
+use std::io;
+use std::sync::Arc;
+
+use super::census::Census;
+use super::erasures::{Erasures, Pending};
+use super::job::{self, Filing};
+use super::merge::Merging;
+use super::plan::{self, Candidate, Purpose};
+use super::round::Round;
+use super::{FilingError, Line, Sealed};
+use crate::ShardId;
+use crate::disk::Disk;
+use crate::extent::{self, Extent, ExtentSet, Identity};
+use crate::manifest::Manifest;
+use crate::reserve::Reserve;
+use crate::segment;
+use crate::spares::Spares;
+
+/// Bytes that one step copies.
+const STEP_SIZE: u64 = 1 << 20;
+
+/// Sealed segments that may wait; with more, no spare is made, so that appends slow down.
+const WAITING_MAX: usize = 4;
+
+/// Spares that are kept ahead of the line, and above which files are removed.
+const SPARES_MIN: usize = 2;
+const SPARES_MAX: usize = 3;
+
+/// Merges under way at once: the smallest goes first, so that large ones never hold it up.
+const MERGING_MAX: usize = 16;
+
+/// How long a full disk is left alone before another try.
+const FULL_RETRY_MS: u64 = 1_000;
+
+/// What the background is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Within this time of an erase its bytes have left the disk.
+    pub erase_within_ms: u64,
+    /// Bytes that are kept for when the disk is full.
+    pub reserve_size: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            erase_within_ms: 24 * 3_600_000,
+            reserve_size: 16 << 20,
+        }
+    }
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Something was done; there may be more.
+    Worked,
+    /// There is nothing to do until the line seals a segment, streams are trimmed, or time passes.
+    Idle,
+    /// There is something to do and no room.
+    Full,
+    /// The background has stopped for good.
+    Failed,
+}
+
+/// What was done since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Segments that were filed.
+    pub segments: u64,
+    /// Bytes of the extents that they became.
+    pub filed_bytes: u64,
+    /// Bytes of the extents that others were merged into.
+    pub merged_bytes: u64,
+}
+
+/// The background. See the module's documentation.
+#[derive(Debug)]
+pub struct Filer {
+    disk: Arc<dyn Disk>,
+    options: Options,
+    spares: Arc<Spares>,
+    erasures: Arc<Erasures>,
+    reserve: Reserve,
+    manifest: Manifest,
+    extents: Arc<ExtentSet>,
+    filing: Option<Filing>,
+    merging: Vec<Merging>,
+    census: Census,
+    round: Option<Round>,
+    full: Option<Full>,
+    /// Every merge that is due has begun.
+    is_planned: bool,
+    /// The last step merged, so that filing is next.
+    merged_last: bool,
+    totals: Totals,
+    failure: Option<FilingError>,
+}
+
+/// The disk is full.
+#[derive(Clone, Copy, Debug)]
+struct Full {
+    retry_ms: u64,
+    /// What would need most room is left until something else made some.
+    is_filing_late: bool,
+}
+
+impl Filer {
+    /// Takes over the background of a journal whose manifest and extents these are. Extents that
+    /// the manifest does not name are removed.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        manifest: Manifest,
+        extents: Arc<ExtentSet>,
+        spares: Arc<Spares>,
+        erasures: Arc<Erasures>,
+    ) -> io::Result<Filer> {
+        let is_named = |path: &String| manifest.extents().flatten().any(|one| one.path() == *path);
+        for name in disk.list(extent::DIRECTORY)? {
+            let path = format!("{}/{name}", extent::DIRECTORY);
+            if !is_named(&path) {
+                disk.remove(&path)?;
+            }
+        }
+        let reserve = Reserve::open(disk.clone(), options.reserve_size)?;
+        Ok(Filer {
+            disk,
+            options,
+            spares,
+            erasures,
+            reserve,
+            manifest,
+            extents,
+            filing: None,
+            merging: Vec::new(),
+            is_planned: false,
+            census: Census::default(),
+            round: None,
+            full: None,
+            merged_last: false,
+            totals: Totals::default(),
+            failure: None,
+        })
+    }
+
+    /// Does one bounded piece of work. `now_ms` only ever grows.
+    pub fn step(&mut self, line: &dyn Line, now_ms: u64) -> Step {
+        if self.failure.is_some() {
+            return Step::Failed;
+        }
+        match self.work(line, now_ms) {
+            Ok(step) => step,
+            Err(error) if error.is_full() => match self.make_room(line, now_ms) {
+                Ok(()) => Step::Full,
+                Err(error) => self.fail(error),
+            },
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Erases whose bytes are not all gone.
+    pub fn erase_pending(&self) -> Option<Pending> {
+        self.erasures.pending()
+    }
+
+    /// Why the background has stopped, if it has.
+    pub fn failure(&self) -> Option<&FilingError> {
+        self.failure.as_ref()
+    }
+
+    /// The extents as they are now.
+    pub fn extents(&self) -> &Arc<ExtentSet> {
+        &self.extents
+    }
+
+    /// What was done since the start.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    fn work(&mut self, line: &dyn Line, now_ms: u64) -> Result<Step, FilingError> {
+        self.census.call_if_due(line, &self.extents, now_ms);
+        self.erase(line, now_ms);
+        let worked = if self.full.is_some() {
+            self.work_without_room(line, now_ms)?
+        } else {
+            self.feed(line)?
+                || self.zero_for_erase()?
+                || self.file_or_merge(line)?
+                || self.count(line)?
+                || self.tidy(line)?
+        };
+        match (worked, self.full) {
+            (true, _) => Ok(Step::Worked),
+            (false, Some(_)) => Ok(Step::Full),
+            (false, None) => Ok(Step::Idle),
+        }
+    }
+
+    /// Begins or continues to carry out erases.
+    fn erase(&mut self, line: &dyn Line, now_ms: u64) {
+        if self.round.is_none() {
+            let due = |pending: Pending| {
+                pending
+                    .oldest_ms
+                    .saturating_add(self.options.erase_within_ms / 2)
+                    <= now_ms
+            };
+            if self.erasures.pending().is_some_and(due) {
+                self.round = Round::begin(line, &self.erasures, &self.spares);
+            }
+        }
+        if let Some(round) = &mut self.round {
+            let (census, filed) = (&mut self.census, self.manifest.filed);
+            if round.advance(
+                line,
+                filed,
+                &self.extents,
+                census,
+                &self.erasures,
+                &self.spares,
+            ) {
+                self.round = None;
+            }
+        }
+    }
+
+    /// A line without a spare comes first, unless it is far ahead of filing.
+    fn feed(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
+        if self.spares.ready() > 0 || line.waiting() > WAITING_MAX {
+            return Ok(false);
+        }
+        if self.spares.dirty() == 0 {
+            self.spares.begin()?;
+        }
+        Ok(self.spares.zero()?)
+    }
+
+    fn zero_for_erase(&mut self) -> Result<bool, FilingError> {
+        let is_wanted = self.round.as_ref().is_some_and(Round::is_zeroing);
+        Ok(is_wanted && self.spares.zero()?)
+    }
+
+    /// By turns, unless merging is far behind.
+    fn file_or_merge(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
+        self.plan(Purpose::Order)?;
+        let merges_first = !self.merged_last || self.is_behind();
+        if merges_first && self.merge(line)? {
+            self.merged_last = true;
+            return Ok(true);
+        }
+        self.merged_last = false;
+        Ok(self.file(line)? || self.merge(line)?)
+    }
+
+    fn count(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
+        let taken = self.round.as_ref().map(Round::taken);
+        let counted = self.census.step(line, &self.extents, taken)?;
+        self.is_planned &= !counted;
+        Ok(counted)
+    }
+
+    /// What nobody waits for.
+    fn tidy(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
+        if !self.reserve.is_held() {
+            self.reserve.hold()?;
+            return Ok(true);
+        }
+        if self.spares.zero()? {
+            return Ok(true);
+        }
+        let is_short = self.spares.ready() < SPARES_MIN && line.waiting() <= WAITING_MAX;
+        if is_short {
+            self.spares.begin()?;
+        }
+        Ok(is_short)
+    }
+
+    /// Makes room by what is dead; when there is enough, things go on as before.
+    fn work_without_room(&mut self, line: &dyn Line, now_ms: u64) -> Result<bool, FilingError> {
+        let is_filing_late = self.full.is_some_and(|full| full.is_filing_late);
+        self.plan(Purpose::Room)?;
+        if (!is_filing_late && self.file(line)?) || self.count(line)? || self.merge(line)? {
+            return Ok(true);
+        }
+        let Some(full) = self.full.as_mut().filter(|full| full.retry_ms <= now_ms) else {
+            return Ok(false);
+        };
+        full.retry_ms = now_ms + FULL_RETRY_MS;
+        if std::mem::take(&mut full.is_filing_late) {
+            return Ok(true);
+        }
+        if self.spares.ready() == 0 {
+            self.spares.prepare()?;
+        }
+        self.reserve.hold()?;
+        self.full = None;
+        self.is_planned = false;
+        line.disk_full(false);
+        Ok(true)
+    }
+
+    /// There was no room: gives up what can be given up, and says so.
+    fn make_room(&mut self, line: &dyn Line, now_ms: u64) -> Result<(), FilingError> {
+        line.disk_full(true);
+        for merging in self.merging.drain(..) {
+            job::abandon(&*self.disk, &[merging.identity()]);
+        }
+        self.is_planned = false;
+        let is_filing_late = self.full.is_some() && self.filing.is_none();
+        self.full = Some(Full {
+            retry_ms: now_ms + FULL_RETRY_MS,
+            is_filing_late,
+        });
+        self.reserve.release()?;
+        self.spares.shrink(1)?;
+        Ok(())
+    }
+
+    fn fail(&mut self, error: FilingError) -> Step {
+        self.failure = Some(error);
+        Step::Failed
+    }
+
+    /// Goes on with the oldest sealed segment. False: there is none.
+    fn file(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
+        let mut filing = match self.filing.take() {
+            Some(filing) => filing,
+            None => match line.sealed() {
+                Some(sealed) => {
+                    Filing::begin(sealed, self.manifest.filed, self.census.generation())?
+                }
+                None => return Ok(false),
+            },
+        };
+        let advanced = filing.advance(&*self.disk, line, &mut self.manifest, STEP_SIZE);
+        match advanced {
+            Ok(false) => self.filing = Some(filing),
+            Ok(true) => self.commit_filing(line, filing)?,
+            Err(error) => {
+                filing.abandon(&*self.disk);
+                return Err(error);
+            }
+        }
+        Ok(true)
+    }
+
+    fn commit_filing(&mut self, line: &dyn Line, filing: Filing) -> Result<(), FilingError> {
+        let mut manifest = self.manifest.clone();
+        filing.note(&mut manifest);
+        let prepared = job::publish(&*self.disk, filing.extents())
+            .and_then(|extents| Ok((manifest.prepare(&*self.disk)?, extents)));
+        let extents = match prepared {
+            Ok(((), extents)) => extents,
+            Err(error) => {
+                filing.abandon(&*self.disk);
+                return Err(error);
+            }
+        };
+        Manifest::commit(&*self.disk).map_err(FilingError::Unconfirmed)?;
+        let mut set = ExtentSet::clone(&self.extents);
+        for extent in extents {
+            let Identity { shard, number, .. } = *extent.identity();
+            self.totals.filed_bytes += extent.size();
+            self.census.replace(&[], number, filing.generation);
+            set = set.with(shard, &[], extent);
+        }
+        self.totals.segments += 1;
+        self.switch(line, set, manifest);
+        self.give_back(&filing.sealed)
+            .map_err(|error| FilingError::Io(io::Error::other(error)))
+    }
+
+    /// The file of a filed segment becomes a spare, or goes if there are enough.
+    fn give_back(&self, sealed: &Sealed) -> io::Result<()> {
+        let path = segment::path(sealed.segment.header.sequence);
+        let has_enough = match self.full {
+            Some(_) => self.spares.ready() > 0,
+            None => self.spares.ready() + self.spares.dirty() >= SPARES_MAX,
+        };
+        let file = &sealed.segment.file;
+        if has_enough || sealed.segment.header.size != self.spares.size() {
+            return self.spares.discard(&path, file);
+        }
+        self.spares
+            .give_back(path, file.clone(), sealed.is_inherited)
+    }
+
+    /// Goes on with the smallest merge. False: there is none.
+    fn merge(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
+        let sizes = self
+            .merging
+            .iter()
+            .enumerate()
+            .map(|(place, merging)| (merging.size, place));
+        let Some((_, place)) = sizes.min() else {
+            return Ok(false);
+        };
+        match self.merging[place].advance(line, STEP_SIZE) {
+            Ok(false) => {}
+            Ok(true) => {
+                let merging = self.merging.swap_remove(place);
+                self.commit_merge(line, merging)?;
+            }
+            Err(error) => {
+                let merging = self.merging.swap_remove(place);
+                job::abandon(&*self.disk, &[merging.identity()]);
+                return Err(error);
+            }
+        }
+        Ok(true)
+    }
+
+    fn commit_merge(&mut self, line: &dyn Line, merging: Merging) -> Result<(), FilingError> {
+        let (identity, generation) = (merging.identity(), merging.generation);
+        let gone: Vec<Identity> = merging.inputs().map(|extent| *extent.identity()).collect();
+        let numbers: Vec<u64> = gone.iter().map(|extent| extent.number).collect();
+        let mut manifest = self.manifest.clone();
+        if let Some(shard) = manifest.shards.get_mut(usize::from(identity.shard.0)) {
+            let first = shard
+                .extents
+                .iter()
+                .position(|extent| extent.number == numbers[0]);
+            shard
+                .extents
+                .retain(|extent| !numbers.contains(&extent.number));
+            shard
+                .extents
+                .insert(first.unwrap_or(shard.extents.len()), identity);
+        }
+        let prepared = merging
+            .finish()
+            .and_then(|()| job::publish(&*self.disk, &[identity]))
+            .and_then(|extents| Ok((manifest.prepare(&*self.disk)?, extents)));
+        let extents = match prepared {
+            Ok(((), extents)) => extents,
+            Err(error) => {
+                job::abandon(&*self.disk, &[identity]);
+                return Err(error);
+            }
+        };
+        Manifest::commit(&*self.disk).map_err(FilingError::Unconfirmed)?;
+        let mut set = ExtentSet::clone(&self.extents);
+        for extent in extents {
+            self.totals.merged_bytes += extent.size();
+            self.census.replace(&numbers, identity.number, generation);
+            set = set.with(identity.shard, &numbers, extent);
+        }
+        self.switch(line, set, manifest);
+        if let Some(full) = &mut self.full {
+            full.is_filing_late = false;
+        }
+        self.remove(&gone)
+            .map_err(|error| FilingError::Io(io::Error::other(error)))
+    }
+
+    fn remove(&self, gone: &[Identity]) -> io::Result<()> {
+        for extent in gone {
+            self.disk.remove(&extent.path())?;
+        }
+        self.disk.sync_dir(extent::DIRECTORY)
+    }
+
+    /// From here on this is the journal.
+    fn switch(&mut self, line: &dyn Line, set: ExtentSet, manifest: Manifest) {
+        self.extents = Arc::new(set);
+        self.manifest = manifest;
+        self.is_planned = false;
+        line.filed(&self.extents, &self.manifest);
+    }
+
+    /// Begins every merge that is due, as far as its purpose is not a lesser one.
+    fn plan(&mut self, least: Purpose) -> Result<(), FilingError> {
+        if std::mem::replace(&mut self.is_planned, true) {
+            return Ok(());
+        }
+        for shard in 0..self.manifest.shards.len() {
+            let shard = ShardId(shard as u16);
+            while self.merging.len() < MERGING_MAX {
+                let candidates = self.candidates(shard);
+                let Some((purpose, range)) = plan::next(&candidates) else {
+                    break;
+                };
+                if purpose > least {
+                    break;
+                }
+                let number = self.manifest.extent_next;
+                self.manifest.extent_next += 1;
+                let extents = &self.extents.shard(shard)[range];
+                let generation = self.census.generation();
+                self.merging
+                    .push(Merging::begin(&*self.disk, extents, number, generation)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_behind(&self) -> bool {
+        let shards = 0..self.manifest.shards.len();
+        shards
+            .map(|shard| self.candidates(ShardId(shard as u16)))
+            .any(|all| plan::is_behind(&all))
+    }
+
+    fn candidates(&self, shard: ShardId) -> Vec<Candidate> {
+        let is_busy = |extent: &Arc<Extent>| {
+            let mut inputs = self.merging.iter().flat_map(Merging::inputs);
+            inputs.any(|input| Arc::ptr_eq(input, extent))
+        };
+        let candidate = |extent: &Arc<Extent>| {
+            let count = self.census.count(extent.identity().number);
+            Candidate {
+                size: extent.size(),
+                bytes: extent.bytes(),
+                dead: count.dead,
+                is_unerased: count.is_unerased,
+                is_busy: is_busy(extent),
+            }
+        };
+        self.extents.shard(shard).iter().map(candidate).collect()
+    }
+}

@@ -1,0 +1,148 @@
+//! Filing one segment, piece by piece, and what filing and merging share at their ends.
+
+use std::sync::Arc;
+
+use super::collect::Collected;
+use super::{FilingError, Line, Sealed};
+use crate::disk::Disk;
+use crate::extent::{self, Extent, Identity, Writer};
+use crate::manifest::Manifest;
+use crate::{Index, Position, ShardId};
+
+/// A segment that is being filed.
+#[derive(Debug)]
+pub(super) struct Filing {
+    pub(super) sealed: Sealed,
+    pub(super) generation: u64,
+    begin: Position,
+    collected: Collected,
+    /// Shards that still have to be written.
+    left: Vec<ShardId>,
+    writer: Option<Writer>,
+    written: Vec<Identity>,
+}
+
+impl Filing {
+    /// Reads the segment; everything before `begin` is filed.
+    pub(super) fn begin(
+        sealed: Sealed,
+        begin: Position,
+        generation: u64,
+    ) -> Result<Filing, FilingError> {
+        let collected = Collected::read(&sealed)?;
+        let shards = collected.shards().filter(|(_, share)| !share.is_empty());
+        let mut left: Vec<ShardId> = shards.map(|(shard, _)| shard).collect();
+        left.reverse();
+        let written = Vec::new();
+        Ok(Filing {
+            sealed,
+            generation,
+            begin,
+            collected,
+            left,
+            writer: None,
+            written,
+        })
+    }
+
+    /// Writes some, about `budget` bytes. True: that was the last.
+    pub(super) fn advance(
+        &mut self,
+        disk: &dyn Disk,
+        line: &dyn Line,
+        manifest: &mut Manifest,
+        budget: u64,
+    ) -> Result<bool, FilingError> {
+        let Some(&shard) = self.left.last() else {
+            return Ok(true);
+        };
+        let mut writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => {
+                let identity = self.identity(shard, manifest);
+                // On the list before it exists, so that a failure removes it.
+                self.written.push(identity);
+                Writer::create(disk, identity)?
+            }
+        };
+        if self.collected.write(shard, line, &mut writer, budget)? {
+            writer.finish()?;
+            self.left.pop();
+        } else {
+            self.writer = Some(writer);
+        }
+        Ok(self.left.is_empty())
+    }
+
+    /// The extents that were written.
+    pub(super) fn extents(&self) -> &[Identity] {
+        &self.written
+    }
+
+    /// How the shards stand when this is filed.
+    pub(super) fn note(&self, manifest: &mut Manifest) {
+        manifest.filed = self.end();
+        manifest.sequence = self.sealed.segment.header.sequence;
+        for (shard, share) in self.collected.shards() {
+            let Some(known) = manifest.shards.get_mut(usize::from(shard.0)) else {
+                continue;
+            };
+            if share.index > known.index {
+                (known.index, known.term) = (share.index, share.term);
+            }
+        }
+        for extent in &self.written {
+            if let Some(shard) = manifest.shards.get_mut(usize::from(extent.shard.0)) {
+                shard.extents.push(*extent);
+            }
+        }
+    }
+
+    /// Removes what was written; what cannot be removed now is nobody's and goes at the next start.
+    pub(super) fn abandon(&self, disk: &dyn Disk) {
+        abandon(disk, &self.written);
+    }
+
+    fn identity(&self, shard: ShardId, manifest: &mut Manifest) -> Identity {
+        let number = manifest.extent_next;
+        manifest.extent_next += 1;
+        let share = self.collected.shards().find(|(other, _)| *other == shard);
+        let (index, term) = share.map_or((Index(0), 0), |(_, share)| (share.index, share.term));
+        let (begin, end) = (self.begin, self.end());
+        Identity {
+            journal_id: manifest.journal_id,
+            shard,
+            number,
+            begin,
+            end,
+            index,
+            term,
+        }
+    }
+
+    /// The whole file is filed, its unused end too: positions of the next segment come behind it.
+    fn end(&self) -> Position {
+        self.sealed.segment.header.limit()
+    }
+}
+
+/// Gives complete extents their names, durably, and opens them.
+pub(super) fn publish(
+    disk: &dyn Disk,
+    extents: &[Identity],
+) -> Result<Vec<Arc<Extent>>, FilingError> {
+    for identity in extents {
+        disk.rename(&identity.path_unfinished(), &identity.path())?;
+    }
+    disk.sync_dir(extent::DIRECTORY)?;
+    let open = |identity: &Identity| Ok(Arc::new(Extent::open(disk, *identity)?));
+    extents.iter().map(open).collect()
+}
+
+/// Removes extents that no manifest names, under either name.
+pub(super) fn abandon(disk: &dyn Disk, extents: &[Identity]) {
+    for identity in extents {
+        let _ = disk.remove(&identity.path_unfinished());
+        let _ = disk.remove(&identity.path());
+    }
+}

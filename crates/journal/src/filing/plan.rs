@@ -1,0 +1,216 @@
+//! Which extents of a shard are merged next.
+//!
+//! Sizes are sorted into tiers, each four times the last. Four neighbours of one tier, with what
+//! is smaller between them, become one; so of each tier few are left and a stream lies in
+//! O(log n) extents, while a byte is copied about once per tier. An extent of which more than half
+//! is dead is written anew without it, and before all others one that holds erased bytes.
+
+use std::ops::Range;
+
+use crate::extent::SIZE_MAX;
+
+/// Extents of one tier that are merged.
+const MERGE_COUNT: usize = 4;
+
+/// Extents that are merged at once, at most.
+const WIDTH_MAX: usize = 32;
+
+/// The smallest tier, in bytes.
+const TIER_SIZE: u64 = 64 << 10;
+
+/// An extent as the plan sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Candidate {
+    /// Bytes of the file.
+    pub(super) size: u64,
+    /// Bytes of payloads.
+    pub(super) bytes: u64,
+    /// How many of those are dead.
+    pub(super) dead: u64,
+    /// Some of them must leave the disk.
+    pub(super) is_unerased: bool,
+    /// It is being merged.
+    pub(super) is_busy: bool,
+}
+
+impl Candidate {
+    fn tier(&self) -> u32 {
+        (self.size / TIER_SIZE)
+            .checked_ilog(4)
+            .map_or(0, |tier| tier + 1)
+    }
+
+    fn is_half_dead(&self) -> bool {
+        self.dead > self.bytes / 2
+    }
+}
+
+/// What a merge is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Purpose {
+    Erase,
+    Room,
+    Order,
+}
+
+/// The next merge of a shard whose extents are these, oldest first.
+pub(super) fn next(extents: &[Candidate]) -> Option<(Purpose, Range<usize>)> {
+    let one = |wanted: fn(&Candidate) -> bool| {
+        let place = extents
+            .iter()
+            .position(|extent| !extent.is_busy && wanted(extent));
+        place.map(|place| place..place + 1)
+    };
+    let erase = one(|extent| extent.is_unerased).map(|range| (Purpose::Erase, range));
+    let room = || one(Candidate::is_half_dead).map(|range| (Purpose::Room, range));
+    let order = || {
+        tiered(extents)
+            .or_else(|| closest(extents))
+            .map(|range| (Purpose::Order, range))
+    };
+    erase.or_else(room).or_else(order)
+}
+
+/// More extents than this and filing waits for merging.
+pub(super) fn is_behind(extents: &[Candidate]) -> bool {
+    extents.len() > 2 * count_max(extents)
+}
+
+/// How many extents a shard may have when nothing is left to merge.
+pub(super) fn count_max(extents: &[Candidate]) -> usize {
+    let total = extents.iter().map(|extent| extent.size).sum();
+    let tiers = Candidate {
+        size: total,
+        ..Candidate::default()
+    }
+    .tier() as usize
+        + 1;
+    MERGE_COUNT * tiers
+}
+
+/// Enough neighbours of one tier, the lowest first.
+fn tiered(extents: &[Candidate]) -> Option<Range<usize>> {
+    let tiers = extents.iter().map(Candidate::tier).max()?;
+    (0..=tiers).find_map(|tier| {
+        let mut at = 0;
+        while at < extents.len() {
+            let run = extents[at..]
+                .iter()
+                .take_while(|extent| !extent.is_busy && extent.tier() <= tier)
+                .count();
+            if let Some(range) = of_tier(&extents[at..at + run], tier) {
+                return Some(at + range.start..at + range.end);
+            }
+            at += run + 1;
+        }
+        None
+    })
+}
+
+/// From the first to the last of a tier in a run, if there are enough and they fit in one.
+fn of_tier(run: &[Candidate], tier: u32) -> Option<Range<usize>> {
+    let places: Vec<usize> = (0..run.len())
+        .filter(|&place| run[place].tier() == tier)
+        .collect();
+    let first = *places.first().filter(|_| places.len() >= MERGE_COUNT)?;
+    let end = (first + WIDTH_MAX).min(*places.last()? + 1);
+    (first + 2..=end)
+        .rev()
+        .find(|&end| fits(&run[first..end]))
+        .map(|end| first..end)
+}
+
+/// The smallest two neighbours, if there are too many extents for what they hold. It bounds the
+/// number where trims left small ones between large ones.
+fn closest(extents: &[Candidate]) -> Option<Range<usize>> {
+    let is_settled = extents.iter().all(|extent| !extent.is_busy);
+    if !is_settled || extents.len() <= count_max(extents) {
+        return None;
+    }
+    let pairs = extents.windows(2).enumerate();
+    let free = pairs.filter(|(_, pair)| fits(pair));
+    let (place, _) = free.min_by_key(|(_, pair)| pair[0].size + pair[1].size)?;
+    Some(place..place + 2)
+}
+
+fn fits(extents: &[Candidate]) -> bool {
+    extents.iter().map(|extent| extent.size).sum::<u64>() <= SIZE_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sizes(sizes: &[u64]) -> Vec<Candidate> {
+        let candidate = |&size| Candidate {
+            size,
+            bytes: size,
+            ..Candidate::default()
+        };
+        sizes.iter().map(candidate).collect()
+    }
+
+    #[test]
+    fn four_of_a_tier_become_one_with_what_is_smaller_between() {
+        let (large, small) = (10 << 20, 1000);
+        assert_eq!(next(&sizes(&[large, large, large])), None);
+        let extents = sizes(&[small, large, large, small, large, large, small]);
+        assert_eq!(next(&extents), Some((Purpose::Order, 1..6)));
+    }
+
+    #[test]
+    fn a_large_one_is_not_copied_for_small_ones() {
+        let extents = sizes(&[1 << 30, 1000, 1000, 1000, 1000]);
+        assert_eq!(next(&extents), Some((Purpose::Order, 1..5)));
+    }
+
+    #[test]
+    fn what_is_being_merged_is_left_alone() {
+        let mut extents = sizes(&[1000; 7]);
+        extents[3].is_busy = true;
+        assert_eq!(next(&extents), None);
+        extents[3].is_busy = false;
+        assert_eq!(next(&extents), Some((Purpose::Order, 0..7)));
+    }
+
+    #[test]
+    fn erased_bytes_come_first_and_then_dead_ones() {
+        let mut extents = sizes(&[1000; 8]);
+        extents[5].dead = 501;
+        assert_eq!(next(&extents), Some((Purpose::Room, 5..6)));
+        extents[7].is_unerased = true;
+        assert_eq!(next(&extents), Some((Purpose::Erase, 7..8)));
+    }
+
+    #[test]
+    fn an_extent_never_outgrows_what_its_index_can_count() {
+        let extents = sizes(&[SIZE_MAX / 3; 9]);
+        assert_eq!(next(&extents), Some((Purpose::Order, 0..3)));
+        assert_eq!(next(&sizes(&[SIZE_MAX / 2 + 1; 9])), None);
+    }
+
+    proptest! {
+        #[test]
+        fn merging_ends_with_few_extents_and_copies_a_byte_about_once_a_tier(
+            sizes in proptest::collection::vec(1..(64_u64 << 20), 1..300),
+        ) {
+            let (mut extents, mut copied, mut filed) = (Vec::new(), 0, 0);
+            for size in sizes {
+                filed += size;
+                extents.push(Candidate { size, bytes: size, ..Candidate::default() });
+                while let Some((_, range)) = next(&extents) {
+                    prop_assert!(range.len() >= 2);
+                    let size = extents[range.clone()].iter().map(|extent| extent.size).sum();
+                    copied += size;
+                    let merged = Candidate { size, bytes: size, ..Candidate::default() };
+                    extents.splice(range, [merged]);
+                }
+                prop_assert!(extents.len() <= count_max(&extents));
+            }
+            let all = Candidate { size: filed, ..Candidate::default() };
+            prop_assert!(copied <= filed * (u64::from(all.tier()) + 1));
+        }
+    }
+}

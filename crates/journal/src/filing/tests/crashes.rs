@@ -1,0 +1,103 @@
+use super::*;
+use crate::disk::simulated::Fault;
+use crate::extent::Identity;
+
+/// Appends, trims, an erase, filing and merging between: the same with every seed.
+fn workload(world: &mut World, check: &mut dyn FnMut(&World)) {
+    for round in 0..18_u64 {
+        for stream in 0..4 {
+            world.append((stream % 2) as u16, stream, &[round as u8; 40]);
+        }
+        if round % 3 == 2 {
+            world.trim(0, 0, round - 1);
+        }
+        if round == 9 {
+            world.erase(1, 1);
+        }
+        world.line.roll();
+        for _ in 0..8 {
+            world.filer.step(&world.line, world.now_ms);
+            check(world);
+        }
+        world.now_ms += HOUR_MS / 4;
+    }
+}
+
+/// Everything below what the manifest says is filed must be in extents, exactly.
+fn check_after(disk: Arc<SimulatedDisk>, before: &Models, filed: u64) {
+    let manifest = Manifest::load(&*disk).unwrap().unwrap();
+    assert!(
+        manifest.filed.0 >= filed,
+        "what was filed and recycled is needed"
+    );
+    let world = World::open(disk, Models::new());
+    for (stream, model) in read_all(world.filer.extents()) {
+        let expected = &before[&stream];
+        assert!(model.next <= expected.next && model.start <= expected.start);
+        for offset in model.start..model.next {
+            let payload = model.records.get(&offset);
+            assert!(
+                payload.is_some() || offset < expected.start,
+                "{stream:?} lost {offset}"
+            );
+            if let (Some(payload), Some(expected)) = (payload, expected.records.get(&offset)) {
+                assert_eq!(payload, expected);
+            }
+        }
+    }
+    let named: Vec<_> = manifest.extents().flatten().map(Identity::path).collect();
+    let files = world.disk.files().into_iter().map(|(path, _)| path);
+    let extents: Vec<_> = files.filter(|path| path.starts_with("extents/")).collect();
+    assert_eq!(extents.len(), named.len());
+}
+
+#[test]
+fn whenever_the_power_goes_what_was_filed_is_there() {
+    let mut rng = fastrand::Rng::with_seed(11);
+    let mut world = World::new();
+    let mut crashes = 0;
+    workload(&mut world, &mut |world| {
+        for _ in 0..4 {
+            let disk = world.disk.fork();
+            disk.crash(&mut rng);
+            let state = world.line.state.lock();
+            check_after(Arc::new(disk), &state.models, state.filed);
+            crashes += 1;
+        }
+    });
+    assert!(crashes > 500);
+    assert!(world.filer.totals().merged_bytes > 0);
+}
+
+#[test]
+fn whichever_call_fails_first_nothing_that_was_filed_is_lost() {
+    let mut rng = fastrand::Rng::with_seed(12);
+    let calls = {
+        let mut world = World::new();
+        let before = world.disk.calls();
+        workload(&mut world, &mut |_| ());
+        world.disk.calls() - before
+    };
+    let step = (calls / 150).max(1) as usize;
+    for number in (0..calls).step_by(step) {
+        let mut world = World::new();
+        let first = world.disk.calls() + number;
+        let (mut filed, mut models) = (0, Models::new());
+        let disk = world.disk.clone();
+        let mut is_armed = false;
+        let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            disk.fail_always(Fault::Broken, move |call| call.number >= first);
+            workload(&mut world, &mut |world| {
+                let state = world.line.state.lock();
+                (filed, models) = (state.filed, state.models.clone());
+                is_armed = true;
+            });
+        }));
+        disk.heal();
+        disk.crash(&mut rng);
+        assert!(run.is_err() || world.filer.failure().is_some() || number > 0);
+        if is_armed {
+            check_after(disk, &models, filed);
+        }
+    }
+}

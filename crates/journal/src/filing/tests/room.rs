@@ -1,0 +1,114 @@
+use super::*;
+use crate::disk::simulated::{Fault, Kind};
+use crate::reserve;
+
+#[test]
+fn a_full_disk_is_told_and_left_again_when_streams_are_trimmed() {
+    let mut world = World::new();
+    world.settle();
+    let mut round = 0_u64;
+    while round < 60 {
+        world.append(0, round % 3, &[round as u8; 4000]);
+        round += 1;
+        if round % 8 == 0 {
+            world.line.roll();
+        }
+    }
+    world.settle();
+    assert!(
+        world
+            .disk
+            .files()
+            .iter()
+            .any(|(path, _)| path == reserve::PATH)
+    );
+    world.append(0, 0, &[1; 9000]);
+    world.append(0, 1, &[1; 9000]);
+    world.line.roll();
+    world.disk.set_capacity(world.disk.used() + 4096);
+    let step = steps_until(&mut world, |step| step == Step::Full);
+    assert_eq!(step, Step::Full);
+    assert!(world.line.state.lock().is_full);
+
+    // Nothing of what was acked is missing.
+    let full: u64 = world.disk.files().iter().map(|(_, size)| size).sum();
+    for stream in 0..3 {
+        let next = world.line.state.lock().models[&(ShardId(0), StreamId(stream))].next;
+        world.trim(0, stream, next - 1);
+    }
+    for _ in 0..20 {
+        world.now_ms += 2_000;
+        steps_until(&mut world, |step| step != Step::Worked);
+    }
+    assert!(!world.line.state.lock().is_full);
+    let now: u64 = world.disk.files().iter().map(|(_, size)| size).sum();
+    assert!(now < full);
+    assert!(
+        world
+            .disk
+            .files()
+            .iter()
+            .any(|(path, _)| path == reserve::PATH)
+    );
+    world.disk.set_capacity(u64::MAX);
+    world.roll_and_settle();
+    world.check();
+}
+
+#[test]
+fn a_disk_that_stays_full_loses_nothing() {
+    let mut world = World::new();
+    for round in 0..20_u8 {
+        world.append(0, 1, &[round; 4000]);
+    }
+    world.line.roll();
+    world.disk.set_capacity(world.disk.used());
+    for _ in 0..50 {
+        world.now_ms += 700;
+        let step = steps_until(&mut world, |step| step != Step::Worked);
+        assert_ne!(step, Step::Failed, "{:?}", world.filer.failure());
+    }
+    world.disk.set_capacity(u64::MAX);
+    for _ in 0..20 {
+        world.now_ms += 2_000;
+        steps_until(&mut world, |step| step != Step::Worked);
+    }
+    assert!(!world.line.state.lock().is_full);
+    world.check();
+}
+
+#[test]
+fn a_failed_sync_of_an_extent_stops_the_background_and_takes_nothing_away() {
+    let mut world = World::new();
+    world.append(0, 1, b"acked");
+    world.line.roll();
+    world.disk.fail_once(Fault::Broken, |call| {
+        call.kind == Kind::SyncAll && call.path.starts_with("extents/")
+    });
+    assert_eq!(
+        steps_until(&mut world, |step| step != Step::Worked),
+        Step::Failed
+    );
+    assert!(world.filer.failure().is_some());
+    assert_eq!(world.line.waiting(), 1);
+    let world = world.reopen();
+    assert_eq!(world.extents(0), 0);
+    let files: Vec<_> = world
+        .disk
+        .files()
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
+    assert!(files.contains(&segment::path(1)));
+    assert!(!files.iter().any(|path| path.starts_with("extents/")));
+}
+
+fn steps_until(world: &mut World, is_wanted: impl Fn(Step) -> bool) -> Step {
+    for _ in 0..10_000 {
+        let step = world.filer.step(&world.line, world.now_ms);
+        if is_wanted(step) || step == Step::Failed {
+            return step;
+        }
+    }
+    panic!("the background never comes to rest");
+}
