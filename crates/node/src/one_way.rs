@@ -70,7 +70,7 @@ impl Turn<'_> {
     fn write_to_memory(&mut self, route: u16, tag: Ticket, message: Message<'_>) {
         self.local.tally.count(Counter::Writes);
         self.local.tally.add(Counter::Bytes, message.size());
-        match self.deliver(route, message) {
+        match self.deliver_to_one(route, message) {
             Ok(Copies {
                 delivered: 0,
                 dropped: 1..,
@@ -85,6 +85,21 @@ impl Turn<'_> {
                 });
             }
             Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
+        }
+    }
+
+    /// Whatever its durability, a write reaches one: a mailbox is read by one instance of its name.
+    fn deliver_to_one(
+        &mut self,
+        route: u16,
+        message: Message<'_>,
+    ) -> Result<Copies, (ErrorCode, String)> {
+        match lookup(&self.local.routes, route)?.cast {
+            Cast::Any => self.deliver(route, message),
+            Cast::All => {
+                let message = "a write goes to one: bind the route with cast `any`";
+                Err((ErrorCode::InvalidArgument, message.to_owned()))
+            }
         }
     }
 

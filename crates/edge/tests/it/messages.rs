@@ -192,7 +192,7 @@ async fn nobody_waits_for_a_subscriber_that_has_stopped() {
 async fn a_write_in_memory_says_how_many_it_reached_and_one_to_disk_is_refused() {
     let bench = Bench::new();
     let mut sender = bench.agent("").await;
-    sender.bind(1, "a/b/c", Cast::All).await;
+    sender.bind(1, "a/b/c", Cast::Any).await;
     sender
         .message(Kind::WRITE, Flags::MEMORY, 1, tag(0), b"x")
         .await;
@@ -209,6 +209,32 @@ async fn a_write_in_memory_says_how_many_it_reached_and_one_to_disk_is_refused()
         .message(Kind::WRITE, Flags::NONE, 1, tag(0), b"x")
         .await;
     assert_eq!(sender.next().await.failure().code, ErrorCode::Unsupported);
+}
+
+#[tokio::test]
+async fn a_write_goes_to_one_and_a_route_to_all_is_refused() {
+    let bench = Bench::new();
+    let mut first = bench.subscriber("a/b/c/1").await;
+    let mut second = bench.subscriber("a/b/c/2").await;
+    let mut sender = bench.agent("").await;
+    sender.bind(1, "a/b/c", Cast::Any).await;
+    for slot in 0..2 {
+        sender
+            .message(Kind::WRITE, Flags::MEMORY, 1, tag(slot), b"x")
+            .await;
+        let frame = sender.next().await;
+        assert_eq!(wire::decode_copies(&frame.payload).unwrap(), 1);
+    }
+    assert_eq!(first.next().await.body(), b"x");
+    assert_eq!(second.next().await.body(), b"x");
+    sender.bind(2, "a/b/c", Cast::All).await;
+    sender
+        .message(Kind::WRITE, Flags::MEMORY, 2, tag(2), b"x")
+        .await;
+    let refused = sender.next().await;
+    assert_eq!(refused.failure().code, ErrorCode::InvalidArgument);
+    first.expect_nothing().await;
+    second.expect_nothing().await;
 }
 
 #[tokio::test]
