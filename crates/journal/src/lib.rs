@@ -10,12 +10,48 @@
 //! network, no async runtime and no clock: time is handed in, files are a [`disk::Disk`], and the
 //! threads around its two cores, the line and the filing, are a loop that calls `step`.
 
+mod background;
 pub mod block;
+mod buffer;
 pub mod disk;
+mod doorbell;
+mod durable;
 pub mod extent;
+mod filed;
+pub mod filing;
+mod follow;
+mod guard;
+mod health;
 mod ids;
+mod journal;
+mod line;
 pub mod manifest;
+mod open;
+mod options;
+mod read;
 pub mod record;
+mod recovery;
+pub mod reserve;
 pub mod segment;
+mod shard;
+mod shared;
+pub mod spares;
+mod stream;
+mod sync;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod threads;
 
+pub use background::Background;
+pub use durable::{Status, Ticket};
+pub use follow::{Follow, Following};
+pub use guard::{AppendError, Appended, Guard};
+pub use health::Health;
 pub use ids::{Index, Position, ShardId, StreamId};
+pub use journal::{CutError, Journal, Stats, StreamState};
+pub use line::{Line, LineStep};
+pub use open::{OpenError, Stepped};
+pub use options::{AcceptLoss, Commit, Options};
+pub use read::{Read, ReadError, ReadLimit, Record};
+pub use recovery::{DamageReport, DamagedRange, LineError, LostBlocks, LostRecords, Recovery};

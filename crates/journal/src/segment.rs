@@ -43,9 +43,6 @@ const MAGIC: [u8; 4] = *b"TLSG";
 const SHARDS_AT: usize = 64;
 const SHARD_SIZE: usize = 16;
 
-/// Zeros are written in pieces of it.
-const FILL_SIZE: usize = 1 << 20;
-
 /// How far a shard was when a segment began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardEnd {
@@ -209,11 +206,23 @@ impl Segment {
     /// Opens a segment and checks that its header is what its name says.
     pub fn open(disk: &dyn Disk, sequence: u64, journal_id: u64) -> Result<Segment, SegmentError> {
         let path = path(sequence);
+        let file = disk
+            .open(&path)
+            .map_err(|error| SegmentError::Io { path, error })?;
+        Segment::read(file, sequence, journal_id)
+    }
+
+    /// Takes an open file for a segment if its header is what it must be.
+    pub fn read(
+        file: Arc<dyn File>,
+        sequence: u64,
+        journal_id: u64,
+    ) -> Result<Segment, SegmentError> {
+        let path = path(sequence);
         let io_error = |error| SegmentError::Io {
             path: path.clone(),
             error,
         };
-        let file = disk.open(&path).map_err(io_error)?;
         let size = file.size().map_err(io_error)?;
         let mut bytes = vec![0; SEGMENT_HEADER_SIZE.min(size) as usize];
         file.read_at(&mut bytes, 0).map_err(io_error)?;
@@ -235,6 +244,34 @@ impl Segment {
     }
 }
 
+/// Makes a segment of a file that is filled or recycled and durable under `spare`. The segment
+/// before it is whole and durable.
+pub fn begin(
+    disk: &dyn Disk,
+    file: Arc<dyn File>,
+    spare: &str,
+    header: SegmentHeader,
+) -> io::Result<Segment> {
+    write_all(&*file, &header.encode(), 0)?;
+    sync_header(&*file)?;
+    disk.rename(spare, &path(header.sequence))?;
+    sync_names(disk)?;
+    Ok(Segment {
+        file,
+        header: Arc::new(header),
+    })
+}
+
+/// A segment is never seen without its header.
+fn sync_header(file: &dyn File) -> io::Result<()> {
+    file.sync_data()
+}
+
+/// A segment that may hold acked data is still there after a crash.
+fn sync_names(disk: &dyn Disk) -> io::Result<()> {
+    disk.sync_dir(LINE_DIR)
+}
+
 /// The path of a segment; paths sort as sequences do.
 pub fn path(sequence: u64) -> String {
     format!("{LINE_DIR}/{sequence:020}.seg")
@@ -245,19 +282,6 @@ pub fn sequence_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".seg")?;
     (digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| digits.parse().ok())?
-}
-
-/// Overwrites a file with zeros up to `size` and syncs it, so that a later sync has data to write
-/// and no metadata.
-pub fn fill_with_zeros(file: &dyn File, size: u64) -> io::Result<()> {
-    let zeros = vec![0; FILL_SIZE.min(size as usize)];
-    let mut offset = 0;
-    while offset < size {
-        let length = zeros.len().min((size - offset) as usize);
-        write_all(file, &zeros[..length], offset)?;
-        offset += length as u64;
-    }
-    file.sync_all()
 }
 
 /// Writes everything; a short write is an error.

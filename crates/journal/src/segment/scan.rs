@@ -45,6 +45,14 @@ impl Scan {
         }
     }
 
+    /// The same, from a block's position on.
+    pub fn from(segment: &Segment, position: Position, end: Position) -> Scan {
+        Scan {
+            at: position.0.saturating_sub(segment.header.base.0),
+            ..Scan::new(segment, end)
+        }
+    }
+
     /// Where the next block would begin. After the last one of a sealed segment this is the
     /// `end`; anything less is damage.
     pub fn position(&self) -> Position {

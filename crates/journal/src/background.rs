@@ -1,0 +1,43 @@
+//! The filing and the journal that it works for, as one thing to step.
+
+use std::sync::Arc;
+
+use crate::filing::{Filer, Pending, Step, Totals};
+use crate::shared::Shared;
+
+/// See the module's documentation. What it does is the filing's: see
+/// [`filing`](crate::filing).
+#[derive(Debug)]
+pub struct Background {
+    shared: Arc<Shared>,
+    filer: Filer,
+}
+
+impl Background {
+    pub(crate) fn new(shared: Arc<Shared>, filer: Filer) -> Background {
+        Background { shared, filer }
+    }
+
+    /// Does one bounded piece of work. `now_ms` is milliseconds since 1970 and never goes back.
+    pub fn step(&mut self, now_ms: u64) -> Step {
+        if self.shared.health.is_failed() {
+            return Step::Failed;
+        }
+        let step = self.filer.step(&*self.shared, now_ms);
+        if let (Step::Failed, Some(failure)) = (step, self.filer.failure()) {
+            self.shared.health.fail_filing(failure.to_string());
+        }
+        self.shared.feed_line();
+        step
+    }
+
+    /// Erases whose bytes are not all gone from the disk.
+    pub fn erase_pending(&self) -> Option<Pending> {
+        self.filer.erase_pending()
+    }
+
+    /// What was done since the start.
+    pub fn totals(&self) -> Totals {
+        self.filer.totals()
+    }
+}

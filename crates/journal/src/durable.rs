@@ -1,0 +1,215 @@
+//! How far a shard is durable, and who waits for it.
+//!
+//! Whoever waits first says so and then looks again; the publisher first moves the index and then
+//! looks who waits. One of the two sees the other, so no wake-up is lost. A ticket is compared
+//! with the index of its own shard: nobody is acked by a neighbour's block.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, futex};
+use crate::{Index, ShardId};
+
+/// Names the block that an append is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket {
+    /// Whose block.
+    pub shard: ShardId,
+    /// Its place in the shard.
+    pub index: Index,
+}
+
+/// What is known of a ticket's block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Not yet on disk.
+    Pending,
+    /// On disk.
+    Durable,
+    /// The line has failed: whether it is on disk is not known and will be seen when it is opened
+    /// again. *Unconfirmed* to whoever asked.
+    Failed,
+}
+
+/// Threads that sleep for different blocks sleep on different words, so that a sync wakes those
+/// it serves. At most two blocks of a shard are on their way as a rule.
+const WORD_COUNT: usize = 4;
+
+/// One shard's. See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Publication {
+    durable: AtomicU64,
+    failed: AtomicBool,
+    /// Sorted by index.
+    waiters: Mutex<VecDeque<(Index, Waker)>>,
+    words: [Word; WORD_COUNT],
+}
+
+impl Publication {
+    /// Recovery found the shard durable up to there.
+    pub(crate) fn start_at(&self, durable: Index) {
+        self.durable.store(durable.0, Ordering::SeqCst);
+    }
+
+    pub(crate) fn durable(&self) -> Index {
+        Index(self.durable.load(Ordering::SeqCst))
+    }
+
+    pub(crate) fn status(&self, index: Index) -> Status {
+        if index.0 <= self.durable.load(Ordering::SeqCst) {
+            Status::Durable
+        } else if self.failed.load(Ordering::SeqCst) {
+            Status::Failed
+        } else {
+            Status::Pending
+        }
+    }
+
+    /// Everything up to `durable` is on disk. Wakes who waited for it.
+    pub(crate) fn advance(&self, durable: Index) {
+        let before = self.durable.swap(durable.0, Ordering::SeqCst);
+        let newest = durable.0.saturating_sub(before).min(WORD_COUNT as u64);
+        for index in durable.0 - newest..durable.0 {
+            self.word(Index(index + 1)).wake_all();
+        }
+        let mut waiters = self.waiters.lock();
+        let served = waiters.partition_point(|(index, _)| *index <= durable);
+        let woken: Vec<_> = waiters.drain(..served).collect();
+        drop(waiters);
+        woken.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Nothing more will become durable. Wakes everybody.
+    pub(crate) fn fail(&self) {
+        self.failed.store(true, Ordering::SeqCst);
+        self.words.iter().for_each(Word::wake_all);
+        let woken = std::mem::take(&mut *self.waiters.lock());
+        woken.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+
+    /// Wakes `waker` once when the status is no longer pending; if it is not now, nothing is kept.
+    pub(crate) fn notify(&self, index: Index, waker: &Waker) -> Status {
+        let mut waiters = self.waiters.lock();
+        let status = self.status(index);
+        if status != Status::Pending {
+            return status;
+        }
+        let place = waiters.partition_point(|(other, _)| *other <= index);
+        let is_there = place > 0 && {
+            let (other, last) = &waiters[place - 1];
+            *other == index && last.will_wake(waker)
+        };
+        if !is_there {
+            waiters.insert(place, (index, waker.clone()));
+        }
+        Status::Pending
+    }
+
+    /// Sleeps until the status is no longer pending.
+    pub(crate) fn wait(&self, index: Index) -> Status {
+        let word = self.word(index);
+        loop {
+            let seen = word.look();
+            let status = self.status(index);
+            if status != Status::Pending {
+                return status;
+            }
+            word.sleep_while(seen);
+        }
+    }
+
+    fn word(&self, index: Index) -> &Word {
+        &self.words[(index.0 % WORD_COUNT as u64) as usize]
+    }
+}
+
+/// A place to sleep, from which one call wakes all.
+#[derive(Debug, Default)]
+struct Word {
+    wakes: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+impl Word {
+    /// What [`Word::sleep_while`] needs; taken before the condition is looked at.
+    fn look(&self) -> u32 {
+        self.wakes.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps, unless somebody has woken all since. May return for no reason.
+    fn sleep_while(&self, seen: u32) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        futex::sleep_while(&self.wakes, seen);
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn wake_all(&self) {
+        self.wakes.fetch_add(1, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            futex::wake_all(&self.wakes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn a_waker_is_woken_once_and_only_when_its_own_block_is_durable() {
+        let publication = Publication::default();
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(count.clone());
+        assert_eq!(publication.notify(Index(2), &waker), Status::Pending);
+        assert_eq!(publication.notify(Index(2), &waker), Status::Pending);
+        publication.advance(Index(1));
+        assert_eq!(count.0.load(Ordering::SeqCst), 0);
+        publication.advance(Index(3));
+        assert_eq!(count.0.load(Ordering::SeqCst), 1);
+        publication.advance(Index(4));
+        assert_eq!(count.0.load(Ordering::SeqCst), 1);
+        assert_eq!(publication.notify(Index(4), &waker), Status::Durable);
+    }
+
+    #[test]
+    fn a_failure_wakes_everybody_and_leaves_durable_what_was() {
+        let publication = Publication::default();
+        publication.advance(Index(1));
+        let count = Arc::new(Count::default());
+        publication.notify(Index(5), &Waker::from(count.clone()));
+        publication.fail();
+        assert_eq!(count.0.load(Ordering::SeqCst), 1);
+        assert_eq!(publication.status(Index(1)), Status::Durable);
+        assert_eq!(publication.wait(Index(2)), Status::Failed);
+    }
+
+    #[test]
+    fn sleeping_threads_are_woken_for_their_block() {
+        let publication = Arc::new(Publication::default());
+        let threads: Vec<_> = (1..=40)
+            .map(|index| {
+                let publication = publication.clone();
+                std::thread::spawn(move || publication.wait(Index(index)))
+            })
+            .collect();
+        for durable in [1, 2, 3, 20, 40] {
+            publication.advance(Index(durable));
+        }
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), Status::Durable);
+        }
+    }
+}

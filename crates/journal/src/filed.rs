@@ -1,0 +1,109 @@
+//! What the filing asks of the line and tells it.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::extent::ExtentSet;
+use crate::filing::{self, Cut, Sealed};
+use crate::manifest::Manifest;
+use crate::shard::Shard;
+use crate::shared::Shared;
+use crate::sync::Ordering;
+use crate::{Index, Position, ShardId, StreamId};
+
+/// Streams that are looked at before the shard's lock is given to somebody else.
+const STREAMS_AT_ONCE: usize = 1024;
+
+impl filing::Line for Shared {
+    fn sealed(&self) -> Option<Sealed> {
+        let segments = self.segments.lock();
+        let (segment, successor) = (segments.open.front()?, segments.open.get(1)?);
+        let sealed = Sealed {
+            segment: segment.clone(),
+            end: successor.header.previous_end,
+            cuts: segments.cuts.clone(),
+            is_inherited: segment.header.sequence < segments.first_own,
+        };
+        let is_published = sealed.end <= segments.durable;
+        drop(segments);
+        let is_committed = |shard: &Shard| {
+            let state = shard.state.lock();
+            state.last_before(sealed.end) <= state.committed()
+        };
+        (is_published && self.shards.iter().all(is_committed)).then_some(sealed)
+    }
+
+    fn waiting(&self) -> usize {
+        self.segments.lock().open.len().saturating_sub(1)
+    }
+
+    fn start(&self, shard: ShardId, stream: StreamId) -> u64 {
+        let Some(shard) = self.shards.get(usize::from(shard.0)) else {
+            return 0;
+        };
+        let state = shard.state.lock();
+        state.streams.get(&stream).map_or(0, |stream| stream.start)
+    }
+
+    fn trims(&self) -> u64 {
+        self.counters.trims.load(Ordering::Relaxed)
+    }
+
+    fn seal(&self) -> Position {
+        let durable = self.segments.lock().durable;
+        self.seal_wanted.store(true, Ordering::SeqCst);
+        self.doorbell.poke();
+        durable
+    }
+
+    fn filed(&self, extents: &Arc<ExtentSet>, manifest: &Manifest) {
+        for (shard, filed) in self.shards.iter().zip(&manifest.shards) {
+            let mut state = shard.state.lock();
+            state.extents = extents.clone();
+            let is_news = state.tail.file(filed.index);
+            drop(state);
+            if is_news {
+                drop_runs(shard, filed.index);
+            }
+        }
+        let mut segments = self.segments.lock();
+        while segments.open.len() > 1 && segments.open[0].header.sequence <= manifest.sequence {
+            segments.open.pop_front();
+        }
+        segments.cuts.retain(|cut| cut.position >= manifest.filed);
+    }
+
+    fn disk_full(&self, is_full: bool) {
+        self.health.set_disk_full(is_full);
+    }
+}
+
+/// The records of these blocks are in extents. Readers know that already; what is left is to
+/// give the memory back, without holding up who appends.
+fn drop_runs(shard: &Shard, filed: Index) {
+    let mut from = Bound::Unbounded;
+    loop {
+        let mut state = shard.state.lock();
+        let mut last = None;
+        let entries = state.streams.range_mut((from, Bound::Unbounded));
+        for (stream, entry) in entries.take(STREAMS_AT_ONCE) {
+            entry.file(filed);
+            last = Some(*stream);
+        }
+        match last {
+            Some(last) => from = Bound::Excluded(last),
+            None => return,
+        }
+    }
+}
+
+impl Shared {
+    /// A cut stands in the line.
+    pub(crate) fn note_cut(&self, shard: ShardId, index: Index, position: Position) {
+        self.segments.lock().cuts.push(Cut {
+            shard,
+            index,
+            position,
+        });
+    }
+}

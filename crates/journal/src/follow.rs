@@ -1,0 +1,109 @@
+//! Who waits for which stream of a shard to grow.
+//!
+//! Bounded: a follower that is gone says so, or it is dropped with its first wake-up.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use crate::record;
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::{ShardId, StreamId};
+
+/// Followers of a shard at most.
+const FOLLOWERS_MAX: u64 = 1 << 17;
+
+/// Names a follower, to end it before its wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Following {
+    pub(crate) shard: ShardId,
+    pub(crate) stream: StreamId,
+    pub(crate) number: u64,
+}
+
+/// See [`Journal::follow`](crate::Journal::follow).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    /// There is something to read, or to learn, already; the waker is not kept.
+    Ready,
+    /// The waker is woken once when the stream grows, is trimmed, or the line fails.
+    Waiting(Following),
+    /// Too many wait; the waker is not kept.
+    Refused,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Followers {
+    /// By stream and number.
+    waiting: Mutex<BTreeMap<(StreamId, u64), Waker>>,
+    count: AtomicU64,
+    numbers: AtomicU64,
+}
+
+impl Followers {
+    /// Keeps the waker, unless `is_ready` finds a reason not to; it is asked after whoever would
+    /// wake can see the waker.
+    pub(crate) fn add(
+        &self,
+        shard: ShardId,
+        stream: StreamId,
+        waker: &Waker,
+        is_ready: impl FnOnce() -> bool,
+    ) -> Follow {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let mut waiting = self.waiting.lock();
+        if self.count.fetch_add(1, Ordering::SeqCst) >= FOLLOWERS_MAX {
+            self.count.fetch_sub(1, Ordering::SeqCst);
+            return Follow::Refused;
+        }
+        if is_ready() {
+            self.count.fetch_sub(1, Ordering::SeqCst);
+            return Follow::Ready;
+        }
+        waiting.insert((stream, number), waker.clone());
+        Follow::Waiting(Following {
+            shard,
+            stream,
+            number,
+        })
+    }
+
+    pub(crate) fn remove(&self, following: &Following) {
+        let key = (following.stream, following.number);
+        if self.waiting.lock().remove(&key).is_some() {
+            self.count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
+    /// Wakes who follows a stream that has a record in the body.
+    pub(crate) fn wake_touched(&self, body: &[u8]) {
+        if self.is_empty() {
+            return;
+        }
+        let mut woken = Vec::new();
+        let mut waiting = self.waiting.lock();
+        for (_, record) in record::records(body).map_while(Result::ok) {
+            let touched = (record.stream, 0)..=(record.stream, u64::MAX);
+            woken.extend(waiting.extract_if(touched, |_, _| true));
+        }
+        drop(waiting);
+        self.wake(woken);
+    }
+
+    /// Wakes everybody.
+    pub(crate) fn wake_all(&self) {
+        let woken = std::mem::take(&mut *self.waiting.lock());
+        self.wake(woken);
+    }
+
+    fn wake(&self, woken: impl IntoIterator<Item = ((StreamId, u64), Waker)>) {
+        for (_, waker) in woken {
+            self.count.fetch_sub(1, Ordering::SeqCst);
+            waker.wake();
+        }
+    }
+}

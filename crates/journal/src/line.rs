@@ -1,0 +1,383 @@
+//! The line: puts the blocks of all shards into one order, on disk.
+//!
+//! One step takes every block that was built, writes them behind each other, syncs once, and
+//! publishes per shard how far it is durable. What is built meanwhile shares the next sync; there
+//! is no cap on how much and no waiting for more. The first write that fails or is short, or the
+//! first sync that fails, latches the journal: nothing is ever written behind a hole, and no sync
+//! is tried twice.
+//!
+//! It owns the active segment and knows no threads: a simulation calls [`Line::step`] itself.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
+use crate::buffer::WriteBuffer;
+use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
+use crate::shard::{Built, Shard, Written};
+use crate::shared::{Counters, Shared};
+use crate::spares::Spare;
+use crate::sync::Ordering;
+use crate::tail::Placed;
+use crate::{Commit, Index, Position, ShardId};
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineStep {
+    /// Something was written; there may be more to do.
+    Worked,
+    /// Nothing is queued.
+    Idle,
+    /// Blocks are queued, and there is no segment for them until the filing has prepared one.
+    Starved,
+    /// The journal has failed; nothing will be written any more.
+    Failed,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Line {
+    shared: Arc<Shared>,
+    epochs: Epochs,
+    queue: VecDeque<Built>,
+    buffer: WriteBuffer,
+    active: Segment,
+    /// Behind the last block that was handed to the disk.
+    end: Position,
+    /// Everything before it is on disk.
+    durable: Position,
+    /// The disk does not know yet that what is durable is.
+    owes_hint: bool,
+    /// How far each shard is in the line.
+    shard_ends: Vec<ShardEnd>,
+    /// Written in this step.
+    written: Vec<(ShardId, Written)>,
+    /// Bodies that are kept in memory, oldest first.
+    kept: VecDeque<(ShardId, Index, usize)>,
+    kept_bytes: usize,
+}
+
+impl Line {
+    /// Goes on in a segment that holds no block.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        epochs: Epochs,
+        active: Segment,
+        shard_ends: Vec<ShardEnd>,
+    ) -> Line {
+        let end = active.header.first();
+        let mut line = Line {
+            shared,
+            epochs,
+            queue: VecDeque::new(),
+            buffer: WriteBuffer::new(),
+            active,
+            end,
+            durable: end,
+            owes_hint: false,
+            shard_ends,
+            written: Vec::new(),
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+        };
+        line.buffer.start_at(segment::SEGMENT_HEADER_SIZE);
+        line
+    }
+
+    /// Writes, syncs and publishes what was built since the last step; if that is nothing, sees
+    /// to the hint.
+    pub fn step(&mut self) -> LineStep {
+        if self.shared.health.is_failed() {
+            return LineStep::Failed;
+        }
+        self.gather();
+        let step = match self.queue.is_empty() {
+            false => self.write_queue(),
+            true => self.rest(),
+        };
+        step.unwrap_or_else(|error| self.latch(&error))
+    }
+
+    /// Whether a step without blocks would write the hint that it owes.
+    pub fn owes_hint(&self) -> bool {
+        self.owes_hint
+    }
+
+    /// Gives back the memory of blocks that are on disk.
+    pub fn forget_tail(&mut self) {
+        self.keep_at_most(0);
+        self.kept.shrink_to_fit();
+    }
+
+    fn gather(&mut self) {
+        let mut rung = self.shared.doorbell.answer();
+        while rung != 0 {
+            let shard = rung.trailing_zeros() as usize;
+            rung &= rung - 1;
+            let mut state = self.shared.shards[shard].state.lock();
+            state.take_built(&mut self.queue);
+        }
+    }
+
+    fn write_queue(&mut self) -> io::Result<LineStep> {
+        while let Some(built) = self.queue.front() {
+            let size = aligned(built.bytes.len() as u64);
+            if self.end.0 + size > self.active.header.limit().0 {
+                match self.roll()? {
+                    LineStep::Starved => break,
+                    _ => continue,
+                }
+            }
+            if let Some(built) = self.queue.pop_front() {
+                self.write(built)?;
+            }
+        }
+        if self.written.is_empty() {
+            return Ok(LineStep::Starved);
+        }
+        self.sync_active()?;
+        self.publish();
+        Ok(LineStep::Worked)
+    }
+
+    /// What there is to do when nothing is queued.
+    fn rest(&mut self) -> io::Result<LineStep> {
+        if self.is_to_seal() && self.roll()? == LineStep::Worked {
+            return Ok(LineStep::Worked);
+        }
+        match self.owes_hint {
+            true => self.write_hint(),
+            false => Ok(LineStep::Idle),
+        }
+    }
+
+    fn write(&mut self, mut built: Built) -> io::Result<()> {
+        let header = BlockHeader {
+            kind: built.kind,
+            shard: built.shard,
+            length: built.bytes.len() as u32,
+            position: self.end,
+            epoch: self.active.header.epoch,
+            hint: self.durable,
+            count: built.count,
+            term: built.term,
+            index: built.index,
+            time_ms: built.time_ms,
+        };
+        self.put(&header, &mut built.bytes)?;
+        let end = &mut self.shard_ends[usize::from(built.shard.0)];
+        end.term = built.term;
+        end.index = match built.kind {
+            BlockKind::Cut => Index(built.index.0 - 1),
+            _ => built.index,
+        };
+        if built.kind == BlockKind::Cut {
+            let position = header.position;
+            self.shared.note_cut(built.shard, built.index, position);
+        }
+        Counters::add(&self.shared.counters.records, u64::from(built.count));
+        if built.bytes.capacity() > 2 * built.bytes.len() {
+            built.bytes.shrink_to_fit();
+        }
+        let written = Written {
+            kind: built.kind,
+            index: built.index,
+            placed: Placed {
+                position: header.position,
+                length: header.length,
+                time_ms: header.time_ms,
+            },
+            body: Bytes::from(built.bytes).slice(BLOCK_HEADER_SIZE..),
+        };
+        self.written.push((built.shard, written));
+        Ok(())
+    }
+
+    fn write_hint(&mut self) -> io::Result<LineStep> {
+        self.owes_hint = false;
+        let header = BlockHeader {
+            kind: BlockKind::Idle,
+            shard: ShardId(0),
+            length: BLOCK_HEADER_SIZE as u32,
+            position: self.end,
+            epoch: self.active.header.epoch,
+            hint: self.durable,
+            count: 0,
+            term: 0,
+            index: Index(0),
+            time_ms: 0,
+        };
+        if header.end() > self.active.header.limit() {
+            return Ok(LineStep::Idle);
+        }
+        self.put(&header, &mut [0; BLOCK_HEADER_SIZE])?;
+        self.buffer.flush(&*self.active.file)?;
+        Ok(LineStep::Worked)
+    }
+
+    /// Adds a block to what is written next.
+    fn put(&mut self, header: &BlockHeader, block: &mut [u8]) -> io::Result<()> {
+        header.seal(block, self.active.header.seed());
+        let file = &*self.active.file;
+        self.buffer.push(file, block)?;
+        let gap = header.end().0 - header.position.0 - block.len() as u64;
+        self.buffer.push(file, &[0; 8][..gap as usize])?;
+        self.end = header.end();
+        Counters::add(&self.shared.counters.blocks, 1);
+        Counters::add(&self.shared.counters.bytes, block.len() as u64 + gap);
+        Ok(())
+    }
+
+    /// Everything written so far is on disk when this returns.
+    fn sync_active(&mut self) -> io::Result<()> {
+        self.buffer.flush(&*self.active.file)?;
+        self.active.file.sync_data()?;
+        Counters::add(&self.shared.counters.syncs, 1);
+        self.durable = self.end;
+        self.owes_hint = true;
+        Ok(())
+    }
+
+    /// Whether somebody wants the blocks of the active segment sealed, and it has any.
+    fn is_to_seal(&self) -> bool {
+        let is_wanted = &self.shared.seal_wanted;
+        let has_blocks = self.end > self.active.header.first();
+        if !has_blocks {
+            is_wanted.store(false, Ordering::SeqCst);
+        }
+        is_wanted.load(Ordering::SeqCst) && has_blocks
+    }
+
+    /// Goes on in the next segment, if one is prepared.
+    fn roll(&mut self) -> io::Result<LineStep> {
+        let Some(spare) = self.take_spare() else {
+            return Ok(LineStep::Starved);
+        };
+        self.shared.seal_wanted.store(false, Ordering::SeqCst);
+        self.finish_segment()?;
+        let header = SegmentHeader {
+            journal_id: self.shared.journal_id,
+            sequence: self.active.header.sequence + 1,
+            base: self.active.header.limit(),
+            size: self.active.header.size,
+            epoch: self.epochs.of(self.active.header.sequence + 1),
+            previous_end: self.end,
+            shards: self.shard_ends.clone(),
+        };
+        self.active = segment::begin(&*self.shared.disk, spare.file, &spare.path, header)?;
+        self.end = self.active.header.first();
+        self.durable = self.end;
+        self.owes_hint = false;
+        self.buffer.start_at(segment::SEGMENT_HEADER_SIZE);
+        let mut segments = self.shared.segments.lock();
+        segments.open.push_back(self.active.clone());
+        if self.written.is_empty() {
+            segments.durable = self.durable;
+        }
+        drop(segments);
+        self.shared.filing_bell.poke();
+        Ok(LineStep::Worked)
+    }
+
+    /// A file for the next segment. Where there is none, the background will say when there is.
+    fn take_spare(&self) -> Option<Spare> {
+        self.shared.is_starved.store(true, Ordering::SeqCst);
+        let spare = self.shared.spares.take();
+        match spare {
+            Some(_) => self.shared.is_starved.store(false, Ordering::SeqCst),
+            None => self.shared.filing_bell.poke(),
+        }
+        spare
+    }
+
+    /// The header of the next segment will say that this one is whole.
+    fn finish_segment(&mut self) -> io::Result<()> {
+        self.sync_active()
+    }
+
+    /// Tells shard by shard what is on disk, and wakes who waits for it.
+    fn publish(&mut self) {
+        let mut freed = 0;
+        let mut bodies = Vec::new();
+        let mut written = std::mem::take(&mut self.written);
+        let mut blocks = written.drain(..).peekable();
+        while let Some((id, mut block)) = blocks.next() {
+            let shard = self.shared.shard(id);
+            let mut state = shard.state.lock();
+            let durable = loop {
+                let index = block.index;
+                freed += block.body.len() as u64;
+                bodies.push(block.body.clone());
+                self.kept_bytes += block.body.len();
+                self.kept.push_back((id, index, block.body.len()));
+                let end = state.place(block);
+                match blocks.next_if(|(next, _)| *next == id) {
+                    Some((_, next)) => block = next,
+                    None => break end,
+                }
+            };
+            if self.shared.commit == Commit::WithDurable {
+                state.commit(durable, |trim| self.shared.note_trim(id, trim));
+            }
+            drop(state);
+            shard.publication.advance(durable);
+            wake_followers(shard, &mut bodies);
+        }
+        drop(blocks);
+        self.written = written;
+        self.shared.segments.lock().durable = self.durable;
+        self.shared.queued_bytes.fetch_sub(freed, Ordering::Relaxed);
+        self.keep_at_most(self.shared.limits.tail);
+    }
+
+    /// Forgets the oldest bodies while there are more bytes of them than that.
+    fn keep_at_most(&mut self, limit: usize) {
+        while self.kept_bytes > limit {
+            let Some((shard, index, size)) = self.kept.pop_front() else {
+                break;
+            };
+            self.kept_bytes -= size;
+            self.shared.shard(shard).state.lock().tail.forget(index);
+        }
+    }
+
+    /// The first failure is the last thing that happens.
+    fn latch(&mut self, error: &io::Error) -> LineStep {
+        let path = segment::path(self.active.header.sequence);
+        self.shared
+            .fail(format!("the line stopped at {path}: {error}"));
+        self.queue.clear();
+        LineStep::Failed
+    }
+}
+
+/// Only what is published may wake a follower: it looks for itself.
+fn wake_followers(shard: &Shard, bodies: &mut Vec<Bytes>) {
+    for body in bodies.drain(..) {
+        shard.followers.wake_touched(&body);
+    }
+}
+
+/// Numbers for the lives of segment files: never the same twice, given a seed that is random at
+/// every start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Epochs {
+    seed: u64,
+}
+
+impl Epochs {
+    pub(crate) fn new(seed: u64) -> Epochs {
+        Epochs { seed }
+    }
+
+    /// The epoch of the segment with this sequence (the finalizer of splitmix64).
+    pub(crate) fn of(&self, sequence: u64) -> u64 {
+        let mut mixed = self.seed ^ sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}

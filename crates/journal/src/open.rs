@@ -1,0 +1,269 @@
+//! Opening a journal: manifest, extents, streams, the rest of the line, a new segment.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::background::Background;
+use crate::disk::Disk;
+use crate::extent::{self, ExtentError, ExtentSet};
+use crate::filing::{self, Erasures, Filer};
+use crate::line::{Epochs, Line};
+use crate::manifest::{Manifest, ManifestError};
+use crate::options::{Commit, Options};
+use crate::record::RecordKind;
+use crate::recovery::{self, LineError, Recovered, Recovery};
+use crate::segment::{self, LINE_DIR, Segment, SegmentHeader, ShardEnd};
+use crate::shard::Shard;
+use crate::shared::{Segments, Shared};
+use crate::spares::Spares;
+use crate::stream::Stream;
+use crate::sync::Mutex;
+use crate::threads::Threads;
+use crate::{Index, Journal, ShardId};
+
+/// A journal that cannot be opened. Nothing was changed but what every start changes.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Options that contradict themselves.
+    #[error("the journal's options are wrong: {0}")]
+    Options(&'static str),
+    /// The manifest cannot be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// There is a line but no manifest: it was removed, or the directory is not a journal's.
+    #[error("MANIFEST is missing, and there are segments")]
+    NoManifest,
+    /// An extent cannot be used.
+    #[error(transparent)]
+    Extent(#[from] ExtentError),
+    /// The line cannot be read back.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// The disk said so.
+    #[error("cannot open the journal: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A journal without threads: whoever holds it calls the steps. For simulations.
+#[derive(Debug)]
+pub struct Stepped {
+    /// The handle.
+    pub journal: Journal,
+    /// The line.
+    pub line: Line,
+    /// The filing.
+    pub background: Background,
+    /// What was found.
+    pub recovery: Recovery,
+}
+
+impl Journal {
+    /// Opens a journal, or forms one where there is none, and starts its threads. `now_ms` tells
+    /// the milliseconds since 1970.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        options: &Options,
+        now_ms: impl Fn() -> u64 + Send + 'static,
+    ) -> Result<(Journal, Recovery), OpenError> {
+        let (shared, line, background, recovery) = open(disk, options)?;
+        let threads = Threads::start(&shared, line, background, now_ms)?;
+        Ok((Journal::new(shared, Some(threads)), recovery))
+    }
+
+    /// Opens a journal, or forms one where there is none, without threads.
+    pub fn open_stepped(disk: Arc<dyn Disk>, options: &Options) -> Result<Stepped, OpenError> {
+        let (shared, line, background, recovery) = open(disk, options)?;
+        Ok(Stepped {
+            journal: Journal::new(shared, None),
+            line,
+            background,
+            recovery,
+        })
+    }
+}
+
+fn open(
+    disk: Arc<dyn Disk>,
+    options: &Options,
+) -> Result<(Arc<Shared>, Line, Background, Recovery), OpenError> {
+    options.check().map_err(OpenError::Options)?;
+    let manifest = load_or_form(&*disk, options)?;
+    let extents = Arc::new(ExtentSet::open(&*disk, manifest.extents())?);
+    let erasures = Arc::new(Erasures::default());
+    let shards = load_shards(&manifest, &extents, &erasures)?;
+    let recovered = recovery::recover(&*disk, &manifest, &shards, options.accept_loss)?;
+    commit_what_is_known(&manifest, &shards, options.commit, &erasures);
+    let spares = Arc::new(Spares::open(disk.clone(), options.segment_size)?);
+    reuse_filed(&*disk, &spares, &recovered.filed)?;
+    let epochs = Epochs::new(options.entropy ^ manifest.journal_id);
+    let mut segments = recovered.segments.clone();
+    let active = match segments.back() {
+        Some(last) if recovered.is_last_empty => last.clone(),
+        _ => {
+            let active = begin_segment(&*disk, &manifest, options, &spares, &shards, &recovered)?;
+            segments.push_back(active.clone());
+            active
+        }
+    };
+    let shard_ends = shards.iter().map(end_of).collect();
+    let filing_options = filing::Options {
+        erase_within_ms: options.erase_within_ms,
+        reserve_size: options.reserve_size,
+    };
+    let filer = Filer::open(
+        disk.clone(),
+        filing_options,
+        manifest.clone(),
+        extents,
+        spares.clone(),
+        erasures.clone(),
+    )?;
+    let shared = Arc::new(Shared {
+        disk,
+        journal_id: manifest.journal_id,
+        commit: options.commit,
+        limits: options.limits(),
+        shards: shards.into(),
+        health: Default::default(),
+        doorbell: Default::default(),
+        segments: Mutex::new(Segments {
+            open: segments,
+            durable: active.header.first(),
+            first_own: active.header.sequence,
+            cuts: recovered.cuts,
+        }),
+        spares,
+        erasures,
+        filing_bell: Default::default(),
+        is_starved: Default::default(),
+        queued_bytes: Default::default(),
+        seal_wanted: Default::default(),
+        is_closing: Default::default(),
+        is_line_closed: Default::default(),
+        counters: Default::default(),
+    });
+    let line = Line::new(shared.clone(), epochs, active, shard_ends);
+    let background = Background::new(shared.clone(), filer);
+    Ok((shared, line, background, recovered.recovery))
+}
+
+/// The manifest of the directory; where there is nothing at all, a first one.
+fn load_or_form(disk: &dyn Disk, options: &Options) -> Result<Manifest, OpenError> {
+    for directory in ["", LINE_DIR, extent::DIRECTORY] {
+        disk.create_dir(directory)?;
+    }
+    disk.sync_dir("")?;
+    if let Some(manifest) = Manifest::load(disk)? {
+        return Ok(manifest);
+    }
+    let names = disk.list(LINE_DIR)?;
+    if names
+        .iter()
+        .any(|name| segment::sequence_of(name).is_some())
+    {
+        return Err(OpenError::NoManifest);
+    }
+    let manifest = Manifest::new(options.journal_id, options.shard_count);
+    manifest.prepare(disk)?;
+    Manifest::commit(disk)?;
+    Ok(manifest)
+}
+
+/// The shards as they were when the last segment was filed.
+fn load_shards(
+    manifest: &Manifest,
+    extents: &Arc<ExtentSet>,
+    erasures: &Erasures,
+) -> Result<Vec<Shard>, OpenError> {
+    let mut shards = Vec::new();
+    for (number, filed) in manifest.shards.iter().enumerate() {
+        let id = ShardId(number as u16);
+        let end = ShardEnd {
+            index: filed.index,
+            term: filed.term,
+        };
+        let shard = Shard::new(id, end);
+        let streams = extents.streams(id)?.map(|summary| {
+            let summary = summary?;
+            if summary.unerased {
+                erasures.note(id, summary.stream, summary.erased, 0);
+            }
+            let stream = Stream::filed(summary.start, summary.next);
+            Ok::<_, ExtentError>((summary.stream, stream))
+        });
+        let mut state = shard.state.lock();
+        state.streams = streams.collect::<Result<_, _>>()?;
+        state.extents = extents.clone();
+        drop(state);
+        shards.push(shard);
+    }
+    Ok(shards)
+}
+
+/// What was read back is durable. What of it is committed, the manifest knows at least in part.
+fn commit_what_is_known(
+    manifest: &Manifest,
+    shards: &[Shard],
+    commit: Commit,
+    erasures: &Erasures,
+) {
+    for (shard, filed) in shards.iter().zip(&manifest.shards) {
+        let mut state = shard.state.lock();
+        let durable = state.end().index;
+        let committed: Index = match commit {
+            Commit::WithDurable => durable,
+            Commit::ByCaller => filed.index,
+        };
+        state.commit(committed, |trim| {
+            if trim.kind == RecordKind::Erase {
+                erasures.note(shard.id, trim.stream, trim.start, trim.time_ms);
+            }
+        });
+        shard.publication.start_at(durable);
+    }
+}
+
+/// The files of segments that are filed already become spares. What they hold may have been
+/// erased.
+fn reuse_filed(disk: &dyn Disk, spares: &Spares, filed: &[String]) -> io::Result<()> {
+    for path in filed {
+        let file = disk.open(path)?;
+        if file.size()? == spares.size() {
+            spares.give_back(path.clone(), file, true)?;
+        } else {
+            disk.remove(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Nothing is ever appended behind what an earlier run wrote: stale bytes never meet new ones.
+fn begin_segment(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    options: &Options,
+    spares: &Spares,
+    shards: &[Shard],
+    recovered: &Recovered,
+) -> io::Result<Segment> {
+    if spares.ready() == 0 {
+        spares.prepare()?;
+    }
+    let spare = spares.take().ok_or(io::ErrorKind::NotFound)?;
+    let last = recovered.segments.back();
+    let sequence = last.map_or(manifest.sequence, |last| last.header.sequence) + 1;
+    let header = SegmentHeader {
+        journal_id: manifest.journal_id,
+        sequence,
+        base: last.map_or(manifest.filed, |last| last.header.limit()),
+        size: options.segment_size,
+        epoch: Epochs::new(options.entropy ^ manifest.journal_id).of(sequence),
+        previous_end: recovered.end,
+        shards: shards.iter().map(end_of).collect(),
+    };
+    segment::begin(disk, spare.file, &spare.path, header)
+}
+
+fn end_of(shard: &Shard) -> ShardEnd {
+    shard.state.lock().end()
+}

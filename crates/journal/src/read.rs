@@ -1,0 +1,301 @@
+//! Reading a stream back: from memory, from segments, from extents.
+//!
+//! Only what is committed is shown. Every byte was checked by a CRC on this read, or has been in
+//! memory since it was written. A segment may be filed and recycled while it is being read; then
+//! what was read does not match, and the read starts over and finds the extent.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::block::{BLOCK_HEADER_SIZE, BlockHeader};
+use crate::extent::{ExtentError, ExtentSet};
+use crate::record::{self, RecordKind};
+use crate::shard::{Shard, State};
+use crate::shared::Shared;
+use crate::stream::Stream;
+use crate::tail::Placed;
+use crate::{Index, Position, StreamId};
+
+/// How much a read brings at most; at least one record, if there is any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLimit {
+    /// Records.
+    pub records: usize,
+    /// Bytes of payloads.
+    pub bytes: usize,
+}
+
+/// A record that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its place in the stream.
+    pub offset: u64,
+    /// When it was appended, in milliseconds since 1970, or a little later: the time of its block.
+    pub time_ms: u64,
+    /// The caller's.
+    pub tag: u8,
+    /// A part of the block or page that it lies in; whoever keeps it for long copies it.
+    pub payload: Bytes,
+}
+
+/// What a read brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Ascending, without a gap but where loss was accepted.
+    pub records: Vec<Record>,
+    /// Where the stream starts.
+    pub start: u64,
+    /// Where it ends for readers; to follow it, ask from the offset behind the last record.
+    pub next_durable: u64,
+}
+
+/// A read that could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// What was asked for is gone.
+    #[error("the stream starts at {start}")]
+    Trimmed {
+        /// The first offset there is.
+        start: u64,
+    },
+    /// What was written is not what was read.
+    #[error("the block at position {} is damaged", position.0)]
+    Damaged {
+        /// Where the block stands.
+        position: Position,
+    },
+    /// An extent could not be read, or is damaged.
+    #[error(transparent)]
+    Extent(#[from] ExtentError),
+    /// The disk did not read.
+    #[error("cannot read the line: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Where to find records, as the shard's lock knew it at one moment.
+struct Plan {
+    start: u64,
+    next_durable: u64,
+    /// Where unfiled records begin: what is before is in the extents.
+    unfiled: u64,
+    extents: Arc<ExtentSet>,
+    runs: Vec<PlannedRun>,
+}
+
+struct PlannedRun {
+    index: Index,
+    place: usize,
+    /// Behind the last offset in the block.
+    end: u64,
+    placed: Placed,
+    /// If it is in memory.
+    body: Option<Bytes>,
+}
+
+/// Reads on from an offset.
+pub(crate) fn read(
+    shared: &Shared,
+    shard: &Shard,
+    stream: StreamId,
+    from: u64,
+    limit: ReadLimit,
+) -> Result<Read, ReadError> {
+    loop {
+        let plan = plan(&shard.state.lock(), stream, from, limit);
+        if from < plan.start {
+            return Err(ReadError::Trimmed { start: plan.start });
+        }
+        let mut taken = Taken::new(limit);
+        if from < plan.unfiled {
+            let _ended = plan.extents.read(shard.id, stream, from, &mut |filed| {
+                if filed.offset >= plan.unfiled {
+                    return ControlFlow::Break(());
+                }
+                taken.take(Record {
+                    offset: filed.offset,
+                    time_ms: filed.time_ms,
+                    tag: filed.tag,
+                    payload: filed.payload,
+                })
+            })?;
+        }
+        if read_runs(shared, shard, stream, from, &plan.runs, &mut taken)?.is_recycled() {
+            continue;
+        }
+        return Ok(Read {
+            records: taken.records,
+            start: plan.start,
+            next_durable: plan.next_durable,
+        });
+    }
+}
+
+fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
+    let none = Stream::default();
+    let entry = state.streams.get(&stream).unwrap_or(&none);
+    let mut plan = Plan {
+        start: entry.start,
+        next_durable: entry.next_at(state.committed()),
+        unfiled: entry.next,
+        extents: state.extents.clone(),
+        runs: Vec::new(),
+    };
+    let (mut records, mut bytes) = (0, 0);
+    let mut runs = entry.runs().peekable();
+    let mut is_first = true;
+    while let Some(run) = runs.next() {
+        let end = runs.peek().map_or(entry.next, |next| next.first);
+        // A run that is filed already and not yet dropped is in the extents.
+        let Some(placed) = state.tail.placed(run.index) else {
+            continue;
+        };
+        if std::mem::take(&mut is_first) {
+            plan.unfiled = run.first;
+        }
+        let is_wanted = records < limit.records.max(1) as u64 && bytes < limit.bytes.max(1) as u64;
+        if run.index > state.committed() || !is_wanted {
+            break;
+        }
+        if end <= from {
+            continue;
+        }
+        if run.first >= from {
+            records += end - run.first;
+            bytes += u64::from(run.bytes);
+        }
+        plan.runs.push(PlannedRun {
+            index: run.index,
+            place: run.place as usize,
+            end,
+            placed,
+            body: state.tail.body(run.index),
+        });
+    }
+    plan
+}
+
+/// What came of reading a block from a segment.
+enum Found {
+    Read,
+    /// Its segment has been filed meanwhile.
+    Recycled,
+}
+
+impl Found {
+    fn is_recycled(&self) -> bool {
+        matches!(self, Found::Recycled)
+    }
+}
+
+fn read_runs(
+    shared: &Shared,
+    shard: &Shard,
+    stream: StreamId,
+    from: u64,
+    runs: &[PlannedRun],
+    taken: &mut Taken,
+) -> Result<Found, ReadError> {
+    for run in runs {
+        if taken.is_full() {
+            break;
+        }
+        let body = match &run.body {
+            Some(body) => body.clone(),
+            None => match read_block(shared, run.placed)? {
+                Some(body) => body,
+                None if shard.state.lock().tail.placed(run.index).is_none() => {
+                    return Ok(Found::Recycled);
+                }
+                None => {
+                    return Err(ReadError::Damaged {
+                        position: run.placed.position,
+                    });
+                }
+            },
+        };
+        take_run(&body, stream, from, run, taken);
+    }
+    Ok(Found::Read)
+}
+
+/// The body of the block there, if it is whole.
+pub(crate) fn read_block(shared: &Shared, placed: Placed) -> std::io::Result<Option<Bytes>> {
+    let segment = shared.segments.lock().find(placed.position).cloned();
+    let Some(segment) = segment else {
+        return Ok(None);
+    };
+    let mut block = vec![0; placed.length as usize];
+    let offset = placed.position.0 - segment.header.base.0;
+    segment.file.read_at(&mut block, offset)?;
+    let is_it = BlockHeader::parse(&block).is_some_and(|header| {
+        header.position == placed.position
+            && header.epoch == segment.header.epoch
+            && header.is_whole(&block, segment.header.seed())
+    });
+    Ok(is_it.then(|| Bytes::from(block).slice(BLOCK_HEADER_SIZE..)))
+}
+
+fn take_run(body: &Bytes, stream: StreamId, from: u64, run: &PlannedRun, taken: &mut Taken) {
+    let mut at = run.place;
+    while let Ok(record) = record::decode(body, at) {
+        at += record.size();
+        if record.stream != stream || record.kind != RecordKind::Data {
+            continue;
+        }
+        if record.offset >= from {
+            let flow = taken.take(Record {
+                offset: record.offset,
+                time_ms: run.placed.time_ms,
+                tag: record.tag,
+                payload: body.slice(at - record.bytes.len()..at),
+            });
+            if flow.is_break() {
+                return;
+            }
+        }
+        if record.offset + 1 >= run.end {
+            return;
+        }
+    }
+}
+
+/// Records that fit in a limit.
+struct Taken {
+    records: Vec<Record>,
+    limit: ReadLimit,
+    bytes: usize,
+}
+
+impl Taken {
+    fn new(limit: ReadLimit) -> Taken {
+        Taken {
+            records: Vec::new(),
+            limit,
+            bytes: 0,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        !self.records.is_empty()
+            && (self.records.len() >= self.limit.records || self.bytes >= self.limit.bytes)
+    }
+
+    fn take(&mut self, record: Record) -> ControlFlow<()> {
+        let bytes = self.bytes + record.payload.len();
+        if !self.records.is_empty()
+            && (self.records.len() >= self.limit.records || bytes > self.limit.bytes)
+        {
+            // What follows does not fit either: a read has no gap.
+            self.bytes = self.limit.bytes;
+            return ControlFlow::Break(());
+        }
+        self.bytes = bytes;
+        self.records.push(record);
+        match self.is_full() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}

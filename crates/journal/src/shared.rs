@@ -1,0 +1,134 @@
+//! What the handle, the line, the filing and every guard have in common.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::disk::Disk;
+use crate::doorbell::Doorbell;
+use crate::filing::{Cut, Erasures};
+use crate::health::HealthCell;
+use crate::record::RecordKind;
+use crate::segment::Segment;
+use crate::shard::{Shard, Trim};
+use crate::spares::Spares;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::{Commit, Position, ShardId};
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) journal_id: u64,
+    pub(crate) commit: Commit,
+    pub(crate) limits: Limits,
+    pub(crate) shards: Box<[Shard]>,
+    pub(crate) health: HealthCell,
+    pub(crate) doorbell: Doorbell,
+    pub(crate) segments: Mutex<Segments>,
+    pub(crate) spares: Arc<Spares>,
+    pub(crate) erasures: Arc<Erasures>,
+    /// Rung when there may be work for the background.
+    pub(crate) filing_bell: Doorbell,
+    /// The line waits for a spare.
+    pub(crate) is_starved: AtomicBool,
+    /// Bytes that are built and not yet on disk.
+    pub(crate) queued_bytes: AtomicU64,
+    /// The active segment is to be closed soon.
+    pub(crate) seal_wanted: AtomicBool,
+    /// The threads are to end when nothing is queued.
+    pub(crate) is_closing: AtomicBool,
+    /// The line's thread has ended.
+    pub(crate) is_line_closed: AtomicBool,
+    pub(crate) counters: Counters,
+}
+
+/// What is refused above which size, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) record: usize,
+    pub(crate) block: usize,
+    pub(crate) queue: u64,
+    pub(crate) tail: usize,
+}
+
+/// Counted since the journal was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) syncs: AtomicU64,
+    pub(crate) blocks: AtomicU64,
+    pub(crate) records: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) trims: AtomicU64,
+}
+
+/// The segments that are not filed, ascending; the last one is active.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    pub(crate) open: VecDeque<Segment>,
+    /// Where the line ends, as far as it is durable and published.
+    pub(crate) durable: Position,
+    /// The first that this run began; what a file before it held earlier is not known.
+    pub(crate) first_own: u64,
+    /// Cuts in the unfiled line.
+    pub(crate) cuts: Vec<Cut>,
+}
+
+impl Segments {
+    /// The segment that holds a position.
+    pub(crate) fn find(&self, position: Position) -> Option<&Segment> {
+        let behind = self
+            .open
+            .partition_point(|segment| segment.header.base <= position);
+        let segment = self.open.get(behind.checked_sub(1)?)?;
+        (position < segment.header.limit()).then_some(segment)
+    }
+}
+
+impl Shared {
+    /// The shard; the caller knows how many there are.
+    pub(crate) fn shard(&self, shard: ShardId) -> &Shard {
+        &self.shards[usize::from(shard.0)]
+    }
+
+    /// A trim has been committed.
+    pub(crate) fn note_trim(&self, shard: ShardId, trim: &Trim) {
+        Counters::add(&self.counters.trims, 1);
+        if trim.kind == RecordKind::Erase {
+            let Trim {
+                stream,
+                start,
+                time_ms,
+                ..
+            } = *trim;
+            self.erasures.note(shard, stream, start, time_ms);
+        }
+        self.filing_bell.poke();
+    }
+
+    /// Wakes the line if it waits for a spare and there is one.
+    pub(crate) fn feed_line(&self) {
+        let can_eat = self.spares.ready() > 0;
+        if can_eat && self.is_starved.swap(false, Ordering::SeqCst) {
+            self.doorbell.poke();
+        }
+    }
+
+    /// Latches a failure: nothing is written any more, and whoever waits learns that it is not
+    /// known whether its block is on disk.
+    pub(crate) fn fail(&self, reason: String) {
+        self.health.fail(reason);
+        for shard in &self.shards {
+            shard.publication.fail();
+            shard.followers.wake_all();
+        }
+        self.doorbell.poke();
+        self.filing_bell.poke();
+    }
+}
+
+impl Counters {
+    /// Adds to one of them.
+    pub(crate) fn add(counter: &AtomicU64, amount: u64) {
+        counter.fetch_add(amount, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,149 @@
+//! What the journal keeps in memory of a stream.
+//!
+//! A stream whose records are all filed costs its entry in the shard's table and nothing else.
+
+use std::collections::VecDeque;
+
+use crate::Index;
+
+/// Records of one stream in one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The offset of the first; the others follow.
+    pub(crate) first: u64,
+    /// The block.
+    pub(crate) index: Index,
+    /// Where in the block's body the first begins.
+    pub(crate) place: u32,
+    /// Bytes of all payloads.
+    pub(crate) bytes: u32,
+}
+
+/// A stream's entry.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    /// Records below are gone, as far as that is committed.
+    pub(crate) start: u64,
+    /// The next record's offset.
+    pub(crate) next: u64,
+    /// Runs that are not filed, ascending; in a box because most streams have none.
+    #[expect(
+        clippy::box_collection,
+        reason = "a million idle streams pay 8 bytes, not 32"
+    )]
+    runs: Option<Box<VecDeque<Run>>>,
+}
+
+impl Stream {
+    /// A stream whose records, if any, are all filed.
+    pub(crate) fn filed(start: u64, next: u64) -> Stream {
+        Stream {
+            start,
+            next,
+            runs: None,
+        }
+    }
+
+    /// The runs that are not filed.
+    pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> + ExactSizeIterator {
+        static NONE: VecDeque<Run> = VecDeque::new();
+        self.runs.as_deref().unwrap_or(&NONE).iter()
+    }
+
+    /// Adds the record with the offset `next`.
+    pub(crate) fn push(&mut self, index: Index, place: u32, bytes: u32) {
+        let runs = self.runs.get_or_insert_default();
+        match runs.back_mut() {
+            Some(last) if last.index == index => last.bytes += bytes,
+            _ => runs.push_back(Run {
+                first: self.next,
+                index,
+                place,
+                bytes,
+            }),
+        }
+        self.next += 1;
+    }
+
+    /// The last block that it has an unfiled record in; 0 if there is none.
+    pub(crate) fn last_index(&self) -> Index {
+        self.runs().next_back().map_or(Index(0), |run| run.index)
+    }
+
+    /// The offset that follows the last record in a block up to `index`.
+    pub(crate) fn next_at(&self, index: Index) -> u64 {
+        let later = self.runs().rev().take_while(|run| run.index > index).last();
+        later.map_or(self.next, |run| run.first)
+    }
+
+    /// Records in blocks up to `index` are filed.
+    pub(crate) fn file(&mut self, index: Index) {
+        let Some(runs) = &mut self.runs else { return };
+        let filed = runs.partition_point(|run| run.index <= index);
+        runs.drain(..filed);
+        match runs.is_empty() {
+            true => self.runs = None,
+            false => runs.shrink_to(runs.len() * 2),
+        }
+    }
+
+    /// Records in blocks from `index` on are void.
+    pub(crate) fn cut(&mut self, index: Index) {
+        let Some(runs) = &mut self.runs else { return };
+        let kept = runs.partition_point(|run| run.index < index);
+        if let Some(void) = runs.get(kept) {
+            self.next = void.first;
+        }
+        runs.truncate(kept);
+        if runs.is_empty() {
+            self.runs = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Stream {
+        let mut stream = Stream::filed(2, 10);
+        for (index, place) in [(5, 0), (5, 30), (7, 60), (8, 0)] {
+            stream.push(Index(index), place, 6);
+        }
+        stream
+    }
+
+    #[test]
+    fn records_of_one_block_are_one_run() {
+        let stream = example();
+        let runs: Vec<_> = stream.runs().map(|run| (run.first, run.index.0)).collect();
+        assert_eq!(runs, [(10, 5), (12, 7), (13, 8)]);
+        assert_eq!(stream.next, 14);
+        assert_eq!(stream.last_index(), Index(8));
+    }
+
+    #[test]
+    fn what_is_visible_ends_with_the_last_durable_block() {
+        let stream = example();
+        let next: Vec<_> = [4, 5, 6, 7, 8]
+            .map(|index| stream.next_at(Index(index)))
+            .into();
+        assert_eq!(next, [10, 12, 12, 13, 14]);
+    }
+
+    #[test]
+    fn filing_and_cutting_drop_their_ends() {
+        let mut stream = example();
+        stream.file(Index(6));
+        stream.cut(Index(8));
+        let runs: Vec<_> = stream.runs().map(|run| run.first).collect();
+        assert_eq!((runs, stream.next), (vec![12], 13));
+        stream.file(Index(7));
+        assert_eq!((stream.runs().len(), stream.next), (0, 13));
+    }
+
+    #[test]
+    fn an_idle_stream_is_small() {
+        assert!(size_of::<Stream>() <= 24);
+    }
+}

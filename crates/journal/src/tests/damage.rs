@@ -1,0 +1,142 @@
+//! Damage to what was acked is found, named, never served and never silently cut.
+
+use super::*;
+
+/// Twenty records in a few segments, all acked; the number of the last segment with blocks.
+fn written(disk: &Arc<SimulatedDisk>) {
+    let mut stepped = open(disk, 1);
+    for number in 0..20u8 {
+        stepped.append_durably(StreamId(u64::from(number % 2)), &[number; 1000]);
+    }
+}
+
+fn refusal(disk: &Arc<SimulatedDisk>) -> OpenError {
+    Journal::open_stepped(disk.clone(), &options(2)).unwrap_err()
+}
+
+fn accepting() -> Options {
+    Options {
+        accept_loss: AcceptLoss::Yes,
+        ..options(3)
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_an_acked_block_is_refused_and_named() {
+    for (sequence, byte) in [(1, 4200), (1, 9000), (2, 5000), (2, 4096 + 20)] {
+        let disk = disk();
+        written(&disk);
+        disk.flip(&segment::path(sequence), byte * 8 + 3).unwrap();
+        let OpenError::Line(LineError::Damaged(report)) = refusal(&disk) else {
+            panic!("the damage is not named");
+        };
+        let range = &report.ranges[0];
+        assert_eq!(range.path, segment::path(sequence));
+        assert!((range.offset..range.offset + range.length).contains(&byte));
+        assert_eq!(report.records.len(), 1, "{report}");
+        assert!(report.to_string().contains("loses its records"), "{report}");
+    }
+}
+
+#[test]
+fn a_loss_is_accepted_once_and_everything_else_is_kept() {
+    let disk = disk();
+    written(&disk);
+    disk.flip(&segment::path(1), 9000 * 8).unwrap();
+    let mut stepped = Journal::open_stepped(disk.clone(), &accepting()).unwrap();
+    let lost = stepped.recovery.lost.records.clone();
+    assert_eq!(lost.len(), 1);
+    let check = |stepped: &Stepped| {
+        let mut offsets = Vec::new();
+        for stream in 0..2 {
+            let read = stepped
+                .journal
+                .read(SHARD, StreamId(stream), 0, ALL)
+                .unwrap();
+            offsets.extend(read.records.iter().map(|record| (stream, record.offset)));
+        }
+        assert_eq!(offsets.len(), 19);
+        assert!(!offsets.contains(&(lost[0].stream.0, lost[0].first)));
+    };
+    check(&stepped);
+    assert_eq!(stepped.append_durably(STREAM, b"x").offset, 0);
+    drop(stepped);
+    let stepped = open(&disk, 4);
+    assert!(stepped.recovery.lost.is_empty());
+    check(&stepped);
+}
+
+#[test]
+fn a_hint_behind_a_broken_tail_tells_damage_from_tearing() {
+    let disk = disk();
+    let mut stepped = open(&disk, 1);
+    stepped.append(STREAM, b"acked");
+    assert_eq!(stepped.line.step(), LineStep::Worked);
+    assert_eq!(stepped.line.step(), LineStep::Worked, "the hint");
+    drop(stepped);
+    disk.flip(&segment::path(1), 4096 * 8 + 700).unwrap();
+    assert!(matches!(
+        refusal(&disk),
+        OpenError::Line(LineError::Damaged(_))
+    ));
+}
+
+#[test]
+fn without_a_hint_a_broken_tail_is_torn() {
+    let disk = disk();
+    let mut stepped = open(&disk, 1);
+    stepped.append(STREAM, b"perhaps acked");
+    assert_eq!(stepped.line.step(), LineStep::Worked);
+    drop(stepped);
+    disk.flip(&segment::path(1), 4096 * 8 + 700).unwrap();
+    let stepped = open(&disk, 2);
+    assert!(stepped.recovery.torn_bytes >= 72);
+}
+
+#[test]
+fn damage_while_running_is_found_by_the_read() {
+    let disk = disk();
+    let mut stepped = open(&disk, 1);
+    stepped.append_durably(STREAM, &[5; 100]);
+    stepped.line.forget_tail();
+    disk.flip(&segment::path(1), (4096 + 150) * 8).unwrap();
+    let error = stepped.journal.read(SHARD, STREAM, 0, ALL).unwrap_err();
+    let position = Position(4096);
+    assert!(
+        matches!(error, ReadError::Damaged { position: at } if at == position),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_missing_segment_a_missing_manifest_and_another_journals_file_are_refused() {
+    let disk = disk();
+    written(&disk);
+    let (other, missing) = (disk.fork(), disk.fork());
+    disk.remove("MANIFEST").unwrap();
+    assert!(matches!(refusal(&disk), OpenError::NoManifest));
+    let missing = Arc::new(missing);
+    missing.remove(&segment::path(1)).unwrap();
+    let error = refusal(&missing);
+    assert!(
+        matches!(error, OpenError::Line(LineError::Missing { .. })),
+        "{error}"
+    );
+    let other = Arc::new(other);
+    let elsewhere = self::disk();
+    let foreign = Options {
+        journal_id: 5,
+        ..options(1)
+    };
+    drop(Journal::open_stepped(elsewhere.clone(), &foreign).unwrap());
+    let mut bytes = vec![0; 16 << 10];
+    let path = segment::path(1);
+    elsewhere
+        .open(&path)
+        .unwrap()
+        .read_at(&mut bytes, 0)
+        .unwrap();
+    other.open(&path).unwrap().write_at(&bytes, 0).unwrap();
+    let error = refusal(&other);
+    assert!(error.to_string().contains("belongs to journal"), "{error}");
+}

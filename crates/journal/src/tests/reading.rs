@@ -1,0 +1,176 @@
+use super::*;
+
+#[test]
+fn a_read_keeps_to_its_limits_and_brings_at_least_one_record() {
+    let mut stepped = open(&disk(), 1);
+    for size in [10, 20, 30, 40] {
+        stepped.append(STREAM, &vec![size; usize::from(size)]);
+        if size == 20 {
+            stepped.settle();
+        }
+    }
+    stepped.settle();
+    let read = |from, records, bytes| {
+        let limit = ReadLimit { records, bytes };
+        let read = stepped.journal.read(SHARD, STREAM, from, limit).unwrap();
+        let offsets: Vec<_> = read.records.iter().map(|record| record.offset).collect();
+        (offsets, read.next_durable)
+    };
+    assert_eq!(read(0, 10, 1000), (vec![0, 1, 2, 3], 4));
+    assert_eq!(read(0, 3, 1000), (vec![0, 1, 2], 4));
+    assert_eq!(read(1, 10, 50), (vec![1, 2], 4));
+    assert_eq!(read(2, 10, 69), (vec![2], 4));
+    assert_eq!(read(3, 0, 0), (vec![3], 4));
+    assert_eq!(read(4, 10, 1000), (vec![], 4));
+    assert_eq!(read(9, 10, 1000), (vec![], 4));
+}
+
+#[test]
+fn a_record_has_its_tag_and_the_time_of_its_block() {
+    let mut stepped = open(&disk(), 1);
+    stepped.append_durably(STREAM, b"x");
+    let read = stepped.journal.read(SHARD, STREAM, 0, ALL).unwrap();
+    let record = &read.records[0];
+    assert_eq!(
+        (record.tag, record.time_ms, &record.payload[..]),
+        (3, 1000, &b"x"[..])
+    );
+}
+
+#[test]
+fn a_trim_moves_the_start_when_it_is_durable_and_survives() {
+    let disk = disk();
+    let mut stepped = open(&disk, 1);
+    for number in 0..5u8 {
+        stepped.append(STREAM, &[number]);
+    }
+    let mut guard = stepped.journal.lock(SHARD, 0);
+    let ticket = guard.trim(STREAM, 3).unwrap();
+    drop(guard);
+    assert_eq!(stepped.journal.stream(SHARD, STREAM).unwrap().start, 0);
+    stepped.settle();
+    assert_eq!(stepped.journal.status(ticket), Status::Durable);
+    let check = |stepped: &Stepped| {
+        let error = stepped.journal.read(SHARD, STREAM, 2, ALL).unwrap_err();
+        assert!(matches!(error, ReadError::Trimmed { start: 3 }), "{error}");
+        assert_eq!(stepped.read(STREAM), [[3], [4]]);
+    };
+    check(&stepped);
+    drop(stepped);
+    check(&open(&disk, 2));
+}
+
+#[test]
+fn an_erase_leaves_nothing_and_the_offsets_go_on() {
+    let disk = disk();
+    let mut stepped = open(&disk, 1);
+    stepped.append(STREAM, b"secret");
+    stepped.journal.lock(SHARD, 0).erase(STREAM).unwrap();
+    stepped.settle();
+    assert!(stepped.read(STREAM).is_empty());
+    drop(stepped);
+    let mut stepped = open(&disk, 2);
+    assert_eq!(stepped.append_durably(STREAM, b"next").offset, 1);
+    assert_eq!(stepped.read(STREAM), [b"next"]);
+}
+
+#[test]
+fn a_trim_of_a_stream_that_is_not_there_changes_nothing() {
+    let mut stepped = open(&disk(), 1);
+    let ticket = stepped.journal.lock(SHARD, 0).trim(STREAM, 9).unwrap();
+    assert_eq!(stepped.journal.status(ticket), Status::Durable);
+    stepped.settle();
+    assert_eq!(stepped.journal.stream(SHARD, STREAM), None);
+}
+
+#[test]
+fn a_follower_is_woken_once_by_its_own_stream() {
+    let mut stepped = open(&disk(), 1);
+    let (bell, waker) = Bell::new();
+    stepped.append_durably(STREAM, b"one");
+    let follow = |stepped: &Stepped, from| stepped.journal.follow(SHARD, STREAM, from, &waker);
+    assert_eq!(follow(&stepped, 0), Follow::Ready);
+    assert!(matches!(follow(&stepped, 1), Follow::Waiting(_)));
+    stepped.append_durably(StreamId(99), b"other");
+    assert_eq!(bell.rings(), 0);
+    stepped.append_durably(STREAM, b"two");
+    assert_eq!(bell.rings(), 1);
+    stepped.append_durably(STREAM, b"three");
+    assert_eq!(bell.rings(), 1);
+    let Follow::Waiting(following) = follow(&stepped, 3) else {
+        panic!("nothing is there yet");
+    };
+    stepped.journal.unfollow(&following);
+    stepped.append_durably(STREAM, b"four");
+    assert_eq!(bell.rings(), 1);
+}
+
+#[test]
+fn retention_finds_where_to_trim() {
+    let mut stepped = open(&disk(), 1);
+    for number in 0..10u64 {
+        let mut guard = stepped.journal.lock(SHARD, 100 * number);
+        guard.append(STREAM, None, 0, &[0; 10]).unwrap();
+        drop(guard);
+        stepped.settle();
+    }
+    let journal = &stepped.journal;
+    assert_eq!(journal.bytes(SHARD, STREAM).unwrap(), 100);
+    assert_eq!(journal.offset_for_bytes(SHARD, STREAM, 35).unwrap(), 6);
+    assert_eq!(journal.offset_for_bytes(SHARD, STREAM, 1000).unwrap(), 0);
+    assert_eq!(journal.offset_for_time(SHARD, STREAM, 0).unwrap(), 0);
+    assert_eq!(journal.offset_for_time(SHARD, STREAM, 301).unwrap(), 4);
+    assert_eq!(journal.offset_for_time(SHARD, STREAM, 5000).unwrap(), 10);
+}
+
+#[test]
+fn streams_are_listed_in_order() {
+    let mut stepped = open(&disk(), 1);
+    for stream in [5, 1, 9, 3] {
+        stepped.append(StreamId(stream), b"x");
+    }
+    stepped.settle();
+    let list = |after: Option<u64>, limit| -> Vec<u64> {
+        let streams = stepped.journal.streams(SHARD, after.map(StreamId), limit);
+        streams.iter().map(|(stream, _)| stream.0).collect()
+    };
+    assert_eq!(list(None, 3), [1, 3, 5]);
+    assert_eq!(list(Some(5), 3), [9]);
+}
+
+#[test]
+fn a_cut_voids_what_is_not_committed_and_what_follows_takes_its_place() {
+    let disk = disk();
+    let by_caller = |entropy| Options {
+        commit: Commit::ByCaller,
+        ..options(entropy)
+    };
+    let mut stepped = Journal::open_stepped(disk.clone(), &by_caller(1)).unwrap();
+    for payload in [&b"one"[..], b"two", b"three"] {
+        stepped.append_durably(STREAM, payload);
+    }
+    stepped.journal.commit(SHARD, Index(1));
+    assert_eq!(stepped.read(STREAM), [b"one"]);
+    let committed = Index(1);
+    assert_eq!(
+        stepped.journal.cut(SHARD, Index(1)),
+        Err(CutError::Committed { committed })
+    );
+    stepped.journal.cut(SHARD, Index(2)).unwrap();
+    stepped.journal.set_term(SHARD, 2);
+    let appended = stepped.append_durably(STREAM, b"2");
+    assert_eq!((appended.offset, appended.ticket.index), (1, Index(2)));
+    drop(stepped);
+    let stepped = Journal::open_stepped(disk, &by_caller(2)).unwrap();
+    let end = segment::ShardEnd {
+        index: Index(2),
+        term: 2,
+    };
+    assert_eq!(stepped.journal.shard_end(SHARD), end);
+    assert!(
+        stepped.read(STREAM).is_empty(),
+        "nothing is known to be committed"
+    );
+    stepped.journal.commit(SHARD, Index(2));
+    assert_eq!(stepped.read(STREAM), [&b"one"[..], b"2"]);
+}

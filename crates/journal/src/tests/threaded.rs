@@ -1,0 +1,87 @@
+//! The journal with its threads, on the real disk.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::*;
+use crate::disk::RealDisk;
+
+fn open_threaded(dir: &tempfile::TempDir, entropy: u64) -> Journal {
+    let disk = Arc::new(RealDisk::new(dir.path()));
+    let small = Options {
+        segment_size: 256 << 10,
+        ..options(entropy)
+    };
+    Journal::open(disk, &small, || 1000).unwrap().0
+}
+
+#[test]
+fn writers_that_wait_read_back_what_they_wrote_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open_threaded(&dir, 1);
+    let write = |writer: u64| {
+        for number in 0..300u64 {
+            let shard = ShardId((writer % 2) as u16);
+            let mut guard = journal.lock(shard, 1000);
+            let payload = (writer << 32 | number).to_le_bytes();
+            let appended = guard.append(StreamId(writer), Some(number), 0, &payload.repeat(40));
+            drop(guard);
+            assert_eq!(journal.wait(appended.unwrap().ticket), Status::Durable);
+        }
+    };
+    std::thread::scope(|scope| {
+        for writer in 0..8 {
+            scope.spawn(move || write(writer));
+        }
+    });
+    drop(journal);
+    let journal = open_threaded(&dir, 2);
+    for writer in 0..8u64 {
+        let shard = ShardId((writer % 2) as u16);
+        let read = journal.read(shard, StreamId(writer), 0, ALL).unwrap();
+        assert_eq!(read.records.len(), 300);
+        for (number, record) in read.records.iter().enumerate() {
+            let payload = (writer << 32 | number as u64).to_le_bytes();
+            assert_eq!(
+                (record.offset, &record.payload[..8]),
+                (number as u64, &payload[..])
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_queued_is_on_disk_when_the_journal_is_closed() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open_threaded(&dir, 1);
+    for number in 0..5000u64 {
+        let mut guard = journal.lock(SHARD, 1000);
+        guard.append(STREAM, Some(number), 0, &[7; 100]).unwrap();
+    }
+    drop(journal);
+    let journal = open_threaded(&dir, 2);
+    assert_eq!(journal.stream(SHARD, STREAM).unwrap().next_durable, 5000);
+}
+
+#[test]
+fn a_waker_is_woken_from_the_line_thread() {
+    struct Sender(mpsc::Sender<()>);
+    impl Wake for Sender {
+        fn wake(self: Arc<Self>) {
+            let _ = self.0.send(());
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let journal = open_threaded(&dir, 1);
+    let (sender, woken) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Sender(sender)));
+    for number in 0..100 {
+        let mut guard = journal.lock(SHARD, 1000);
+        let ticket = guard.append(STREAM, Some(number), 0, b"x").unwrap().ticket;
+        drop(guard);
+        if journal.notify(ticket, &waker) == Status::Pending {
+            woken.recv_timeout(Duration::from_secs(60)).unwrap();
+        }
+        assert_eq!(journal.status(ticket), Status::Durable);
+    }
+}

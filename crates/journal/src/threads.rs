@@ -1,0 +1,130 @@
+//! The threads around the two cores: each is a loop that calls `step` and sleeps when there is
+//! nothing to do.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crate::background::Background;
+use crate::filing::Step;
+use crate::line::{Line, LineStep};
+use crate::shared::Shared;
+use crate::sync::Ordering;
+
+/// The hint is written when nothing has come for so long: a busy line carries it in its blocks.
+const HINT_DELAY: Duration = Duration::from_millis(1);
+
+/// Memory is given back when nothing has come for so long.
+const IDLE_DELAY: Duration = Duration::from_secs(5);
+
+/// Time is looked at again when something waits for it.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Ends and joins the threads when it is dropped: what is queued is on disk then.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    shared: Arc<Shared>,
+    line: Option<JoinHandle<()>>,
+    filing: Option<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub(crate) fn start(
+        shared: &Arc<Shared>,
+        line: Line,
+        background: Background,
+        now_ms: impl Fn() -> u64 + Send + 'static,
+    ) -> io::Result<Threads> {
+        let mut threads = Threads {
+            shared: shared.clone(),
+            line: None,
+            filing: None,
+        };
+        threads.line = Some(spawn(shared, "line", |shared| run_line(line, shared))?);
+        let run = move |shared: &Shared| run_filing(background, shared, now_ms);
+        threads.filing = Some(spawn(shared, "filing", run)?);
+        Ok(threads)
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.shared.is_closing.store(true, Ordering::SeqCst);
+        self.shared.doorbell.poke();
+        // A panic has latched the journal; whoever waited knows.
+        let _ = self.line.take().map(JoinHandle::join);
+        self.shared.is_line_closed.store(true, Ordering::SeqCst);
+        self.shared.filing_bell.poke();
+        let _ = self.filing.take().map(JoinHandle::join);
+    }
+}
+
+fn spawn(
+    shared: &Arc<Shared>,
+    name: &'static str,
+    run: impl FnOnce(&Shared) + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let latch = LatchOnPanic {
+        shared: shared.clone(),
+        name,
+    };
+    thread::Builder::new()
+        .name(format!("telpher-{name}"))
+        .spawn(move || run(&latch.shared))
+}
+
+fn run_line(mut line: Line, shared: &Shared) {
+    let bell = &shared.doorbell;
+    loop {
+        let is_closing = shared.is_closing.load(Ordering::SeqCst);
+        match line.step() {
+            LineStep::Worked if line.owes_hint() && !is_closing => bell.sleep(Some(HINT_DELAY)),
+            LineStep::Worked => {}
+            LineStep::Failed => return,
+            LineStep::Idle if is_closing => return,
+            LineStep::Idle => {
+                bell.sleep(Some(IDLE_DELAY));
+                if !bell.has_rung() {
+                    line.forget_tail();
+                    bell.sleep(None);
+                }
+            }
+            LineStep::Starved if is_closing => {
+                let reason = "closed while no segment was free";
+                shared.fail(reason.into());
+            }
+            LineStep::Starved => bell.sleep(None),
+        }
+    }
+}
+
+fn run_filing(mut background: Background, shared: &Shared, now_ms: impl Fn() -> u64) {
+    while !shared.is_line_closed.load(Ordering::SeqCst) {
+        match background.step(now_ms()) {
+            Step::Worked => {}
+            Step::Failed => return,
+            Step::Full => shared.filing_bell.sleep(Some(RETRY_DELAY)),
+            Step::Idle if background.erase_pending().is_some() => {
+                shared.filing_bell.sleep(Some(RETRY_DELAY));
+            }
+            Step::Idle => shared.filing_bell.sleep(None),
+        }
+        shared.filing_bell.answer();
+    }
+}
+
+/// A thread that panics must not leave anybody waiting.
+struct LatchOnPanic {
+    shared: Arc<Shared>,
+    name: &'static str,
+}
+
+impl Drop for LatchOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.shared
+                .fail(format!("the {} thread panicked", self.name));
+        }
+    }
+}
