@@ -17,6 +17,7 @@ use std::io;
 
 use crate::{Index, Position, ShardId};
 
+mod check;
 mod cursor;
 mod frame;
 mod index;
@@ -30,6 +31,7 @@ mod tests;
 mod varint;
 mod writer;
 
+pub use check::DamagedPage;
 pub use cursor::{Cursor, Entries, Taken};
 pub use reader::Extent;
 pub use records::RecordRef;

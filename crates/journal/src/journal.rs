@@ -321,7 +321,6 @@ impl Journal {
         }
     }
 
-    #[cfg(test)]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -11,6 +11,7 @@
 //! threads around its two cores, the line and the filing, are a loop that calls `step`.
 
 mod background;
+pub mod backup;
 pub mod block;
 mod buffer;
 pub mod disk;
@@ -23,6 +24,7 @@ mod follow;
 mod guard;
 mod health;
 mod ids;
+pub mod inspect;
 mod journal;
 mod line;
 pub mod manifest;

@@ -1,0 +1,336 @@
+//! A copy of a journal that is being written, whole by itself.
+//!
+//! Whoever wants one seals the line ([`Journal::seal`]), waits until everything before that
+//! position is filed ([`Journal::is_filed`]), and then copies: the manifest, the extents that it
+//! names, which never change, and an empty segment that goes on where the manifest ends. What is
+//! appended meanwhile is in no copy and disturbs none. Merging may take an extent away before it
+//! was copied; then there is a newer manifest, and the copy begins again with that.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::disk::{Disk, File};
+use crate::extent::{self, ExtentError, Identity};
+use crate::filing::Line as _;
+use crate::manifest::{Manifest, ManifestError};
+use crate::segment::{self, LINE_DIR, SEGMENT_HEADER_SIZE, Segment, SegmentError};
+use crate::{Journal, Position};
+
+/// Read and written at once.
+const CHUNK_SIZE: u64 = 1 << 20;
+
+/// How often a copy begins again before somebody else should look.
+const ATTEMPTS_MAX: usize = 100;
+
+/// Where the copy's segment lies until it is complete.
+const SEGMENT_UNFINISHED: &str = "line/spare-1.new";
+
+/// What a copy consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Files that are shared with the journal, because they never change.
+    pub linked: u64,
+    /// Files that were copied byte by byte.
+    pub copied: u64,
+    /// Bytes of all extents.
+    pub bytes: u64,
+    /// Everything before it is in the copy.
+    pub filed: Position,
+}
+
+/// A copy that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// The manifest cannot be read.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The segment that the copy goes on with cannot be read.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// An extent is not what was written, and a copy would not be either.
+    #[error(transparent)]
+    Extent(#[from] ExtentError),
+    /// The disk refused something.
+    #[error("cannot copy {path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the disk said.
+        source: io::Error,
+    },
+    /// Merging was faster, every time.
+    #[error("the journal changed faster than it could be copied")]
+    Restless,
+}
+
+impl Journal {
+    /// Asks for the end of the active segment. Everything that was acked before the call is
+    /// before the position that is returned.
+    pub fn seal(&self) -> Position {
+        self.shared().seal()
+    }
+
+    /// Whether everything before the position is in extents that a durable manifest names.
+    pub fn is_filed(&self, position: Position) -> bool {
+        let segments = self.shared().segments.lock();
+        let oldest = segments.open.front();
+        oldest.is_some_and(|oldest| oldest.header.first() >= position)
+    }
+}
+
+/// Copies what is filed into an empty directory. `link` gives a file the same path there without
+/// copying it; where it cannot, the bytes are copied.
+pub fn copy(
+    source: &dyn Disk,
+    target: &dyn Disk,
+    link: &dyn Fn(&str) -> io::Result<()>,
+) -> Result<Copied, BackupError> {
+    for directory in ["", LINE_DIR, extent::DIRECTORY] {
+        target.create_dir(directory).map_err(of(directory))?;
+    }
+    for _ in 0..ATTEMPTS_MAX {
+        let Some(manifest) = Manifest::load(source)? else {
+            return Err(of(crate::manifest::PATH)(io::ErrorKind::NotFound.into()));
+        };
+        if let Some(copied) = copy_manifest(source, target, link, &manifest)? {
+            return Ok(copied);
+        }
+    }
+    Err(BackupError::Restless)
+}
+
+fn of(path: &str) -> impl Fn(io::Error) -> BackupError {
+    move |source| BackupError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Copies what this manifest names; none if something of it is gone meanwhile.
+fn copy_manifest(
+    source: &dyn Disk,
+    target: &dyn Disk,
+    link: &dyn Fn(&str) -> io::Result<()>,
+    manifest: &Manifest,
+) -> Result<Option<Copied>, BackupError> {
+    let mut copied = Copied {
+        filed: manifest.filed,
+        ..Copied::default()
+    };
+    let sequence = manifest.sequence + 1;
+    let Some(next) = look_for(Segment::open(source, sequence, manifest.journal_id))? else {
+        return Ok(None);
+    };
+    for identity in manifest.extents().flatten() {
+        if !copy_extent(source, target, link, identity, &mut copied)? {
+            return Ok(None);
+        }
+    }
+    remove_others(target, manifest).map_err(of(extent::DIRECTORY))?;
+    target
+        .sync_dir(extent::DIRECTORY)
+        .map_err(of(extent::DIRECTORY))?;
+    write_segment(target, &next).map_err(of(&segment::path(sequence)))?;
+    manifest
+        .prepare(target)
+        .and_then(|()| Manifest::commit(target))
+        .map_err(of(crate::manifest::PATH))?;
+    Ok(Some(copied))
+}
+
+/// The segment, unless it was filed and used again meanwhile.
+fn look_for(opened: Result<Segment, SegmentError>) -> Result<Option<Segment>, BackupError> {
+    match opened {
+        Ok(segment) => Ok(Some(segment)),
+        Err(SegmentError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(SegmentError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// False: the extent is gone.
+fn copy_extent(
+    source: &dyn Disk,
+    target: &dyn Disk,
+    link: &dyn Fn(&str) -> io::Result<()>,
+    identity: &Identity,
+    copied: &mut Copied,
+) -> Result<bool, BackupError> {
+    let path = identity.path();
+    if let Ok(file) = target.open(&path) {
+        // An earlier attempt brought it.
+        copied.bytes += file.size().map_err(of(&path))?;
+        return Ok(true);
+    }
+    let file = match source.open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(of(&path)(error)),
+    };
+    match link(&path) {
+        Ok(()) => copied.linked += 1,
+        Err(_) => {
+            // Another file system, or one without links; or it is gone, and open it is still there.
+            copy_bytes(&*file, target, &path).map_err(of(&path))?;
+            copied.copied += 1;
+        }
+    }
+    copied.bytes += file.size().map_err(of(&path))?;
+    Ok(true)
+}
+
+fn copy_bytes(file: &dyn File, target: &dyn Disk, path: &str) -> io::Result<()> {
+    let size = file.size()?;
+    let copy = target.create(path)?;
+    for offset in (0..size).step_by(CHUNK_SIZE as usize) {
+        let mut bytes = vec![0; CHUNK_SIZE.min(size - offset) as usize];
+        file.read_at(&mut bytes, offset)?;
+        extent::write_all(&*copy, &bytes, offset)?;
+    }
+    copy.sync_all()
+}
+
+/// Removes extents that only an earlier attempt wanted.
+fn remove_others(target: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
+    for name in target.list(extent::DIRECTORY)? {
+        let path = format!("{}/{name}", extent::DIRECTORY);
+        if !manifest.extents().flatten().any(|one| one.path() == path) {
+            target.remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// A segment like this one in which nothing was written yet.
+fn write_segment(target: &dyn Disk, like: &Segment) -> io::Result<()> {
+    let header = &like.header;
+    let file: Arc<dyn File> = target.create(SEGMENT_UNFINISHED)?;
+    let zeros = vec![0; CHUNK_SIZE.min(header.size) as usize];
+    for offset in (0..header.size).step_by(CHUNK_SIZE as usize) {
+        let size = CHUNK_SIZE.min(header.size - offset) as usize;
+        extent::write_all(&*file, &zeros[..size], offset)?;
+    }
+    debug_assert!(header.size > SEGMENT_HEADER_SIZE);
+    file.sync_all()?;
+    segment::begin(target, file, SEGMENT_UNFINISHED, (**header).clone())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::SimulatedDisk;
+    use crate::filing::Step;
+    use crate::{LineStep, Options, ReadLimit, ShardId, Status, Stepped, StreamId};
+
+    const SHARD: ShardId = ShardId(1);
+    const STREAM: StreamId = StreamId(7);
+    const ALL: ReadLimit = ReadLimit {
+        records: usize::MAX,
+        bytes: usize::MAX,
+    };
+
+    fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> Stepped {
+        let options = Options {
+            journal_id: 0xC0FFEE,
+            entropy,
+            shard_count: 2,
+            segment_size: 16 << 10,
+            reserve_size: 0,
+            ..Options::default()
+        };
+        Journal::open_stepped(disk.clone(), &options).unwrap()
+    }
+
+    fn settle(stepped: &mut Stepped) {
+        loop {
+            let line = stepped.line.step();
+            let worked = stepped.background.step(1) == Step::Worked;
+            if !worked && matches!(line, LineStep::Idle | LineStep::Failed) {
+                return;
+            }
+        }
+    }
+
+    fn append(stepped: &mut Stepped, number: u64) {
+        let mut guard = stepped.journal.lock(SHARD, 1000);
+        let appended = guard.append(STREAM, None, 3, &[number as u8; 900]).unwrap();
+        drop(guard);
+        settle(stepped);
+        assert_eq!(stepped.journal.status(appended.ticket), Status::Durable);
+    }
+
+    fn no_link(_: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    #[test]
+    fn a_copy_holds_everything_acked_before_it_and_goes_on_by_itself() {
+        for count in [0, 1, 60] {
+            let disk = Arc::new(SimulatedDisk::new(1));
+            let mut stepped = open(&disk, 1);
+            (0..count).for_each(|number| append(&mut stepped, number));
+            let position = stepped.journal.seal();
+            settle(&mut stepped);
+            assert!(stepped.journal.is_filed(position));
+            append(&mut stepped, 99);
+
+            let target = Arc::new(SimulatedDisk::new(2));
+            let copied = copy(&*disk, &*target, &no_link).unwrap();
+            assert_eq!(copied.linked, 0);
+            // The power goes as soon as the copy is there.
+            target.crash_with(|_| crate::disk::simulated::Fate::Lost);
+            let mut restored = open(&target, 2);
+            let read = restored.journal.read(SHARD, STREAM, 0, ALL).unwrap();
+            assert_eq!(read.records.len() as u64, count);
+            let is_right = |(place, record): (usize, &crate::Record)| {
+                record.offset == place as u64 && record.payload[..] == [place as u8; 900]
+            };
+            assert!(read.records.iter().enumerate().all(is_right));
+            (count..count + 40).for_each(|number| append(&mut restored, number));
+            drop(restored);
+            let again = open(&target, 3);
+            let read = again.journal.read(SHARD, STREAM, 0, ALL).unwrap();
+            assert_eq!(read.records.len() as u64, count + 40);
+        }
+    }
+
+    #[test]
+    fn what_is_not_filed_yet_is_waited_for() {
+        let disk = Arc::new(SimulatedDisk::new(1));
+        let mut stepped = open(&disk, 1);
+        append(&mut stepped, 0);
+        let position = stepped.journal.seal();
+        assert!(!stepped.journal.is_filed(position));
+        settle(&mut stepped);
+        assert!(stepped.journal.is_filed(position));
+    }
+
+    #[test]
+    fn an_extent_that_is_gone_makes_the_copy_begin_again() {
+        let disk = Arc::new(SimulatedDisk::new(1));
+        let mut stepped = open(&disk, 1);
+        (0..40).for_each(|number| append(&mut stepped, number));
+        stepped.journal.seal();
+        settle(&mut stepped);
+        let old = Manifest::load(&*disk).unwrap().unwrap();
+        let target = Arc::new(SimulatedDisk::new(2));
+        for directory in ["", LINE_DIR, extent::DIRECTORY] {
+            target.create_dir(directory).unwrap();
+        }
+        let path = old.extents().flatten().next().unwrap().path();
+        let moved = format!("{path}.moved");
+        disk.rename(&path, &moved).unwrap();
+        assert_eq!(
+            copy_manifest(&*disk, &*target, &no_link, &old).unwrap(),
+            None
+        );
+        assert!(matches!(
+            copy(&*disk, &*target, &no_link),
+            Err(BackupError::Restless)
+        ));
+        disk.rename(&moved, &path).unwrap();
+        copy(&*disk, &*target, &no_link).unwrap();
+        drop(open(&target, 2));
+    }
+}

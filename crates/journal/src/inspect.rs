@@ -1,0 +1,234 @@
+//! Looking at a journal's directory without opening it: whether all of it is what was written,
+//! what is in it, and what depends on what is damaged.
+//!
+//! It is a second opinion: it reads the format with the same decoders and judges by rules of its
+//! own, so that it does not repeat what opening may get wrong. It reads everything, every page and
+//! every block, and changes nothing; over [`ReadOnlyDisk`] it could not. It keeps the table of
+//! streams in memory and a page or a block at a time. What records mean it does not know.
+
+mod damage;
+mod extents;
+mod line;
+mod read_only;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io;
+
+pub use damage::{Damage, Dependent, Evidence, Missing};
+pub use extents::ExtentView;
+pub use line::{LineView, SegmentState, SegmentView};
+pub use read_only::ReadOnlyDisk;
+pub use table::StreamView;
+
+use crate::disk::Disk;
+use crate::extent::{self, ExtentError};
+use crate::manifest::{self, Manifest, ManifestError};
+use crate::segment::{LINE_DIR, SegmentError};
+use crate::{Position, ShardId, StreamId};
+use table::Table;
+
+/// What is asked.
+pub struct Request<'a> {
+    /// A stream whose records are kept, for whoever knows what they mean.
+    pub kept: Option<(ShardId, StreamId)>,
+    /// Told, now and then, how many bytes of how many have been read.
+    pub progress: &'a mut dyn FnMut(u64, u64),
+}
+
+/// Everything that was found.
+#[derive(Debug, Default)]
+pub struct Inspection {
+    /// Names the journal; 0 if nothing readable says it.
+    pub journal_id: u64,
+    /// Shards that it has.
+    pub shard_count: u16,
+    /// Everything before it lies in extents.
+    pub filed: Position,
+    /// The extents that the manifest names.
+    pub extents: Vec<ExtentView>,
+    /// The line.
+    pub line: LineView,
+    /// Files that will become segments, and their bytes.
+    pub spares: Files,
+    /// Files that nothing names: left by a stop, removed by the next start.
+    pub strays: Files,
+    /// Bytes that are kept back for a full disk.
+    pub reserve_bytes: u64,
+    /// Every stream that is known.
+    pub streams: BTreeMap<(ShardId, StreamId), StreamView>,
+    /// Everything that is not what was written. None: the directory is whole.
+    pub damage: Vec<Damage>,
+    /// Records that are not there and should be.
+    pub missing: Vec<Missing>,
+    /// Records of the stream that was to be kept: offset to tag and bytes.
+    pub kept: BTreeMap<u64, (u8, Vec<u8>)>,
+}
+
+/// Some files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A directory that cannot be inspected at all.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// There is nothing of a journal.
+    #[error("this is no journal: there is neither a manifest nor a line")]
+    NoJournal,
+    /// A newer build wrote it.
+    #[error("{0}")]
+    Newer(String),
+    /// The disk did not read.
+    #[error("cannot read the journal: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Reads all of a journal's directory.
+pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, InspectError> {
+    let names = disk.list("")?;
+    let has = |name: &str| names.iter().any(|one| one == name);
+    if !has(manifest::PATH) && !has(LINE_DIR) {
+        return Err(InspectError::NoJournal);
+    }
+    let mut found = Inspection::default();
+    let manifest = load_manifest(disk, &mut found)?;
+    let segments = line::open(disk, manifest.as_ref(), &mut found)?;
+    let extents = match &manifest {
+        Some(manifest) => extents::open(disk, manifest, &mut found)?,
+        None => Vec::new(),
+    };
+    count_files(disk, manifest.as_ref(), &mut found)?;
+
+    let mut table = Table::new(request.kept);
+    let total = line::bytes(&segments) * 2 + extents::bytes(&extents);
+    let mut done = 0;
+    let mut read = |bytes: u64| {
+        done += bytes;
+        (request.progress)(done, total);
+    };
+    extents::read_tables(&extents, &mut table, &mut found)?;
+    let plan = line::survey(
+        &segments,
+        manifest.as_ref(),
+        &mut table,
+        &mut found,
+        &mut read,
+    )?;
+    extents::read_records(&extents, &mut table, &mut found, &mut read)?;
+    line::replay(&plan, &mut table, &mut read)?;
+    table.finish(&mut found);
+    Ok(found)
+}
+
+impl Inspection {
+    /// Whether everything is what was written.
+    pub fn is_whole(&self) -> bool {
+        self.damage.is_empty() && self.missing.is_empty()
+    }
+}
+
+fn load_manifest(
+    disk: &dyn Disk,
+    found: &mut Inspection,
+) -> Result<Option<Manifest>, InspectError> {
+    let manifest = match Manifest::load(disk) {
+        Ok(Some(manifest)) => manifest,
+        Ok(None) => {
+            let what = "it is missing: the extents, and how far the line is filed, are not known";
+            found.damage.push(Damage::of_file(manifest::PATH, 0, what));
+            return Ok(None);
+        }
+        Err(ManifestError::Damaged(what)) => {
+            let size = disk.open(manifest::PATH)?.size()?;
+            found
+                .damage
+                .push(Damage::of_file(manifest::PATH, size, what));
+            return Ok(None);
+        }
+        Err(ManifestError::Io(error)) => return Err(error.into()),
+        Err(newer @ ManifestError::Version { .. }) => {
+            return Err(InspectError::Newer(newer.to_string()));
+        }
+    };
+    found.journal_id = manifest.journal_id;
+    found.shard_count = manifest.shards.len() as u16;
+    found.filed = manifest.filed;
+    Ok(Some(manifest))
+}
+
+/// Counts what is there beside segments and extents.
+fn count_files(
+    disk: &dyn Disk,
+    manifest: Option<&Manifest>,
+    found: &mut Inspection,
+) -> io::Result<()> {
+    let size_of = |path: &str| disk.open(path).and_then(|file| file.size());
+    for name in list(disk, LINE_DIR)? {
+        let is_unfinished = name.ends_with(".new");
+        if crate::segment::sequence_of(&name).is_some() {
+            continue;
+        }
+        let files = if is_unfinished {
+            &mut found.strays
+        } else {
+            &mut found.spares
+        };
+        files.add(size_of(&format!("{LINE_DIR}/{name}"))?);
+    }
+    let named = |path: &str| {
+        let mut all = manifest.into_iter().flat_map(Manifest::extents).flatten();
+        all.any(|one| one.path() == path)
+    };
+    for name in list(disk, extent::DIRECTORY)? {
+        let path = format!("{}/{name}", extent::DIRECTORY);
+        if !named(&path) {
+            found.strays.add(size_of(&path)?);
+        }
+    }
+    match size_of(crate::reserve::PATH) {
+        Ok(size) => found.reserve_bytes = size,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// The names in a directory; none if it is not there.
+fn list(disk: &dyn Disk, path: &str) -> io::Result<Vec<String>> {
+    match disk.list(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
+impl Files {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl From<SegmentError> for InspectError {
+    fn from(error: SegmentError) -> Self {
+        match error {
+            SegmentError::Io { error, .. } => Self::Io(error),
+            other => Self::Newer(other.to_string()),
+        }
+    }
+}
+
+impl From<ExtentError> for InspectError {
+    fn from(error: ExtentError) -> Self {
+        match error {
+            ExtentError::Io { source, .. } => Self::Io(source),
+            other => Self::Newer(other.to_string()),
+        }
+    }
+}

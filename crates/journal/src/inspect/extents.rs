@@ -1,0 +1,198 @@
+//! The extents: every page of each.
+
+use std::io;
+use std::sync::Arc;
+
+use super::table::Table;
+use super::{Damage, Dependent, Evidence, InspectError, Inspection};
+use crate::disk::Disk;
+use crate::extent::{DamagedPage, Entry, Extent, ExtentError, Identity};
+use crate::manifest::Manifest;
+use crate::{Position, ShardId, StreamId};
+
+/// An extent that the manifest names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtentView {
+    /// The file.
+    pub path: String,
+    /// Whose records it holds.
+    pub shard: ShardId,
+    /// Bytes of the file; 0 if it cannot be used.
+    pub size: u64,
+    /// The stretch of the line that it holds.
+    pub positions: (Position, Position),
+    /// Streams that it mentions.
+    pub streams: u64,
+    /// Records that were read.
+    pub records: u64,
+    /// Bytes of their payloads.
+    pub bytes: u64,
+    /// Of those, bytes that no reader sees any more.
+    pub dead_bytes: u64,
+}
+
+/// An extent that could be opened, and where its view is.
+pub(super) struct Opened {
+    extent: Arc<Extent>,
+    view: usize,
+}
+
+/// Opens what the manifest names; each is one damage at most.
+pub(super) fn open(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    found: &mut Inspection,
+) -> Result<Vec<Opened>, InspectError> {
+    let mut opened = Vec::new();
+    for identity in manifest.extents().flatten() {
+        let mut view = ExtentView {
+            path: identity.path(),
+            shard: identity.shard,
+            size: 0,
+            positions: (identity.begin, identity.end),
+            streams: 0,
+            records: 0,
+            bytes: 0,
+            dead_bytes: 0,
+        };
+        match Extent::open(disk, *identity) {
+            Ok(extent) => {
+                (view.size, view.streams) = (extent.size(), extent.streams());
+                opened.push(Opened {
+                    extent: Arc::new(extent),
+                    view: found.extents.len(),
+                });
+            }
+            Err(error) => found.damage.push(unusable(disk, identity, error)?),
+        }
+        found.extents.push(view);
+    }
+    Ok(opened)
+}
+
+/// Bytes of all of them.
+pub(super) fn bytes(opened: &[Opened]) -> u64 {
+    opened.iter().map(|one| one.extent.size()).sum()
+}
+
+/// Without its header, its footer or its index nothing of an extent can be read.
+fn unusable(
+    disk: &dyn Disk,
+    identity: &Identity,
+    error: ExtentError,
+) -> Result<Damage, InspectError> {
+    let path = identity.path();
+    let size = disk.open(&path).and_then(|file| file.size());
+    let (place, size, what) = match (error, size) {
+        (ExtentError::Damaged { place, what, .. }, Ok(size)) => (place, size, what),
+        (ExtentError::Io { source, .. }, _) if source.kind() == io::ErrorKind::NotFound => {
+            (0, 0, "it is missing")
+        }
+        (error, _) => return Err(error.into()),
+    };
+    let length = size.saturating_sub(place);
+    let mut damage = Damage::at(path, place, length, what).positions(identity.begin, identity.end);
+    damage.depends(Dependent {
+        shard: identity.shard,
+        stream: None,
+        first: None,
+        evidence: Evidence::Index,
+    });
+    Ok(damage)
+}
+
+/// Learns from every stream table how streams stand.
+pub(super) fn read_tables(
+    opened: &[Opened],
+    table: &mut Table,
+    found: &mut Inspection,
+) -> io::Result<()> {
+    for Opened { extent, .. } in opened {
+        let shard = extent.identity().shard;
+        let pages = extent.check_streams(&mut |entry| table.learn_entry(shard, entry))?;
+        found
+            .damage
+            .extend(pages.iter().map(|page| damaged(extent, page, &[])));
+    }
+    Ok(())
+}
+
+/// Counts every record.
+pub(super) fn read_records(
+    opened: &[Opened],
+    table: &mut Table,
+    found: &mut Inspection,
+    read: &mut dyn FnMut(u64),
+) -> io::Result<()> {
+    for Opened { extent, view } in opened {
+        let shard = extent.identity().shard;
+        let view = &mut found.extents[*view];
+        let pages = extent.check_records(
+            &mut |record| {
+                let bytes = record.payload.len() as u64;
+                view.records += 1;
+                view.bytes += bytes;
+                if !table.count(
+                    shard,
+                    record.stream,
+                    record.offset,
+                    record.tag,
+                    record.payload,
+                ) {
+                    view.dead_bytes += bytes;
+                }
+            },
+            read,
+        )?;
+        let entries = entries(extent)?;
+        let expected: u64 = entries.iter().map(|entry| entry.records).sum();
+        let is_counted = (view.records, view.bytes) == (expected, extent.bytes());
+        if pages.is_empty() && !is_counted {
+            let what = "its records are not those that its stream table and footer count";
+            let (begin, end) = view.positions;
+            let damage = Damage::of_file(extent.path(), extent.size(), what);
+            found.damage.push(damage.positions(begin, end));
+        }
+        found
+            .damage
+            .extend(pages.iter().map(|page| damaged(extent, page, &entries)));
+    }
+    Ok(())
+}
+
+/// The entries that can be read.
+fn entries(extent: &Arc<Extent>) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    extent.check_streams(&mut |entry| entries.push(*entry))?;
+    Ok(entries)
+}
+
+fn damaged(extent: &Extent, page: &DamagedPage, entries: &[Entry]) -> Damage {
+    let identity = extent.identity();
+    let mut damage = Damage::at(extent.path(), page.place, page.length, page.what);
+    damage = damage.positions(identity.begin, identity.end);
+    let mut depends = |stream: StreamId, first| {
+        damage.depends(Dependent {
+            shard: identity.shard,
+            stream: Some(stream),
+            first,
+            evidence: Evidence::Index,
+        });
+    };
+    let (first, offset) = page.first;
+    depends(first, page.held_records.then_some(offset));
+    for entry in entries.iter().filter(|entry| is_on(page, entry)) {
+        depends(entry.stream, Some(entry.first));
+    }
+    // Which streams lie between is not known if it is the table that is damaged.
+    damage.has_more_dependents |= !page.held_records;
+    damage
+}
+
+/// Whether a stream has records on a page.
+fn is_on(page: &DamagedPage, entry: &Entry) -> bool {
+    let begins_before_next = page
+        .next
+        .is_none_or(|next| (entry.stream, entry.first) < next);
+    entry.records > 0 && entry.stream >= page.first.0 && begins_before_next
+}

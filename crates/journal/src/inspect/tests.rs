@@ -1,0 +1,285 @@
+//! Inspecting what a journal left on the simulated disk.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::disk::SimulatedDisk;
+use crate::filing::Step;
+use crate::{Commit, Journal, LineStep, Options, Status, Stepped};
+use crate::{Index, segment};
+
+const SHARD: ShardId = ShardId(1);
+const BUSY: StreamId = StreamId(7);
+const TRIMMED: StreamId = StreamId(8);
+
+fn options(entropy: u64) -> Options {
+    Options {
+        journal_id: 0xC0FFEE,
+        entropy,
+        shard_count: 2,
+        segment_size: 16 << 10,
+        reserve_size: 0,
+        ..Options::default()
+    }
+}
+
+fn settle(stepped: &mut Stepped) {
+    loop {
+        let worked = match stepped.line.step() {
+            LineStep::Worked => true,
+            LineStep::Idle | LineStep::Failed => false,
+            LineStep::Starved => true,
+        };
+        let filed = stepped.background.step(1) == Step::Worked;
+        if !worked && !filed {
+            return;
+        }
+    }
+}
+
+fn append(stepped: &mut Stepped, stream: StreamId, payload: &[u8]) {
+    let mut guard = stepped.journal.lock(SHARD, 1000);
+    let appended = guard.append(stream, None, 3, payload).unwrap();
+    drop(guard);
+    settle(stepped);
+    assert_eq!(stepped.journal.status(appended.ticket), Status::Durable);
+}
+
+/// Two streams over several segments, most of them filed, one trimmed by half: 40 records of 1000
+/// bytes and 40 of 100.
+fn written() -> Arc<SimulatedDisk> {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let mut stepped = Journal::open_stepped(disk.clone(), &options(1)).unwrap();
+    for number in 0..40u8 {
+        append(&mut stepped, BUSY, &[number; 1000]);
+        append(&mut stepped, TRIMMED, &[number; 100]);
+    }
+    let mut guard = stepped.journal.lock(SHARD, 1000);
+    guard.trim(TRIMMED, 20).unwrap();
+    drop(guard);
+    settle(&mut stepped);
+    disk
+}
+
+fn look(disk: &SimulatedDisk) -> Inspection {
+    let request = Request {
+        kept: Some((SHARD, TRIMMED)),
+        progress: &mut |_, _| {},
+    };
+    inspect(disk, request).unwrap()
+}
+
+#[test]
+fn a_whole_directory_is_counted_to_the_last_byte() {
+    let disk = written();
+    let found = look(&disk);
+    assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
+    assert_eq!((found.journal_id, found.shard_count), (0xC0FFEE, 2));
+    assert!(!found.extents.is_empty() && found.line.records > 0);
+    let busy = found.streams[&(SHARD, BUSY)];
+    assert_eq!(
+        (busy.start, busy.next, busy.records, busy.bytes),
+        (0, 40, 40, 40_000)
+    );
+    let trimmed = found.streams[&(SHARD, TRIMMED)];
+    assert_eq!((trimmed.start, trimmed.next, trimmed.records), (20, 40, 20));
+    assert_eq!(trimmed.bytes, 2000);
+    let dead: u64 = found.extents.iter().map(|one| one.dead_bytes).sum();
+    assert!(dead <= trimmed.dead_bytes && trimmed.dead_bytes <= 2000);
+    let live = |(offset, (tag, bytes)): (&u64, &(u8, Vec<u8>))| {
+        assert_eq!((*tag, bytes.as_slice()), (3, &[*offset as u8; 100][..]));
+    };
+    found.kept.iter().for_each(live);
+    assert!((20..40).all(|offset| found.kept.contains_key(&offset)));
+    let states: Vec<_> = found.line.segments.iter().map(|one| one.state).collect();
+    assert_eq!(states.last(), Some(&SegmentState::Active));
+    assert_eq!(found.line.torn_bytes, 0);
+    assert!(found.line.durable <= found.line.end);
+}
+
+/// Start, next and bytes of every stream, and the records of one.
+type Content = (Vec<(u64, u64, u64)>, BTreeMap<u64, (u8, Vec<u8>)>);
+
+/// Everything that a reader could get from the directory.
+fn content(found: &Inspection) -> Content {
+    let streams = found.streams.values();
+    let streams = streams
+        .map(|one| (one.start, one.next, one.bytes))
+        .collect();
+    (streams, found.kept.clone())
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_named_or_changes_nothing() {
+    let whole = written();
+    let expected = content(&look(&whole));
+    let mut rng = fastrand::Rng::with_seed(7);
+    let mut named = 0;
+    for (path, size) in whole.files() {
+        for _ in 0..150 {
+            let disk = whole.fork();
+            let byte = rng.u64(..size);
+            disk.flip(&path, byte * 8 + rng.u64(..8)).unwrap();
+            let request = Request {
+                kept: Some((SHARD, TRIMMED)),
+                progress: &mut |_, _| {},
+            };
+            let found = match inspect(&disk, request) {
+                Ok(found) => found,
+                // A version that is not there yet.
+                Err(InspectError::Newer(message)) => {
+                    assert!(message.contains(&path), "{message}");
+                    continue;
+                }
+                Err(error) => panic!("{path} at {byte}: {error}"),
+            };
+            if found.is_whole() {
+                assert_eq!(content(&found), expected, "{path} at {byte}");
+                continue;
+            }
+            let is_in = |one: &Damage| {
+                one.path == path && (one.offset..=one.offset + one.length).contains(&byte)
+            };
+            assert!(
+                found.damage.iter().any(is_in),
+                "{path} at {byte}: {:?}",
+                found.damage
+            );
+            named += 1;
+        }
+    }
+    assert!(named > 300, "{named}");
+}
+
+#[test]
+fn a_damaged_block_names_the_streams_whose_records_it_held() {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let mut stepped = Journal::open_stepped(disk.clone(), &options(1)).unwrap();
+    for number in 0..4u8 {
+        append(&mut stepped, BUSY, &[number; 300]);
+        append(&mut stepped, TRIMMED, &[number; 300]);
+    }
+    drop(stepped);
+    // The third block with records holds the second record of the first stream.
+    let (bytes, _) = disk.images(&segment::path(1)).unwrap();
+    let at = bytes
+        .windows(300)
+        .position(|window| window == [1; 300])
+        .unwrap();
+    disk.flip(&segment::path(1), at as u64 * 8).unwrap();
+    let found = look(&disk);
+    assert_eq!(found.damage.len(), 1);
+    let damage = &found.damage[0];
+    assert_eq!(damage.path, segment::path(1));
+    assert!(damage.positions.is_some());
+    let dependent = Dependent {
+        shard: SHARD,
+        stream: Some(BUSY),
+        first: Some(1),
+        evidence: Evidence::Claim,
+    };
+    assert_eq!(damage.dependents, [dependent]);
+    let missing = Missing {
+        shard: SHARD,
+        stream: BUSY,
+        first: 1,
+        last: 1,
+    };
+    assert_eq!(found.missing, [missing]);
+}
+
+#[test]
+fn a_damaged_page_names_the_streams_that_the_index_knows_there() {
+    let disk = written();
+    let path = look(&disk).extents[0].path.clone();
+    disk.flip(&path, 200 * 8).unwrap();
+    let found = look(&disk);
+    let damage = &found.damage[0];
+    assert_eq!((damage.path.as_str(), damage.offset), (path.as_str(), 64));
+    assert!(damage.offset + damage.length > 200);
+    let first = damage.dependents[0];
+    assert_eq!((first.stream, first.first), (Some(BUSY), Some(0)));
+    assert_eq!(first.evidence, Evidence::Index);
+    assert_eq!((found.missing[0].stream, found.missing[0].first), (BUSY, 0));
+}
+
+#[test]
+fn a_file_that_is_missing_is_named() {
+    let whole = written();
+    let found = look(&whole);
+    let extent = found.extents[0].path.clone();
+    let active = found.line.segments.last().unwrap().path.clone();
+    for path in [extent, active, manifest::PATH.to_owned()] {
+        let disk = whole.fork();
+        disk.remove(&path).unwrap();
+        let found = look(&disk);
+        let is_it = |one: &Damage| one.path == path && one.what.contains("missing");
+        assert!(found.damage.iter().any(is_it), "{path}: {:?}", found.damage);
+    }
+}
+
+#[test]
+fn what_was_torn_is_no_damage() {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let mut stepped = Journal::open_stepped(disk.clone(), &options(1)).unwrap();
+    append(&mut stepped, BUSY, b"acked");
+    drop(stepped);
+    let whole = look(&disk);
+    let end = whole.line.end.0;
+    // The front of a block that never got its end.
+    let file = disk.open(&segment::path(1)).unwrap();
+    let (bytes, _) = disk.images(&segment::path(1)).unwrap();
+    file.write_at(&bytes[4096..4096 + 80], end).unwrap();
+    let torn = look(&disk);
+    assert!(torn.is_whole(), "{:?}", torn.damage);
+    assert_eq!((torn.line.end.0, content(&torn)), (end, content(&whole)));
+}
+
+#[test]
+fn what_a_cut_made_void_is_not_counted() {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let by_caller = Options {
+        commit: Commit::ByCaller,
+        ..options(1)
+    };
+    let mut stepped = Journal::open_stepped(disk.clone(), &by_caller).unwrap();
+    append(&mut stepped, BUSY, b"kept");
+    let kept = stepped.journal.shard_end(SHARD).index;
+    append(&mut stepped, BUSY, b"void");
+    append(&mut stepped, TRIMMED, b"void");
+    stepped.journal.cut(SHARD, Index(kept.0 + 1)).unwrap();
+    append(&mut stepped, BUSY, b"new");
+    drop(stepped);
+    let found = look(&disk);
+    assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
+    let busy = found.streams[&(SHARD, BUSY)];
+    assert_eq!((busy.next, busy.records, busy.bytes), (2, 2, 7));
+    assert!(!found.streams.contains_key(&(SHARD, TRIMMED)));
+    assert_eq!(found.line.shard_ends[1], Index(kept.0 + 1));
+}
+
+#[test]
+fn a_directory_without_a_journal_is_told_so() {
+    let disk = SimulatedDisk::new(1);
+    let request = Request {
+        kept: None,
+        progress: &mut |_, _| {},
+    };
+    assert!(matches!(
+        inspect(&disk, request),
+        Err(InspectError::NoJournal)
+    ));
+}
+
+#[test]
+fn nothing_can_be_changed_through_a_read_only_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("file"), b"bytes").unwrap();
+    let disk = ReadOnlyDisk::new(dir.path());
+    let file = disk.open("file").unwrap();
+    assert_eq!(disk.list("").unwrap(), ["file"]);
+    assert!(file.write_at(b"x", 0).is_err() && file.set_size(0).is_err());
+    assert!(disk.create("other").is_err() && disk.rename("file", "other").is_err());
+    assert!(disk.remove("file").is_err() && disk.create_dir("dir").is_err());
+    assert_eq!(std::fs::read(dir.path().join("file")).unwrap(), b"bytes");
+}
