@@ -43,11 +43,12 @@ struct State {
 impl Port {
     /// Of a connection on which this side grants `window`.
     pub(crate) fn new(window: &Window) -> Self {
-        // A quarter: whoever waits until half of the window is free again is not left waiting by
-        // what is consumed and not yet returned.
+        // A sixteenth: a node lets senders go on when three quarters are free, which what is consumed
+        // and not yet returned must not prevent; and it takes whoever returns nothing for a moment for
+        // stopped, which somebody who is merely slow must not look like.
         let batch = Credit {
-            messages: (window.credit_messages / 4).max(1),
-            bytes: (window.credit_bytes / 4).max(1),
+            messages: (window.credit_messages / 16).max(1),
+            bytes: (window.credit_bytes / 16).max(1),
         };
         let state = State {
             out: Vec::new(),
@@ -220,14 +221,14 @@ mod tests {
         Port::new(&Window {
             frame_size_max: 1 << 20,
             calls_max: 1,
-            credit_messages: 8,
-            credit_bytes: 4000,
+            credit_messages: 32,
+            credit_bytes: 16_000,
             keepalive_ms: 0,
         })
     }
 
     #[test]
-    fn credit_is_returned_in_quarters_of_the_window() {
+    fn credit_is_returned_in_sixteenths_of_the_window() {
         let port = port();
         let mut out = Vec::new();
         port.consume(1, 10);
