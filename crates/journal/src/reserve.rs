@@ -84,3 +84,6 @@ impl Reserve {
         self.disk.sync_dir("")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -343,3 +343,6 @@ fn parse(name: &str) -> Option<(Kind, u64)> {
         .or_else(|| stem.strip_prefix("used-"))?;
     Some((kind, number.parse().ok()?))
 }
+
+#[cfg(test)]
+mod tests;

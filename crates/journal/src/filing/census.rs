@@ -31,8 +31,9 @@ pub(super) struct Census {
     generation: u64,
     counts: HashMap<u64, Count>,
     current: Option<Counting>,
-    /// The line's count of trims when the last census was called for, and when that was.
-    trims: u64,
+    /// The line's count of trims when the last census was called for, and when that was. There is
+    /// none before the first: what was trimmed before the start is counted then.
+    trims: Option<u64>,
     called_ms: u64,
     /// No extent is left to be counted.
     is_complete: bool,
@@ -57,9 +58,9 @@ impl Census {
     pub(super) fn call_if_due(&mut self, line: &dyn Line, extents: &ExtentSet, now_ms: u64) {
         let entries: u64 = extents.iter().map(|extent| extent.streams()).sum();
         let due_ms = self.called_ms + INTERVAL_MS + entries / ENTRIES_PER_MS;
-        let trims = line.trims();
-        if trims != self.trims && (now_ms >= due_ms || self.called_ms == 0) {
-            (self.trims, self.called_ms) = (trims, now_ms.max(1));
+        let trims = Some(line.trims());
+        if self.trims.is_none() || (trims != self.trims && now_ms >= due_ms) {
+            (self.trims, self.called_ms) = (trims, now_ms);
             self.call();
         }
     }

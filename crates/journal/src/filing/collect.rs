@@ -236,12 +236,12 @@ impl Share {
         if let Some(last) = self.items[self.at..end].last() {
             entry.next = last.offset.saturating_add(1);
         }
-        entry.start = entry.start.max(line.start(shard, entry.stream));
         entry.next = entry.next.max(entry.start);
-        self.open = Some(Open {
-            end,
-            start: entry.start,
-        });
+        let start = entry.start.max(line.start(shard, entry.stream));
+        // A start from further on in the line is told again from there: were it told here, the
+        // records before it that are not filed yet would not follow.
+        entry.start = start.min(entry.next);
+        self.open = Some(Open { end, start });
         Some(entry)
     }
 }

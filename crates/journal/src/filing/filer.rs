@@ -24,7 +24,8 @@ const STEP_SIZE: u64 = 1 << 20;
 /// Sealed segments that may wait; with more, no spare is made, so that appends slow down.
 const WAITING_MAX: usize = 4;
 
-/// Spares that are kept ahead of the line, and above which files are removed.
+/// Spares that are kept ahead of a line that has filled a segment, and above which files are
+/// removed. One is enough for a line that has not.
 const SPARES_MIN: usize = 2;
 const SPARES_MAX: usize = 3;
 
@@ -272,7 +273,12 @@ impl Filer {
         if self.spares.zero()? {
             return Ok(true);
         }
-        let is_short = self.spares.ready() < SPARES_MIN && line.waiting() <= WAITING_MAX;
+        let wanted = if self.totals.segments > 0 {
+            SPARES_MIN
+        } else {
+            1
+        };
+        let is_short = self.spares.ready() < wanted && line.waiting() <= WAITING_MAX;
         if is_short {
             self.spares.begin()?;
         }

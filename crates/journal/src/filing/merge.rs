@@ -114,7 +114,6 @@ impl Merging {
             return Ok(false);
         };
         let mut known = Entry::new(stream);
-        known.start = line.start(self.writer.identity().shard, stream);
         for input in &mut self.inputs {
             let entry = input.entries.peek().filter(|entry| entry.stream == stream);
             if let Some(entry) = entry {
@@ -122,6 +121,9 @@ impl Merging {
                 input.entries.advance()?;
             }
         }
+        // What the line says of records that are not filed yet, it will say again.
+        let start = line.start(self.writer.identity().shard, stream);
+        known.start = known.start.max(start.min(known.next));
         self.writer.stream(&known)?;
         self.current = Some(Current {
             entry: known,

@@ -48,7 +48,7 @@ fn an_erase_waits_for_its_time_and_is_not_forgotten_by_a_start() {
     world.roll_and_settle();
     world.erase(0, 50);
     world.line.roll();
-    while world.filer.step(&world.line, world.now_ms) == Step::Worked {}
+    world.run();
     assert_eq!(world.line.waiting(), 0);
     assert!(world.extents(0) > 1);
     let mut world = world.reopen();
@@ -72,7 +72,7 @@ fn a_file_that_was_used_before_a_start_is_zeroed_before_it_is_used_again() {
     // Everything is filed and the extents are rid of it; the recycled files are not.
     world.erase(0, 50);
     world.line.roll();
-    while world.filer.step(&world.line, world.now_ms) == Step::Worked {}
+    world.run();
     let mut world = world.reopen();
     while let Some(spare) = world.line.spares.take() {
         let mut bytes = vec![0; SEGMENT_SIZE as usize];

@@ -130,3 +130,48 @@ fn sizes_and_times_are_found_over_several_extents() {
         None
     );
 }
+
+#[test]
+fn what_a_stream_was_outlives_merging_without_a_word_from_the_line() {
+    let mut world = World::new();
+    for stream in 0..6 {
+        for _ in 0..10 {
+            world.append(0, stream, b"something");
+        }
+    }
+    world.trim(0, 1, 4);
+    world.trim(0, 2, 10);
+    world.erase(0, 3);
+    world.line.roll();
+    // Nobody says what starts where: all that is known stands in the tables.
+    world.line.state.lock().starts.clear();
+    world.run();
+    for _ in 0..8 {
+        world.append(0, 9, b"another");
+        world.line.roll();
+        world.run();
+    }
+    assert!(world.filer.totals().merged_bytes > 0);
+    let of = |stream: u64| {
+        let mut streams = world.filer.extents().streams(ShardId(0)).unwrap();
+        streams
+            .find_map(|found| found.ok().filter(|found| found.stream.0 == stream))
+            .unwrap()
+    };
+    assert_eq!(
+        (of(1).start, of(1).next, of(1).erased, of(1).bytes),
+        (4, 10, 0, 54)
+    );
+    assert_eq!(
+        (of(2).start, of(2).next, of(2).erased, of(2).bytes),
+        (10, 10, 0, 0)
+    );
+    assert_eq!(
+        (of(3).start, of(3).next, of(3).erased, of(3).bytes),
+        (10, 10, 10, 0)
+    );
+    assert_eq!(
+        (of(4).start, of(4).next, of(4).erased, of(4).bytes),
+        (0, 10, 0, 90)
+    );
+}

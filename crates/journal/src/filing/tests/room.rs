@@ -26,8 +26,7 @@ fn a_full_disk_is_told_and_left_again_when_streams_are_trimmed() {
     world.append(0, 1, &[1; 9000]);
     world.line.roll();
     world.disk.set_capacity(world.disk.used() + 4096);
-    let step = steps_until(&mut world, |step| step == Step::Full);
-    assert_eq!(step, Step::Full);
+    assert_eq!(world.run(), Step::Full);
     assert!(world.line.state.lock().is_full);
 
     // Nothing of what was acked is missing.
@@ -38,7 +37,7 @@ fn a_full_disk_is_told_and_left_again_when_streams_are_trimmed() {
     }
     for _ in 0..20 {
         world.now_ms += 2_000;
-        steps_until(&mut world, |step| step != Step::Worked);
+        world.run();
     }
     assert!(!world.line.state.lock().is_full);
     let now: u64 = world.disk.files().iter().map(|(_, size)| size).sum();
@@ -65,13 +64,13 @@ fn a_disk_that_stays_full_loses_nothing() {
     world.disk.set_capacity(world.disk.used());
     for _ in 0..50 {
         world.now_ms += 700;
-        let step = steps_until(&mut world, |step| step != Step::Worked);
+        let step = world.run();
         assert_ne!(step, Step::Failed, "{:?}", world.filer.failure());
     }
     world.disk.set_capacity(u64::MAX);
     for _ in 0..20 {
         world.now_ms += 2_000;
-        steps_until(&mut world, |step| step != Step::Worked);
+        world.run();
     }
     assert!(!world.line.state.lock().is_full);
     world.check();
@@ -85,10 +84,7 @@ fn a_failed_sync_of_an_extent_stops_the_background_and_takes_nothing_away() {
     world.disk.fail_once(Fault::Broken, |call| {
         call.kind == Kind::SyncAll && call.path.starts_with("extents/")
     });
-    assert_eq!(
-        steps_until(&mut world, |step| step != Step::Worked),
-        Step::Failed
-    );
+    assert_eq!(world.run(), Step::Failed);
     assert!(world.filer.failure().is_some());
     assert_eq!(world.line.waiting(), 1);
     let world = world.reopen();
@@ -101,14 +97,4 @@ fn a_failed_sync_of_an_extent_stops_the_background_and_takes_nothing_away() {
         .collect();
     assert!(files.contains(&segment::path(1)));
     assert!(!files.iter().any(|path| path.starts_with("extents/")));
-}
-
-fn steps_until(world: &mut World, is_wanted: impl Fn(Step) -> bool) -> Step {
-    for _ in 0..10_000 {
-        let step = world.filer.step(&world.line, world.now_ms);
-        if is_wanted(step) || step == Step::Failed {
-            return step;
-        }
-    }
-    panic!("the background never comes to rest");
 }

@@ -1,0 +1,40 @@
+use super::*;
+use crate::disk::SimulatedDisk;
+
+const SIZE: u64 = 3 << 20;
+
+#[test]
+fn room_is_held_over_starts_and_given_when_it_is_needed() {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let mut reserve = Reserve::open(disk.clone(), SIZE).unwrap();
+    assert!(!reserve.is_held());
+    reserve.hold().unwrap();
+    assert_eq!(disk.used(), SIZE);
+    let mut reserve = Reserve::open(disk.clone(), SIZE).unwrap();
+    assert!(reserve.is_held());
+    reserve.release().unwrap();
+    assert_eq!((disk.used(), reserve.is_held()), (0, false));
+}
+
+#[test]
+fn a_reserve_for_which_there_is_no_room_leaves_nothing_behind() {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    disk.set_capacity(SIZE - 1);
+    let mut reserve = Reserve::open(disk.clone(), SIZE).unwrap();
+    assert!(reserve.hold().is_err());
+    assert_eq!((disk.used(), reserve.is_held()), (0, false));
+    disk.set_capacity(SIZE);
+    reserve.hold().unwrap();
+    assert!(reserve.is_held());
+}
+
+#[test]
+fn another_size_and_none_at_all_remove_what_is_there() {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    Reserve::open(disk.clone(), SIZE).unwrap().hold().unwrap();
+    let mut reserve = Reserve::open(disk.clone(), 0).unwrap();
+    assert_eq!((disk.used(), reserve.is_held()), (0, true));
+    reserve.hold().unwrap();
+    reserve.release().unwrap();
+    assert_eq!(disk.used(), 0);
+}

@@ -1,0 +1,150 @@
+use super::*;
+use crate::disk::SimulatedDisk;
+use crate::disk::simulated::{Fault, Kind as Call};
+
+const SIZE: u64 = 16 << 10;
+
+fn disk() -> Arc<SimulatedDisk> {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    disk.create_dir(LINE_DIR).unwrap();
+    disk.sync_dir("").unwrap();
+    disk
+}
+
+fn open(disk: &Arc<SimulatedDisk>) -> Spares {
+    Spares::open(disk.clone(), SIZE).unwrap()
+}
+
+fn paths(disk: &SimulatedDisk) -> Vec<String> {
+    disk.files().into_iter().map(|(path, _)| path).collect()
+}
+
+/// What the line does with a spare, and what filing does with it later.
+fn use_up(disk: &SimulatedDisk, spares: &Spares, name: &str) {
+    let spare = spares.take().unwrap();
+    let path = format!("{LINE_DIR}/{name}");
+    disk.rename(&spare.path, &path).unwrap();
+    spare.file.write_at(b"old bytes", 5000).unwrap();
+    spares.give_back(path, spare.file, false).unwrap();
+}
+
+fn is_zero(spare: &Spare) -> bool {
+    let mut bytes = vec![1; SIZE as usize];
+    spare.file.read_at(&mut bytes, 0).unwrap();
+    bytes.iter().all(|&byte| byte == 0)
+}
+
+#[test]
+fn a_spare_is_full_of_zeros_and_durable() {
+    let disk = disk();
+    let spares = open(&disk);
+    assert!(spares.take().is_none());
+    spares.prepare().unwrap();
+    disk.crash_with(|_| crate::disk::simulated::Fate::Lost);
+    let spares = open(&disk);
+    let spare = spares.take().unwrap();
+    assert!(is_zero(&spare));
+    assert_eq!(spare.file.size().unwrap(), SIZE);
+    assert_eq!(spares.ready(), 0);
+}
+
+#[test]
+fn a_used_file_is_used_again_as_it_is_unless_everything_must_be_zeroed() {
+    let disk = disk();
+    let spares = open(&disk);
+    spares.prepare().unwrap();
+    use_up(&disk, &spares, "1.seg");
+    assert_eq!((spares.ready(), spares.dirty()), (1, 0));
+    use_up(&disk, &spares, "2.seg");
+    spares.zero_all(true);
+    assert_eq!((spares.ready(), spares.dirty()), (0, 1));
+    while spares.zero().unwrap() {}
+    assert_eq!((spares.ready(), spares.dirty()), (1, 0));
+    use_up(&disk, &spares, "3.seg");
+    assert_eq!((spares.ready(), spares.dirty()), (0, 1));
+    spares.zero_all(false);
+    while spares.zero().unwrap() {}
+    assert!(is_zero(&spares.take().unwrap()));
+}
+
+#[test]
+fn whoever_waits_for_old_bytes_to_go_sees_each_file_until_it_is_zeroed() {
+    let disk = disk();
+    let spares = open(&disk);
+    spares.prepare().unwrap();
+    use_up(&disk, &spares, "1.seg");
+    let taken = spares.take().unwrap();
+    spares.zero_all(true);
+    let mark = spares.mark();
+    assert!(spares.is_stale_before(mark));
+    disk.rename(&taken.path, "line/2.seg").unwrap();
+    spares
+        .give_back("line/2.seg".into(), taken.file, false)
+        .unwrap();
+    let before = spares.mark();
+    assert!(!spares.is_stale_before(mark));
+    assert!(spares.is_dirty_before(before));
+    while spares.zero().unwrap() {}
+    assert!(!spares.is_dirty_before(before));
+}
+
+#[test]
+fn a_file_that_is_discarded_is_gone_and_no_longer_waited_for() {
+    let disk = disk();
+    let spares = open(&disk);
+    spares.prepare().unwrap();
+    use_up(&disk, &spares, "1.seg");
+    let taken = spares.take().unwrap();
+    let mark = spares.mark();
+    spares.discard(&taken.path, &taken.file).unwrap();
+    assert!(!spares.is_stale_before(mark));
+    assert!(paths(&disk).is_empty());
+}
+
+#[test]
+fn a_start_zeroes_what_was_used_and_removes_what_is_unfinished_or_of_another_size() {
+    let disk = disk();
+    let spares = open(&disk);
+    spares.prepare().unwrap();
+    use_up(&disk, &spares, "1.seg");
+    spares.begin().unwrap();
+    assert_eq!(paths(&disk).len(), 2);
+    let spares = open(&disk);
+    assert_eq!(
+        (spares.ready(), spares.dirty(), paths(&disk).len()),
+        (0, 1, 1)
+    );
+    while spares.zero().unwrap() {}
+    assert!(is_zero(&spares.take().unwrap()));
+    let spares = Spares::open(disk.clone(), 2 * SIZE).unwrap();
+    assert_eq!(
+        (spares.ready(), spares.dirty(), paths(&disk).len()),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn what_cannot_be_zeroed_is_removed() {
+    let disk = disk();
+    let spares = open(&disk);
+    disk.fail_once(Fault::Full, |call| call.kind == Call::Write);
+    assert!(spares.prepare().is_err());
+    assert!(paths(&disk).is_empty());
+    spares.prepare().unwrap();
+    assert_eq!(spares.ready(), 1);
+}
+
+#[test]
+fn shrinking_makes_room_and_keeps_what_it_is_told() {
+    let disk = disk();
+    let spares = open(&disk);
+    for _ in 0..3 {
+        spares.prepare().unwrap();
+    }
+    spares.begin().unwrap();
+    spares.shrink(1).unwrap();
+    assert_eq!(
+        (spares.ready(), spares.dirty(), paths(&disk).len()),
+        (1, 0, 1)
+    );
+}
