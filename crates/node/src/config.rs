@@ -18,8 +18,10 @@ mod exposure;
 mod file;
 mod host_port;
 pub mod http;
+pub mod journal;
 mod load;
 pub mod log;
+pub mod mailbox;
 mod mistake;
 pub mod native;
 pub mod runtime;
@@ -43,6 +45,10 @@ pub struct Config {
     pub data: data::Options,
     /// Who may connect.
     pub auth: auth::Options,
+    /// The journal.
+    pub journal: journal::Options,
+    /// Mailboxes.
+    pub mailbox: mailbox::Options,
     /// The native door.
     pub native: native::Options,
     /// The HTTP door.
@@ -59,9 +65,11 @@ pub struct Config {
 
 /// Every component, in the order of documentation; those without a table of their own in the
 /// TOML file come first, as TOML demands.
-pub const SECTIONS: [&Section; 8] = [
+pub const SECTIONS: [&Section; 10] = [
     &data::SECTION,
     &auth::SECTION,
+    &journal::SECTION,
+    &mailbox::SECTION,
     &native::SECTION,
     &http::SECTION,
     &tls::SECTION,

@@ -1,26 +1,32 @@
 //! A client's own side of its connection: owned by the door's task that reads from it.
 
 use std::sync::Arc;
+use std::task::Waker;
 
+use mailbox::Again;
 use model::{ErrorCode, Name};
 use routing::{ConnectionId, Target, Ticket};
 
 use crate::counters::{Counter, Tally};
-use crate::handle::{Inner, fail};
+use crate::handle::Inner;
 use crate::lane::Caller;
 use crate::peer::Peer;
 use crate::ports::Failure;
+use crate::store::{Answers, Followers, Outcome, Slot};
 use crate::throttle::Throttle;
 use crate::turn::{Cast, Turn};
 
 /// A route that the client bound.
 pub(crate) enum Route {
     Bound {
+        name: Name,
         target: Target,
         cast: Cast,
         method: Arc<str>,
         throttle: Arc<Throttle>,
     },
+    /// A stream of records.
+    Stream { name: Name },
     /// The name was not valid; whoever uses the route is told why.
     Invalid { reason: String },
 }
@@ -42,6 +48,13 @@ pub(crate) struct Local {
     pub(crate) bindings: u64,
     /// Index is the slot of the client's own number.
     pub(crate) paths: Vec<Option<Path>>,
+    /// What waits until it is durable.
+    pub(crate) answers: Answers,
+    pub(crate) followers: Followers,
+    /// What was said to messages from mailboxes in this turn.
+    pub(crate) outcomes: Vec<(Arc<Slot>, u64, Outcome)>,
+    /// Names that were subscribed to in this turn.
+    pub(crate) joined: Vec<Name>,
     pub(crate) dirty: Vec<Arc<Peer>>,
     pub(crate) tally: Tally,
     pub(crate) consumed_messages: u32,
@@ -73,6 +86,16 @@ impl Connection {
     /// Begins to hand in what one read brought.
     pub fn turn(&mut self) -> Turn<'_> {
         Turn::new(&self.inner, &self.peer, &mut self.local)
+    }
+
+    /// Answers what has become durable and sends on what is followed; `task` is woken when there
+    /// may be more. The task that reads calls it each time before it rests. True when the client
+    /// leaves so much unread that something has to wait for that.
+    pub fn settle(&mut self, task: &Waker) -> bool {
+        match self.local.answers.is_empty() && self.local.followers.is_empty() {
+            true => false,
+            false => self.turn().settle(task),
+        }
     }
 
     /// Counts something that only the door can see.
@@ -108,9 +131,13 @@ impl Drop for Connection {
             (lane.calls.drain(), lane.let_go())
         };
         drop(pressures);
+        let mut outcomes = Vec::new();
         for (_, call) in calls {
-            inner.counters.count_failure(ErrorCode::Unconfirmed);
-            fail(&call.caller, LOST);
+            inner.fail(call.caller, LOST, Again::Now, &mut outcomes);
+        }
+        inner.settle(outcomes);
+        if let Some(store) = &inner.store {
+            self.local.followers.clear(&store.journal);
         }
         for path in self.local.paths.drain(..).flatten() {
             inner.cancel(path.responder, path.ticket);

@@ -57,6 +57,20 @@ counters! {
     Dropped => "dropped";
     /// Messages that found no subscriber.
     Undeliverable => "undeliverable";
+    /// Writes to disk that were retries of others.
+    Duplicates => "mailbox_duplicates";
+    /// Messages of mailboxes handed to subscribers.
+    Deliveries => "mailbox_deliveries";
+    /// Messages of mailboxes that subscribers acknowledged.
+    Acknowledged => "mailbox_acknowledged";
+    /// Deliveries that were refused, lost or not answered in time.
+    Unacknowledged => "mailbox_unacknowledged";
+    /// Messages of mailboxes that nobody took in time.
+    Expired => "mailbox_expired";
+    /// Mailboxes that could not be read when somebody subscribed to their name.
+    Unreadable => "mailbox_unreadable";
+    /// Records appended to streams.
+    Appends => "stream_records";
     /// Message bytes accepted.
     Bytes => "message_bytes";
     /// Frames above the limit.
@@ -104,6 +118,13 @@ impl Counters {
     /// Adds one.
     pub fn count(&self, counter: Counter) {
         self.values[counter as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds some.
+    pub(crate) fn add_to(&self, counter: Counter, count: u64) {
+        if count > 0 {
+            self.values[counter as usize].fetch_add(count, Ordering::Relaxed);
+        }
     }
 
     /// Adds one failure.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use journal::Journal;
+use mailbox::Again;
 use model::{ErrorCode, limits};
 use parking_lot::{Mutex, RwLock};
 use routing::{ConnectionId, Table, Ticket};
@@ -13,6 +15,7 @@ use crate::counters::{Counter, Counters};
 use crate::lane::Caller;
 use crate::peer::{Facts, Peer};
 use crate::ports::{Failure, Outgoing, Outlet, Ports};
+use crate::store::{self, Outcome, Slot, Store, StoreError};
 
 /// What a node takes on.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) to_sweep: Mutex<Vec<Arc<Peer>>>,
     /// Called when there is something to sweep again.
     sweep_needed: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// What is kept, when there is a journal to keep it in.
+    pub(crate) store: Option<Store>,
     next_connection: AtomicU64,
     draining: AtomicBool,
 }
@@ -73,8 +78,23 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// A node with nobody connected.
+    /// A node with nobody connected, which keeps nothing.
     pub fn new(limits: Limits, ports: Ports) -> Self {
+        Self::with_store(limits, ports, None)
+    }
+
+    /// A node with nobody connected, which keeps mailboxes and streams in a journal.
+    pub fn with_journal(
+        limits: Limits,
+        ports: Ports,
+        journal: Arc<Journal>,
+        options: store::Options,
+    ) -> Result<Self, StoreError> {
+        let store = Store::open(journal, options)?;
+        Ok(Self::with_store(limits, ports, Some(store)))
+    }
+
+    fn with_store(limits: Limits, ports: Ports, store: Option<Store>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 ports,
@@ -84,6 +104,7 @@ impl Handle {
                 peers: Mutex::default(),
                 to_sweep: Mutex::default(),
                 sweep_needed: OnceLock::new(),
+                store,
                 next_connection: AtomicU64::new(1),
                 draining: AtomicBool::new(false),
             }),
@@ -211,6 +232,7 @@ impl Handle {
         let now_ns = self.inner.ports.clock.now_ns();
         let listed = std::mem::take(&mut *self.inner.to_sweep.lock());
         let mut kept = Vec::new();
+        let mut outcomes = Vec::new();
         for peer in listed {
             let (expired, pressures) = {
                 let mut lane = peer.lane.lock();
@@ -223,17 +245,18 @@ impl Handle {
                 (expired, pressures)
             };
             for (ticket, call) in expired {
-                self.inner
-                    .counters
-                    .count_failure(ErrorCode::DeadlineExceeded);
                 peer.push_now(Outgoing::Cancel { ticket });
-                fail(&call.caller, DEADLINE);
+                self.inner
+                    .fail(call.caller, DEADLINE, Again::Now, &mut outcomes);
             }
             drop(pressures);
         }
+        self.inner.settle(outcomes);
+        let store = self.inner.store.as_ref();
+        let is_stored = store.is_some_and(|store| store.sweep(&self.inner));
         let mut to_sweep = self.inner.to_sweep.lock();
         to_sweep.append(&mut kept);
-        !to_sweep.is_empty()
+        is_stored || !to_sweep.is_empty()
     }
 }
 
@@ -243,15 +266,48 @@ const DEADLINE: Failure<'static> = Failure::new(
 )
 .after_sending();
 
-/// Tells a caller that its call has failed.
-pub(crate) fn fail(caller: &Caller, failure: Failure<'_>) {
-    caller.peer.push_now(Outgoing::Failure {
-        tag: Some(caller.tag),
-        failure,
-    });
-}
-
 impl Inner {
+    /// Tells a caller that its call has failed; a mailbox is told so with `outcomes`.
+    pub(crate) fn fail(
+        &self,
+        caller: Caller,
+        failure: Failure<'_>,
+        again: Again,
+        outcomes: &mut Vec<(Arc<Slot>, u64, Outcome)>,
+    ) {
+        match caller {
+            Caller::Peer { peer, tag } => {
+                self.counters.count_failure(failure.code);
+                peer.push_now(Outgoing::Failure {
+                    tag: Some(tag),
+                    failure,
+                });
+            }
+            Caller::Mailbox { slot, offset } => {
+                outcomes.push((slot, offset, Outcome::Again(again)));
+            }
+        }
+    }
+
+    /// Tells mailboxes what has become of their messages.
+    pub(crate) fn settle(&self, mut outcomes: Vec<(Arc<Slot>, u64, Outcome)>) {
+        let Some(store) = self.store.as_ref().filter(|_| !outcomes.is_empty()) else {
+            return;
+        };
+        let mut dirty = Vec::new();
+        store.settle(self, &mut outcomes, &mut dirty);
+        for peer in dirty {
+            peer.outlet.flush();
+        }
+    }
+
+    /// Has the shell sweep.
+    pub(crate) fn need_sweep(&self) {
+        if let Some(wake) = self.sweep_needed.get() {
+            wake();
+        }
+    }
+
     /// Puts a peer on the list of those to sweep.
     pub(crate) fn list(&self, peer: Arc<Peer>) {
         let was_empty = {
@@ -259,8 +315,8 @@ impl Inner {
             to_sweep.push(peer);
             to_sweep.len() == 1
         };
-        if was_empty && let Some(wake) = self.sweep_needed.get() {
-            wake();
+        if was_empty {
+            self.need_sweep();
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use routing::{Call, Calls, Ticket};
 
 use crate::peer::Peer;
+use crate::store::Slot;
 use crate::throttle::{Pressure, Throttle, ThrottleId};
 
 /// A client that others wait for and that has returned no credit for this long has stopped: nobody
@@ -18,11 +19,13 @@ use crate::throttle::{Pressure, Throttle, ThrottleId};
 /// for most of a 100 ms period (the kernel's default for CPU quotas), and this outlasts two of them.
 const STOPPED_AFTER_NS: u64 = 250_000_000;
 
-/// Who asked: the peer and its own number for the call.
+/// Who asked.
 #[derive(Clone)]
-pub(crate) struct Caller {
-    pub(crate) peer: Arc<Peer>,
-    pub(crate) tag: Ticket,
+pub(crate) enum Caller {
+    /// A client, and its own number for the call.
+    Peer { peer: Arc<Peer>, tag: Ticket },
+    /// A mailbox, and the message that is to be acknowledged.
+    Mailbox { slot: Arc<Slot>, offset: u64 },
 }
 
 /// What a client presses. To be dropped when its lane is not locked.

@@ -9,13 +9,14 @@ use crate::counters::Counter;
 use crate::lane::Admission;
 use crate::peer::Handed;
 use crate::ports::{Failure, Message, Outgoing};
+use crate::store::Key;
 use crate::turn::{Bound, Cast, Turn, lookup};
 
 /// When a write is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// On disk.
-    Disk,
+    /// On disk, under a key or without one.
+    Disk(Option<Key>),
     /// Enqueued for those who are subscribed now.
     Memory,
 }
@@ -56,11 +57,13 @@ impl Turn<'_> {
 
     /// A one-way message that is acknowledged.
     pub fn write(&mut self, route: u16, tag: Ticket, durability: Durability, message: Message<'_>) {
-        let size = message.size();
+        let mut size = message.size();
         match durability {
-            Durability::Disk => {
-                let message = "this node has no mailboxes on disk: write with durability=memory";
-                self.fail(tag, Failure::new(ErrorCode::Unsupported, message));
+            Durability::Disk(key) => {
+                if key.is_some() {
+                    size += Key::SIZE;
+                }
+                self.write_to_disk(route, tag, key, message);
             }
             Durability::Memory => self.write_to_memory(route, tag, message),
         }
@@ -110,6 +113,7 @@ impl Turn<'_> {
             cast,
             method,
             throttle,
+            ..
         } = lookup(&self.local.routes, route)?;
         let mut copies = Copies::default();
         let matching = match cast {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use mailbox::Again;
 use model::{ErrorCode, Name};
 use parking_lot::RwLockReadGuard;
 use routing::{Table, Ticket};
@@ -16,6 +17,7 @@ use crate::handle::Inner;
 use crate::lane::Caller;
 use crate::peer::{Handed, Peer};
 use crate::ports::{Failure, Message, Outgoing};
+use crate::store::{Outcome, check_stream_name};
 use crate::throttle::{Throttle, ThrottleId};
 
 /// The first part of names that only the node itself may subscribe to.
@@ -59,9 +61,9 @@ impl<'a> Turn<'a> {
             return false;
         }
         self.table = None;
-        let mut table = self.inner.table.write();
         let bound = match Name::parse(name) {
             Ok(name) => {
+                let mut table = self.inner.table.write();
                 let target = table.target(&name);
                 self.local.bindings += 1;
                 let id = ThrottleId {
@@ -70,6 +72,7 @@ impl<'a> Turn<'a> {
                 };
                 let base = table.base(&target).clone();
                 Route::Bound {
+                    name,
                     target,
                     cast,
                     method: method.into(),
@@ -80,25 +83,48 @@ impl<'a> Turn<'a> {
                 reason: error.to_string(),
             },
         };
+        self.put_route(index, bound);
+        true
+    }
+
+    /// Binds a route to a stream of records, in the same way.
+    #[must_use]
+    pub fn bind_stream(&mut self, route: u16, name: &str) -> bool {
+        let index = usize::from(route).wrapping_sub(1);
+        if index > self.local.routes.len() {
+            return false;
+        }
+        let parsed = Name::parse(name).map_err(|error| error.to_string());
+        let checked = parsed.and_then(|name| check_stream_name(&name).map(|()| name));
+        let bound = match checked {
+            Ok(name) => Route::Stream { name },
+            Err(reason) => Route::Invalid { reason },
+        };
+        self.put_route(index, bound);
+        true
+    }
+
+    fn put_route(&mut self, index: usize, bound: Route) {
         let Some(slot) = self.local.routes.get_mut(index) else {
-            self.local.routes.push(bound);
-            return true;
+            return self.local.routes.push(bound);
         };
         if let Route::Bound {
             target, throttle, ..
         } = std::mem::replace(slot, bound)
         {
-            table.release(target);
-            drop(table);
+            self.table = None;
+            self.inner.table.write().release(target);
             throttle.end(&mut self.local.dirty);
         }
-        true
     }
 
     /// Subscribes; the answer goes out with the tag.
     pub fn subscribe(&mut self, tag: Ticket, name: &str, with_source: bool) {
         match self.try_subscribe(name, with_source) {
-            Ok(name) => self.answer(Outgoing::Subscribed { tag, name: &name }),
+            Ok(name) => {
+                self.answer(Outgoing::Subscribed { tag, name: &name });
+                self.local.joined.push(name);
+            }
             Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
         }
     }
@@ -222,7 +248,7 @@ impl<'a> Turn<'a> {
         let mut full = 0_u32;
         for subscriber in table.any(target, self.peer.id) {
             let responder = &subscriber.peer;
-            let caller = Caller {
+            let caller = Caller::Peer {
                 peer: self.peer.clone(),
                 tag,
             };
@@ -280,8 +306,15 @@ impl<'a> Turn<'a> {
                 .take(ticket)
                 .map(|call| call.caller),
         };
-        let Some(caller) = caller else {
-            return self.local.tally.count(Counter::LateReplies);
+        let (peer, tag) = match caller {
+            None => return self.local.tally.count(Counter::LateReplies),
+            Some(Caller::Peer { peer, tag }) => (peer, tag),
+            // One answer is enough for a message from a mailbox, and what it says is nobody's.
+            Some(Caller::Mailbox { .. }) if more => return,
+            Some(Caller::Mailbox { slot, offset }) => {
+                let outcome = (slot, offset, Outcome::Acknowledged);
+                return self.local.outcomes.push(outcome);
+            }
         };
         self.local.tally.count(if more {
             Counter::Items
@@ -289,12 +322,8 @@ impl<'a> Turn<'a> {
             Counter::Replies
         });
         self.local.tally.add(Counter::Bytes, message.size());
-        let outgoing = Outgoing::Reply {
-            tag: caller.tag,
-            more,
-            message,
-        };
-        caller.peer.push(outgoing, &mut self.local.dirty);
+        let outgoing = Outgoing::Reply { tag, more, message };
+        peer.push(outgoing, &mut self.local.dirty);
     }
 
     /// A responder's failure.
@@ -302,16 +331,32 @@ impl<'a> Turn<'a> {
         let Some(call) = self.peer.lane.lock().calls.take(ticket) else {
             return self.local.tally.count(Counter::LateReplies);
         };
+        let (peer, tag) = match call.caller {
+            Caller::Peer { peer, tag } => (peer, tag),
+            Caller::Mailbox { slot, offset } => {
+                let again = match failure.retry_after_ms {
+                    0 => Again::Later,
+                    pause_ms => Again::After {
+                        pause_ms: u64::from(pause_ms),
+                    },
+                };
+                let outcome = (slot, offset, Outcome::Again(again));
+                return self.local.outcomes.push(outcome);
+            }
+        };
         self.inner.counters.count_failure(failure.code);
         let outgoing = Outgoing::Failure {
-            tag: Some(call.caller.tag),
+            tag: Some(tag),
             failure,
         };
-        call.caller.peer.push(outgoing, &mut self.local.dirty);
+        peer.push(outgoing, &mut self.local.dirty);
     }
 
     /// The caller gave up; the call ends as `cancelled` unless it has ended already.
     pub fn cancel(&mut self, tag: Ticket) {
+        if self.unfollow(tag) {
+            return;
+        }
         let Some(path) = self.path(tag) else { return };
         if self.inner.cancel(path.responder, path.ticket) {
             let message = "cancelled by the caller";
@@ -324,6 +369,9 @@ impl<'a> Turn<'a> {
 
     /// The caller consumed items of a stream.
     pub fn stream_credit(&mut self, tag: Ticket, items: u32) {
+        if self.follower_credit(tag, items) {
+            return;
+        }
         let Some(path) = self.path(tag) else { return };
         let Some(responder) = self.inner.peer(path.responder) else {
             return;
@@ -385,6 +433,14 @@ impl<'a> Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.table = None;
+        if let Some(store) = &self.inner.store {
+            let (outcomes, dirty) = (&mut self.local.outcomes, &mut self.local.dirty);
+            store.settle(self.inner, outcomes, dirty);
+            for name in self.local.joined.drain(..) {
+                store.welcome(self.inner, name.base(), dirty);
+            }
+        }
+        self.local.joined.clear();
         self.inner.counters.add(&mut self.local.tally);
         for peer in self.local.dirty.drain(..) {
             peer.outlet.flush();
@@ -394,6 +450,7 @@ impl Drop for Turn<'_> {
 
 /// A route that leads somewhere.
 pub(crate) struct Bound<'a> {
+    pub(crate) name: &'a Name,
     pub(crate) target: &'a routing::Target,
     pub(crate) cast: Cast,
     pub(crate) method: &'a Arc<str>,
@@ -403,16 +460,22 @@ pub(crate) struct Bound<'a> {
 pub(crate) fn lookup(routes: &[Route], route: u16) -> Result<Bound<'_>, (ErrorCode, String)> {
     match routes.get(usize::from(route).wrapping_sub(1)) {
         Some(Route::Bound {
+            name,
             target,
             cast,
             method,
             throttle,
         }) => Ok(Bound {
+            name,
             target,
             cast: *cast,
             method,
             throttle,
         }),
+        Some(Route::Stream { name }) => Err((
+            ErrorCode::InvalidArgument,
+            format!("the route is bound to a stream, `{name}`"),
+        )),
         Some(Route::Invalid { reason }) => Err((ErrorCode::InvalidArgument, reason.clone())),
         None => Err((
             ErrorCode::InvalidArgument,

@@ -52,7 +52,7 @@ impl<'a> Append<'a> {
     }
 
     /// The records, in order.
-    pub fn records(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    pub fn records(&self) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
         let mut cursor = Cursor::new(self.records, "APPEND");
         std::iter::from_fn(move || {
             let length = cursor.u32().ok()?;

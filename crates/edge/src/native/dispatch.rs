@@ -2,8 +2,10 @@
 
 use model::ErrorCode;
 use model::limits::METHOD_LENGTH_MAX;
-use node::{Cast, Durability, Failure, Message, Ticket, Turn};
-use wire::{Bind, Correlation, Credit, Flags, Header, Kind, Malformed, Payload, Subscribe};
+use node::{Cast, Durability, Failure, Key, Message, Range, Ticket, Turn};
+use wire::{
+    Append, Bind, Correlation, Credit, Flags, Header, Kind, Malformed, Payload, Read, Subscribe,
+};
 
 use super::outlet::{NativeOutlet, ticket};
 
@@ -76,13 +78,32 @@ pub(super) fn dispatch(
             turn.send(route, report, decode_message(flags, payload)?);
         }
         Kind::WRITE => {
+            let mut message = decode_message(flags, payload)?;
+            let key = match flags.contains(Flags::KEYED) {
+                true => Some(split_key(&mut message)?),
+                false => None,
+            };
             let durability = match flags.contains(Flags::MEMORY) {
                 true => Durability::Memory,
-                false => Durability::Disk,
+                false => Durability::Disk(key),
             };
-            let message = decode_message(flags, payload)?;
             let tag = claim(turn, correlation)?;
             turn.write(route, tag, durability, message);
+        }
+        Kind::APPEND => {
+            let append = Append::decode(decode_message(flags, payload)?.body)?;
+            let tag = claim(turn, correlation)?;
+            turn.append(route, tag, append.expected, append.records());
+        }
+        Kind::READ => {
+            let range = decode_range(flags, payload)?;
+            let tag = claim(turn, correlation)?;
+            turn.read(route, tag, range);
+        }
+        Kind::FOLLOW => {
+            let range = decode_range(flags, payload)?;
+            let tag = claim(turn, correlation)?;
+            turn.follow(route, tag, range);
         }
         Kind::BIND => return bind(turn, route, payload),
         Kind::SUBSCRIBE => {
@@ -134,17 +155,36 @@ fn decode_message(flags: Flags, payload: &[u8]) -> Result<Message<'_>, Fatal> {
     })
 }
 
+/// Takes the key from the front of the body.
+fn split_key(message: &mut Message<'_>) -> Result<Key, Fatal> {
+    let (wire::Key { id, ttl_ms }, body) = wire::Key::split(message.body)?;
+    message.body = body;
+    Ok(Key { id, ttl_ms })
+}
+
+fn decode_range(flags: Flags, payload: &[u8]) -> Result<Range, Fatal> {
+    let Read {
+        from,
+        records_max,
+        bytes_max,
+    } = Read::decode(decode_message(flags, payload)?.body)?;
+    Ok(Range {
+        from,
+        records_max,
+        bytes_max,
+    })
+}
+
 fn bind(turn: &mut Turn<'_>, route: u16, payload: &[u8]) -> Result<(), Fatal> {
     let bind = Bind::decode(route, payload)?;
     if bind.method.len() > METHOD_LENGTH_MAX {
         return Err(protocol("a method name is too long"));
     }
-    let cast = match bind.cast {
-        wire::Cast::Any => Cast::Any,
-        wire::Cast::All => Cast::All,
-        wire::Cast::Stream => return Err(protocol("this node has no streams")),
+    let dense = match bind.cast {
+        wire::Cast::Any => turn.bind(route, bind.name, Cast::Any, bind.method),
+        wire::Cast::All => turn.bind(route, bind.name, Cast::All, bind.method),
+        wire::Cast::Stream => turn.bind_stream(route, bind.name),
     };
-    let dense = turn.bind(route, bind.name, cast, bind.method);
     dense
         .then_some(())
         .ok_or_else(|| skipped("route", u32::from(route)))
@@ -185,7 +225,7 @@ pub(super) fn refuse_oversize(
         Kind::REPLY | Kind::ERROR => {
             turn.reply_failure(ticket(header.correlation), failure.after_sending());
         }
-        Kind::REQUEST | Kind::WRITE => {
+        Kind::REQUEST | Kind::WRITE | Kind::APPEND | Kind::READ | Kind::FOLLOW => {
             let tag = claim(turn, header.correlation)?;
             turn.refuse(tag, failure);
         }

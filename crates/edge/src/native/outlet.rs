@@ -1,5 +1,6 @@
 //! Encodes what the node pushes for one client.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +8,10 @@ use model::{ErrorCode, Name};
 use net::{Outbox, Sink};
 use node::{Counter, Message, Outgoing, Outlet, Pushed, Ticket};
 use parking_lot::Mutex;
-use wire::{Bind, Cast, Correlation, Credit, Ended, Flags, Goaway, Kind, Payload, Receipt};
+use wire::{
+    Appended, Bind, Cast, Correlation, Credit, Ended, Extract, Flags, Goaway, Kind, Payload,
+    Receipt, Record, Stored,
+};
 
 /// The way out to one native client.
 pub(super) struct NativeOutlet {
@@ -179,10 +183,7 @@ fn encode_message(
         }
         .encode(kind, flags, route, at, out),
         Some(source) => {
-            let mut extended = Vec::with_capacity(metadata.len() + source.len() + 16);
-            wire::encode_metadata(wire::SOURCE, source.as_bytes(), &mut extended);
-            extended.extend_from_slice(metadata);
-            let metadata = &extended;
+            let metadata = &with_source(Some(source), metadata);
             Payload {
                 deadline_ms,
                 metadata,
@@ -191,6 +192,17 @@ fn encode_message(
             .encode(kind, flags, route, at, out);
         }
     }
+}
+
+/// The metadata, the sender's name in front when there is one to tell.
+fn with_source<'a>(source: Option<&str>, metadata: &'a [u8]) -> Cow<'a, [u8]> {
+    let Some(source) = source else {
+        return Cow::Borrowed(metadata);
+    };
+    let mut extended = Vec::with_capacity(metadata.len() + source.len() + 16);
+    wire::encode_metadata(wire::SOURCE, source.as_bytes(), &mut extended);
+    extended.extend_from_slice(metadata);
+    Cow::Owned(extended)
 }
 
 impl Outlet for NativeOutlet {
@@ -208,6 +220,31 @@ impl Outlet for NativeOutlet {
                 self.push_routed(to, method, |route, out| {
                     let at = correlation(ticket);
                     encode_message(Kind::REQUEST, flags, route, at, source, message, out);
+                })
+            }
+            Outgoing::Delivery {
+                to,
+                method,
+                ticket,
+                source,
+                delivery,
+                message,
+            } => {
+                let prefix = wire::Delivery {
+                    offset: delivery.offset,
+                    delivery: delivery.delivery,
+                    written_ms: delivery.written_ms,
+                };
+                self.push_routed(to, method, |route, out| {
+                    let at = correlation(ticket);
+                    let metadata = with_source(source, message.metadata);
+                    let payload = Payload {
+                        deadline_ms: message.deadline_ms,
+                        metadata: &metadata,
+                        body: message.body,
+                    };
+                    let prefix = prefix.encode();
+                    payload.encode_prefixed(&prefix, Kind::REQUEST, Flags::WRITTEN, route, at, out);
                 })
             }
             Outgoing::Send {
@@ -231,6 +268,30 @@ impl Outlet for NativeOutlet {
             }),
             Outgoing::Copies { tag, copies } => self.push_answer(|out| {
                 wire::encode_copies(copies, correlation(tag), out);
+            }),
+            Outgoing::Stored {
+                tag,
+                offset,
+                is_duplicate,
+            } => self.push_answer(|out| {
+                Stored {
+                    offset,
+                    is_duplicate,
+                }
+                .encode(correlation(tag), out);
+            }),
+            Outgoing::Appended { tag, first, next } => self.push_answer(|out| {
+                Appended { first, next }.encode(correlation(tag), out);
+            }),
+            Outgoing::Extract { tag, more, extract } => self.push_answer(|out| {
+                let records = extract.records.iter().map(|record| Record {
+                    offset: record.offset,
+                    time_ms: record.time_ms,
+                    bytes: record.bytes,
+                });
+                let flags = if more { Flags::MORE } else { Flags::NONE };
+                let (start, next) = (extract.start, extract.next);
+                Extract::encode(start, next, records, flags, correlation(tag), out);
             }),
             Outgoing::Receipt {
                 tag,

@@ -83,7 +83,7 @@ impl Session {
     pub(super) async fn run(mut self) {
         let id = self.connection.id().0;
         tracing::debug!(connection = id, "connection opened");
-        let end = std::future::poll_fn(|cx| self.poll(cx)).await;
+        let end = std::future::poll_fn(|cx| self.poll_settled(cx)).await;
         match end {
             End::Left => tracing::debug!(connection = id, "connection closed"),
             End::Silent => {
@@ -100,6 +100,15 @@ impl Session {
                 self.say_goodbye(code, &message).await;
             }
         }
+    }
+
+    /// Before the task rests, what has become durable is answered; it is woken when there is more.
+    fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        let polled = self.poll(cx);
+        if polled.is_pending() && self.connection.settle(cx.waker()) {
+            self.wait_until_read(cx);
+        }
+        polled
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -135,11 +144,16 @@ impl Session {
         if self.outlet.outbox.poll_drain(cx).is_ready() {
             return Poll::Ready(End::Left);
         }
+        self.wait_until_read(cx);
+        self.poll_keepalive(cx)
+    }
+
+    /// Comes back when the client has read some: a blocked sink wakes the task by itself.
+    fn wait_until_read(&self, cx: &Context<'_>) {
         if !self.outlet.outbox.is_blocked() {
             // Another thread is writing right now, or has just finished: look again.
             cx.waker().wake_by_ref();
         }
-        self.poll_keepalive(cx)
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {

@@ -174,6 +174,22 @@ impl Agent {
         }
     }
 
+    /// [`Agent::expect_nothing`] for one whose messages are taken and credited.
+    pub(crate) async fn expect_nothing_but_credit(&mut self) {
+        let probe = Correlation {
+            slot: 9,
+            generation: 99,
+        };
+        self.frame(|out| wire::encode_ping(probe, out)).await;
+        loop {
+            let header = self.next().await.header;
+            match header.kind {
+                Kind::CREDIT | Kind::REPLY => {}
+                kind => return assert_eq!((kind, header.correlation), (Kind::PONG, probe)),
+            }
+        }
+    }
+
     /// Asserts that nothing but what the node was asked for afterwards arrives: a ping's answer
     /// comes behind everything that was on its way.
     pub(crate) async fn expect_nothing(&mut self) {

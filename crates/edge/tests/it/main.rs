@@ -5,7 +5,10 @@
 mod agent;
 mod bad_input;
 mod calls;
+mod kept;
+mod mailboxes;
 mod messages;
+mod streams;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,7 +33,7 @@ impl Clock for ManualClock {
     }
 
     fn unix_ms(&self) -> u64 {
-        1_700_000_000_000
+        1_700_000_000_000 + self.now_ns() / 1_000_000
     }
 }
 
@@ -39,6 +42,13 @@ struct Counting(AtomicU64);
 impl Entropy for Counting {
     fn next_u64(&self) -> u64 {
         self.0.fetch_add(0x0001_0000_0000_0000, Ordering::Relaxed)
+    }
+}
+
+fn ports(clock: &Arc<ManualClock>) -> Ports {
+    Ports {
+        clock: clock.clone(),
+        entropy: Arc::new(Counting(AtomicU64::new(0x0001_0000_0000_0000))),
     }
 }
 
@@ -56,14 +66,11 @@ impl Bench {
 
     pub(crate) fn with(limits: Limits, options: edge::native::Options) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let entropy = Arc::new(Counting(AtomicU64::new(0x0001_0000_0000_0000)));
-        let node = Handle::new(
-            limits,
-            Ports {
-                clock: clock.clone(),
-                entropy,
-            },
-        );
+        let node = Handle::new(limits, ports(&clock));
+        Self::of(node, clock, options)
+    }
+
+    fn of(node: Handle, clock: Arc<ManualClock>, options: edge::native::Options) -> Self {
         let door = edge::native::Door::new(node.clone(), Arc::new(edge::Open), options);
         Self { node, clock, door }
     }

@@ -6,7 +6,7 @@ mod outlet;
 use std::sync::Arc;
 
 pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
-pub use outlet::{Failure, Message, Outgoing, Outlet, Pushed};
+pub use outlet::{Delivery, Extract, Failure, Message, Outgoing, Outlet, Pushed, StoredRecord};
 
 /// Time.
 pub trait Clock: Send + Sync {

@@ -23,6 +23,39 @@ impl Message<'_> {
     }
 }
 
+/// What a message from a mailbox says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its place in the mailbox.
+    pub offset: u64,
+    /// How often it is delivered with this time, from 1.
+    pub delivery: u32,
+    /// When it was written, in milliseconds since 1970-01-01 UTC.
+    pub written_ms: u64,
+}
+
+/// A record of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredRecord<'a> {
+    /// Its place.
+    pub offset: u64,
+    /// When it was appended, in milliseconds since 1970-01-01 UTC.
+    pub time_ms: u64,
+    /// Opaque bytes.
+    pub bytes: &'a [u8],
+}
+
+/// A part of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extract<'a> {
+    /// The oldest offset that is kept.
+    pub start: u64,
+    /// The offset behind the newest record that is durable.
+    pub next: u64,
+    /// The records, in order.
+    pub records: &'a [StoredRecord<'a>],
+}
+
 /// A failure on its way to whoever asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure<'a> {
@@ -75,6 +108,21 @@ pub enum Outgoing<'a> {
         /// The message.
         message: Message<'a>,
     },
+    /// A message from the mailbox of one of the client's subscriptions: its answer acknowledges it.
+    Delivery {
+        /// The subscription.
+        to: &'a Name,
+        /// The method, empty for a plain message.
+        method: &'a Arc<str>,
+        /// Comes back with the answer.
+        ticket: Ticket,
+        /// Who wrote it, when the subscription wants to know.
+        source: Option<&'a str>,
+        /// Where it is from.
+        delivery: Delivery,
+        /// The message.
+        message: Message<'a>,
+    },
     /// A one-way message for one of the client's subscriptions.
     Send {
         /// The subscription.
@@ -115,6 +163,33 @@ pub enum Outgoing<'a> {
         tag: Ticket,
         /// Subscribers it was enqueued for.
         copies: u32,
+    },
+    /// A write is on disk.
+    Stored {
+        /// The client's number.
+        tag: Ticket,
+        /// Its place in the mailbox.
+        offset: u64,
+        /// It was there already.
+        is_duplicate: bool,
+    },
+    /// Records are on disk.
+    Appended {
+        /// The client's number.
+        tag: Ticket,
+        /// The offset of the first.
+        first: u64,
+        /// The offset behind the last.
+        next: u64,
+    },
+    /// What was read of a stream.
+    Extract {
+        /// The client's number.
+        tag: Ticket,
+        /// Whether more follows.
+        more: bool,
+        /// What it is.
+        extract: Extract<'a>,
     },
     /// What became of a send that asked for a report.
     Receipt {
@@ -174,7 +249,8 @@ pub enum Pushed {
     First,
     /// Queued; somebody will flush.
     Queued,
-    /// The client does not read: nothing was queued. Only for `Request` and `Send`.
+    /// The client does not read: nothing was queued. Only for `Request`, `Delivery` and
+    /// `Send`.
     Full,
     /// The client is gone.
     Closed,

@@ -1,0 +1,468 @@
+use std::time::Duration;
+
+use model::ErrorCode;
+use node::{Counter, StoreOptions};
+use wire::{Cast, Flags, Key, Kind, Stored};
+
+use crate::agent::tag;
+use crate::kept::{Kept, acknowledge, delivered, key, refuse, write, writer};
+
+#[tokio::test]
+async fn a_write_is_answered_when_it_is_on_disk_and_not_before() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    write(&mut writer, 0, key(1), b"hi").await;
+    write(&mut writer, 1, key(2), b"ho").await;
+    writer.expect_nothing().await;
+    kept.sync();
+    for slot in 0..2 {
+        let frame = writer.next().await;
+        assert_eq!(
+            (frame.header.kind, frame.header.correlation),
+            (Kind::REPLY, tag(slot))
+        );
+        let stored = Stored::decode(&frame.payload).unwrap();
+        assert_eq!(
+            (stored.offset, stored.is_duplicate),
+            (u64::from(slot), false)
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_is_delivered_when_it_is_on_disk_and_not_before() {
+    let mut kept = Kept::new();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&kept.bench, "").await;
+    write(&mut writer, 0, key(1), b"hi").await;
+    writer.expect_nothing().await;
+    subscriber.expect_nothing().await;
+    kept.sync();
+    let (delivery, body, _) = delivered(&mut subscriber).await;
+    assert_eq!(
+        (delivery.offset, delivery.delivery, &body[..]),
+        (0, 1, &b"hi"[..])
+    );
+    assert_eq!(delivery.written_ms, 1_700_000_000_000);
+}
+
+#[tokio::test]
+async fn what_was_written_to_nobody_waits_for_whoever_comes() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    for number in 0..3 {
+        kept.write(&mut writer, u32::from(number), key(number))
+            .await;
+    }
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    for offset in 0..3 {
+        let (delivery, _, at) = delivered(&mut subscriber).await;
+        assert_eq!((delivery.offset, delivery.delivery), (offset, 1));
+        acknowledge(&mut subscriber, at).await;
+    }
+    subscriber.expect_nothing().await;
+    let mailboxes = kept.bench.node.mailboxes("", "", 10).unwrap();
+    assert_eq!((&*mailboxes[0].name, mailboxes[0].messages), ("a/b/c", 0));
+}
+
+#[tokio::test]
+async fn a_power_failure_loses_no_write_that_was_answered() {
+    let mut kept = Kept::new();
+    let mut alice = writer(&kept.bench, "a/b/alice").await;
+    for number in 0..5 {
+        kept.write(&mut alice, u32::from(number), key(number)).await;
+    }
+    write(&mut alice, 5, key(5), b"was not answered").await;
+    alice.expect_nothing().await;
+    let mut kept = kept.crash();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    for offset in 0..5 {
+        let (delivery, body, at) = delivered(&mut subscriber).await;
+        assert_eq!((delivery.offset, &body[..]), (offset, &b"hi"[..]));
+        acknowledge(&mut subscriber, at).await;
+    }
+    // Its sender's retries are recognised, acknowledged or not.
+    let mut alice = writer(&kept.bench, "a/b/alice").await;
+    let stored = kept.write(&mut alice, 0, key(3)).await;
+    assert_eq!((stored.offset, stored.is_duplicate), (3, true));
+}
+
+#[tokio::test]
+async fn an_acknowledged_message_is_not_delivered_again_after_a_restart() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    for number in 0..2 {
+        kept.write(&mut writer, u32::from(number), key(number))
+            .await;
+    }
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let (_, _, first) = delivered(&mut subscriber).await;
+    delivered(&mut subscriber).await;
+    acknowledge(&mut subscriber, first).await;
+    subscriber.expect_nothing().await;
+    kept.sync();
+    let kept = kept.crash();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let (delivery, _, _) = delivered(&mut subscriber).await;
+    assert_eq!((delivery.offset, delivery.delivery), (1, 2));
+    subscriber.expect_nothing().await;
+}
+
+#[tokio::test]
+async fn a_retry_is_answered_like_its_original_and_only_once_that_is_on_disk() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    write(&mut writer, 0, key(1), b"hi").await;
+    write(&mut writer, 1, key(1), b"hi").await;
+    writer.expect_nothing().await;
+    kept.sync();
+    for (slot, is_duplicate) in [(0, false), (1, true)] {
+        let frame = writer.next().await;
+        assert_eq!(frame.header.correlation, tag(slot));
+        let stored = Stored::decode(&frame.payload).unwrap();
+        assert_eq!((stored.offset, stored.is_duplicate), (0, is_duplicate));
+    }
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    delivered(&mut subscriber).await;
+    subscriber.expect_nothing().await;
+    assert_eq!(kept.bench.node.counters().get(Counter::Duplicates), 1);
+}
+
+#[tokio::test]
+async fn a_lost_subscribers_messages_go_to_another_at_once_and_count_on() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    kept.write(&mut writer, 0, key(1)).await;
+    let mut first = kept.bench.subscriber("a/b/c/1").await;
+    assert_eq!(delivered(&mut first).await.0.delivery, 1);
+    let mut second = kept.bench.subscriber("a/b/c/2").await;
+    second.expect_nothing().await;
+    drop(first);
+    assert_eq!(delivered(&mut second).await.0.delivery, 2);
+}
+
+#[tokio::test]
+async fn a_silent_subscribers_message_goes_to_another_when_its_time_is_up() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    kept.write(&mut writer, 0, key(1)).await;
+    let mut first = kept.bench.subscriber("a/b/c/1").await;
+    let (_, _, at) = delivered(&mut first).await;
+    let mut second = kept.bench.subscriber("a/b/c/2").await;
+    kept.bench.clock.advance_ms(29_999);
+    kept.bench.node.sweep();
+    second.expect_nothing().await;
+    kept.bench.clock.advance_ms(1);
+    kept.bench.node.sweep();
+    let cancel = first.next().await;
+    assert_eq!(
+        (cancel.header.kind, cancel.header.correlation),
+        (Kind::CANCEL, at)
+    );
+    let (delivery, _, at) = delivered(&mut second).await;
+    assert_eq!(delivery.delivery, 2);
+    acknowledge(&mut second, at).await;
+    second.expect_nothing().await;
+    // What the first one says now is too late, and changes nothing.
+    assert_eq!(
+        kept.bench.node.mailboxes("", "", 10).unwrap()[0].messages,
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_refused_message_comes_again_after_a_pause_and_others_pass_it() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    for number in 0..2 {
+        kept.write(&mut writer, u32::from(number), key(number))
+            .await;
+    }
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let (_, _, first) = delivered(&mut subscriber).await;
+    let (_, _, second) = delivered(&mut subscriber).await;
+    refuse(&mut subscriber, first, 0).await;
+    acknowledge(&mut subscriber, second).await;
+    subscriber.expect_nothing().await;
+    kept.bench.clock.advance_ms(999);
+    kept.bench.node.sweep();
+    subscriber.expect_nothing().await;
+    kept.bench.clock.advance_ms(1);
+    kept.bench.node.sweep();
+    let (delivery, _, at) = delivered(&mut subscriber).await;
+    assert_eq!((delivery.offset, delivery.delivery), (0, 2));
+    refuse(&mut subscriber, at, 50).await;
+    subscriber.expect_nothing().await;
+    kept.bench.clock.advance_ms(50);
+    kept.bench.node.sweep();
+    assert_eq!(delivered(&mut subscriber).await.0.delivery, 3);
+}
+
+#[tokio::test]
+async fn one_senders_messages_stay_with_one_instance_in_order() {
+    let mut kept = Kept::new();
+    let mut first = kept.bench.subscriber("a/b/c/1").await;
+    let mut second = kept.bench.subscriber("a/b/c/2").await;
+    let mut alice = writer(&kept.bench, "a/b/alice").await;
+    for number in 0..6 {
+        kept.write(&mut alice, u32::from(number), key(number)).await;
+    }
+    // All of them are with whoever got the first.
+    let mut bob = writer(&kept.bench, "a/b/bob").await;
+    let stored = kept.write(&mut bob, 0, key(9)).await;
+    let (with_alice, with_bob) = tokio::select! {
+        (delivery, ..) = delivered(&mut first) => match delivery.offset {
+            0 => (&mut first, &mut second),
+            _ => (&mut second, &mut first),
+        },
+        (delivery, ..) = delivered(&mut second) => match delivery.offset {
+            0 => (&mut second, &mut first),
+            _ => (&mut first, &mut second),
+        },
+    };
+    let mut offsets = Vec::new();
+    for _ in 0..5 {
+        offsets.push(delivered(with_alice).await.0.offset);
+    }
+    assert!(offsets.is_sorted(), "{offsets:?}");
+    assert!(!offsets.contains(&stored.offset), "{offsets:?}");
+    with_alice.expect_nothing().await;
+    let _ = with_bob;
+}
+
+#[tokio::test]
+async fn what_nobody_takes_in_time_is_given_up() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    let short = Key {
+        ttl_ms: 500,
+        ..key(1)
+    };
+    kept.write(&mut writer, 0, short).await;
+    kept.write(&mut writer, 1, key(2)).await;
+    kept.bench.clock.advance_ms(500);
+    kept.bench.node.sweep();
+    assert_eq!(kept.bench.node.counters().get(Counter::Expired), 1);
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    assert_eq!(delivered(&mut subscriber).await.0.offset, 1);
+    subscriber.expect_nothing().await;
+}
+
+#[tokio::test]
+async fn a_write_may_not_wait_longer_than_the_node_lets_it() {
+    let options = StoreOptions {
+        ttl: Duration::from_secs(1),
+        ..StoreOptions::default()
+    };
+    let mut kept = Kept::with(options);
+    let mut writer = writer(&kept.bench, "").await;
+    let long = Key {
+        ttl_ms: 60_000,
+        ..key(1)
+    };
+    kept.write(&mut writer, 0, long).await;
+    kept.bench.clock.advance_ms(1_000);
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    subscriber.expect_nothing().await;
+}
+
+#[tokio::test]
+async fn a_full_mailbox_is_busy_and_an_acknowledgement_makes_room() {
+    let options = StoreOptions {
+        messages_max: 2,
+        ..StoreOptions::default()
+    };
+    let mut kept = Kept::with(options);
+    let mut writer = writer(&kept.bench, "").await;
+    for number in 0..2 {
+        kept.write(&mut writer, u32::from(number), key(number))
+            .await;
+    }
+    write(&mut writer, 2, key(2), b"hi").await;
+    let refused = writer.next().await;
+    let failure = refused.failure();
+    assert_eq!(
+        (failure.code, failure.retry_after_ms),
+        (ErrorCode::Busy, 1_000)
+    );
+    assert!(
+        failure.message.contains("2 unacknowledged"),
+        "{}",
+        failure.message
+    );
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let (_, _, at) = delivered(&mut subscriber).await;
+    delivered(&mut subscriber).await;
+    acknowledge(&mut subscriber, at).await;
+    subscriber.expect_nothing().await;
+    assert!(!kept.write(&mut writer, 2, key(2)).await.is_duplicate);
+}
+
+#[tokio::test]
+async fn no_more_are_out_at_the_same_time_than_the_node_allows() {
+    let options = StoreOptions {
+        in_flight_max: 2,
+        ..StoreOptions::default()
+    };
+    let mut kept = Kept::with(options);
+    let mut writer = writer(&kept.bench, "").await;
+    for number in 0..3 {
+        kept.write(&mut writer, u32::from(number), key(number))
+            .await;
+    }
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let (_, _, at) = delivered(&mut subscriber).await;
+    delivered(&mut subscriber).await;
+    subscriber.expect_nothing().await;
+    acknowledge(&mut subscriber, at).await;
+    assert_eq!(delivered(&mut subscriber).await.0.offset, 2);
+}
+
+#[tokio::test]
+async fn what_a_writer_left_behind_is_delivered_by_the_sweep() {
+    let mut kept = Kept::new();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&kept.bench, "").await;
+    write(&mut writer, 0, key(1), b"hi").await;
+    writer.expect_nothing().await;
+    drop(writer);
+    while kept.bench.node.connection_count() > 1 {
+        tokio::task::yield_now().await;
+    }
+    kept.sync();
+    subscriber.expect_nothing().await;
+    kept.bench.node.sweep();
+    delivered(&mut subscriber).await;
+}
+
+#[tokio::test]
+async fn a_mailbox_that_nobody_uses_is_let_go_and_found_again() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    kept.write(&mut writer, 0, key(1)).await;
+    let loaded = |kept: &Kept| kept.bench.node.stored().unwrap().mailboxes_loaded;
+    assert_eq!(loaded(&kept), 1);
+    kept.bench.clock.advance_ms(9_999);
+    assert!(kept.bench.node.sweep());
+    assert_eq!(loaded(&kept), 1);
+    kept.bench.clock.advance_ms(1);
+    assert!(!kept.bench.node.sweep());
+    assert_eq!(loaded(&kept), 0);
+    let stored = kept.write(&mut writer, 1, key(1)).await;
+    assert!(stored.is_duplicate);
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    delivered(&mut subscriber).await;
+    // With a message out there it stays.
+    kept.bench.clock.advance_ms(10_000);
+    kept.bench.node.sweep();
+    assert_eq!(loaded(&kept), 1);
+}
+
+#[tokio::test]
+async fn what_is_done_with_is_forgotten_but_for_its_ids() {
+    let mut kept = Kept::new();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&kept.bench, "").await;
+    let id = |number: u32| Key {
+        id: u128::from(number).to_le_bytes(),
+        ttl_ms: 0,
+    };
+    for number in 0..3_000 {
+        write(&mut writer, number % 64, id(number), b"hi").await;
+        if number % 64 == 63 || number == 2_999 {
+            writer.expect_nothing_but_credit().await;
+            kept.sync();
+            for _ in 0..=number % 64 {
+                let (_, _, at) = delivered(&mut subscriber).await;
+                acknowledge(&mut subscriber, at).await;
+            }
+            subscriber.expect_nothing().await;
+        }
+    }
+    kept.sync();
+    let mut kept = kept.crash();
+    assert_eq!(
+        kept.bench.node.mailboxes("", "", 10).unwrap()[0].messages,
+        0
+    );
+    let mut writer = crate::kept::writer(&kept.bench, "").await;
+    assert!(
+        kept.write(&mut writer, 0, id(2_999 - 1_023))
+            .await
+            .is_duplicate
+    );
+    assert!(
+        !kept
+            .write(&mut writer, 0, id(2_999 - 1_024))
+            .await
+            .is_duplicate
+    );
+}
+
+#[tokio::test]
+async fn a_failed_disk_leaves_open_what_became_of_a_write_and_refuses_the_next() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    kept.write(&mut writer, 0, key(1)).await;
+    write(&mut writer, 1, key(2), b"hi").await;
+    writer.expect_nothing().await;
+    kept.disk
+        .fail_always(journal::disk::simulated::Fault::Broken, |_| true);
+    kept.sync();
+    let frame = writer.next().await;
+    let failure = frame.failure();
+    assert_eq!((failure.code, failure.sent), (ErrorCode::Unconfirmed, true));
+    write(&mut writer, 2, key(3), b"hi").await;
+    let refused = writer.next().await;
+    assert_eq!(refused.failure().code, ErrorCode::Unavailable);
+    assert!(kept.bench.node.unhealthy().is_some());
+}
+
+#[tokio::test]
+async fn instances_and_the_nodes_own_names_have_no_mailbox() {
+    let kept = Kept::new();
+    let mut writer = kept.bench.agent("").await;
+    for (route, name, code) in [
+        (1, "a/b/c/1", ErrorCode::InvalidArgument),
+        (2, "telpher/system/x", ErrorCode::Denied),
+        (3, "a//c", ErrorCode::InvalidArgument),
+    ] {
+        writer.bind(route, name, Cast::Any).await;
+        let correlation = tag(u32::from(route) - 1);
+        writer
+            .message(Kind::WRITE, Flags::NONE, route, correlation, b"x")
+            .await;
+        assert_eq!(writer.next().await.failure().code, code, "{name}");
+    }
+    writer.bind(4, "a/b/c", Cast::All).await;
+    writer
+        .message(Kind::WRITE, Flags::NONE, 4, tag(3), b"x")
+        .await;
+    assert_eq!(
+        writer.next().await.failure().code,
+        ErrorCode::InvalidArgument
+    );
+}
+
+#[tokio::test]
+async fn a_write_without_a_key_and_one_for_a_method_are_kept_too() {
+    let mut kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    writer
+        .message(Kind::WRITE, Flags::NONE, 1, tag(0), b"plain")
+        .await;
+    let frame = kept.answer(&mut writer).await;
+    assert_eq!(Stored::decode(&frame.payload).unwrap().offset, 0);
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    assert_eq!(delivered(&mut subscriber).await.1, b"plain");
+}
+
+#[tokio::test]
+async fn a_key_that_is_cut_off_breaks_the_protocol() {
+    let kept = Kept::new();
+    let mut writer = writer(&kept.bench, "").await;
+    writer
+        .message(Kind::WRITE, Flags::KEYED, 1, tag(0), b"too short")
+        .await;
+    assert_eq!(writer.next().await.failure().code, ErrorCode::Protocol);
+}

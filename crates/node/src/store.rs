@@ -1,0 +1,218 @@
+//! What is kept: mailboxes and raw streams, in the journal.
+//!
+//! The journal knows streams by number; the [`directory`] knows their names. A mailbox that somebody
+//! uses is *loaded*: its engine is made from its stream, and let go when nobody has used it for a
+//! while. Nothing is told to anybody before the journal says that it is durable.
+//!
+//! Locks, in the order in which they may be held together: the loaded mailboxes, a mailbox, the
+//! directory, then those of the journal or of the routing table, then a client's lane.
+
+mod admin;
+mod answers;
+mod directory;
+mod follow;
+mod hand_out;
+mod load;
+mod mailbox;
+mod raw;
+mod settle;
+mod write;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ::mailbox::record::Malformed;
+use journal::{AppendError, Journal, ReadError, ReadLimit, ShardId, Status, StreamId, Ticket};
+use model::ErrorCode;
+use parking_lot::{Mutex, RwLock};
+
+pub use admin::{AdminError, MailboxView, MessageView, Stored, StreamView};
+pub(crate) use answers::Answers;
+pub use directory::{DIRECTORY, NamedStream};
+use directory::{Directory, Entry, Kind, Location};
+pub(crate) use follow::Followers;
+pub(crate) use hand_out::Outcome;
+pub(crate) use mailbox::Slot;
+pub use raw::Range;
+pub(crate) use raw::check_stream_name;
+pub use write::Key;
+
+/// What mailboxes hold, and how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Unacknowledged messages of one mailbox.
+    pub messages_max: usize,
+    /// Their bytes.
+    pub size_max: u64,
+    /// How long a message waits at most.
+    pub ttl: Duration,
+    /// How long a subscriber may take to acknowledge one.
+    pub ack_timeout: Duration,
+    /// Messages of one mailbox that are handed out at the same time.
+    pub in_flight_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            messages_max: 100_000,
+            size_max: 64 << 20,
+            ttl: Duration::from_secs(7 * 24 * 3600),
+            ack_timeout: Duration::from_secs(30),
+            in_flight_max: 256,
+        }
+    }
+}
+
+/// Why what is kept cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be read.
+    #[error("the directory of streams cannot be read: {0}")]
+    Read(#[from] ReadError),
+    /// It was read, and makes no sense.
+    #[error("the directory of streams: {0}")]
+    Malformed(#[from] Malformed),
+}
+
+/// See the module's documentation.
+pub(crate) struct Store {
+    pub(crate) journal: Arc<Journal>,
+    options: Options,
+    directory: RwLock<Directory>,
+    /// Streams whose entry in the directory may not be durable yet.
+    creating: Mutex<BTreeMap<StreamId, Ticket>>,
+    creating_count: AtomicUsize,
+    /// By name.
+    loaded: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
+}
+
+/// Bytes that are read of the directory at a time.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 10_000,
+    bytes: 1 << 20,
+};
+
+impl Store {
+    /// Reads the directory.
+    pub(crate) fn open(journal: Arc<Journal>, options: Options) -> Result<Self, StoreError> {
+        let mut directory = Directory::default();
+        loop {
+            let from = directory.len() as u64;
+            let read = journal.read(directory::SHARD, directory::STREAM, from, CHUNK)?;
+            if read.records.is_empty() {
+                break;
+            }
+            for record in &read.records {
+                directory.push(Entry::decode(record.tag, &record.payload)?);
+            }
+        }
+        Ok(Self {
+            journal,
+            options,
+            directory: RwLock::new(directory),
+            creating: Mutex::default(),
+            creating_count: AtomicUsize::new(0),
+            loaded: Mutex::default(),
+        })
+    }
+
+    fn find(&self, kind: Kind, name: &str) -> Option<Location> {
+        self.directory.read().find(kind, name)
+    }
+
+    /// The stream of that name, made if there is none.
+    fn find_or_create(&self, kind: Kind, name: &str, now_ms: u64) -> Result<Location, AppendError> {
+        if let Some(found) = self.find(kind, name) {
+            return Ok(found);
+        }
+        let mut directory = self.directory.write();
+        if let Some(found) = directory.find(kind, name) {
+            return Ok(found);
+        }
+        let shard = directory::shard_of(name, self.journal.shard_count());
+        loop {
+            let stream = StreamId(directory.len() as u64 + 1);
+            // A crash may have kept the records of a stream whose entry it took: they were never
+            // acknowledged, and their stream's number is not used again.
+            let is_taken = self.is_used(shard, stream);
+            let entry = Entry {
+                kind: if is_taken { Kind::Void } else { kind },
+                shard,
+                name: if is_taken { "" } else { name },
+            };
+            let ticket = self.enter(&directory, entry, now_ms)?;
+            let location = directory.push(entry);
+            if !is_taken {
+                self.creating.lock().insert(location.stream, ticket);
+                self.creating_count.fetch_add(1, Ordering::Release);
+                return Ok(location);
+            }
+        }
+    }
+
+    fn is_used(&self, shard: ShardId, stream: StreamId) -> bool {
+        let state = self.journal.stream(shard, stream);
+        state.is_some_and(|state| state.next > 0)
+    }
+
+    fn enter(
+        &self,
+        directory: &Directory,
+        entry: Entry<'_>,
+        now_ms: u64,
+    ) -> Result<Ticket, AppendError> {
+        let expected = Some(directory.len() as u64);
+        let mut guard = self.journal.lock(directory::SHARD, now_ms);
+        let tag = entry.kind as u8;
+        let appended = guard.append(directory::STREAM, expected, tag, &entry.encode())?;
+        Ok(appended.ticket)
+    }
+
+    /// What must be durable before the stream may be spoken of, if that is not so yet.
+    fn creation(&self, stream: StreamId) -> Option<Ticket> {
+        if self.creating_count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let mut creating = self.creating.lock();
+        creating.retain(|_, ticket| self.journal.status(*ticket) != Status::Durable);
+        self.creating_count.store(creating.len(), Ordering::Release);
+        creating.get(&stream).copied()
+    }
+
+    /// Streams that have a name.
+    pub(crate) fn stream_count(&self) -> usize {
+        self.directory.read().len()
+    }
+
+    /// Mailboxes that are loaded.
+    fn loaded_count(&self) -> usize {
+        self.loaded.lock().len()
+    }
+}
+
+/// Why something was not appended, as whoever asked is told.
+fn refusal(journal: &Journal, error: AppendError) -> (ErrorCode, String) {
+    match error {
+        AppendError::TooLarge { .. } => (ErrorCode::TooLarge, error.to_string()),
+        AppendError::Conflict { .. } => (ErrorCode::Conflict, error.to_string()),
+        AppendError::Full | AppendError::DiskFull => (ErrorCode::Unavailable, error.to_string()),
+        AppendError::Failed => {
+            let message = match journal.health() {
+                journal::Health::Failed { reason } => format!("{error}: {reason}"),
+                _ => error.to_string(),
+            };
+            (ErrorCode::Unavailable, message)
+        }
+    }
+}
+
+/// What is told when the journal has failed with something under way.
+const UNCONFIRMED: &str = "the journal has failed: whether this is on disk will be known when the \
+                           node is started again";
+
+fn unreadable(error: &ReadError) -> (ErrorCode, String) {
+    (ErrorCode::Internal, error.to_string())
+}

@@ -1,0 +1,247 @@
+//! What is kept, for people.
+
+use std::time::Duration;
+
+use ::mailbox::State as Waits;
+use ::mailbox::record::Write;
+use journal::Health;
+use model::{ErrorCode, Name};
+
+use super::Store;
+use super::directory::Kind;
+use super::hand_out::Shelf;
+use super::mailbox::State;
+use crate::handle::{Handle, Inner};
+
+/// A mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailboxView {
+    /// `org/namespace/agent`.
+    pub name: String,
+    /// Unacknowledged messages.
+    pub messages: usize,
+    /// Their bytes, with what is kept beside them.
+    pub bytes: u64,
+    /// Those that are handed out and not answered.
+    pub unanswered: usize,
+    /// The oldest one, if there is any.
+    pub oldest: Option<u64>,
+}
+
+/// A message in a mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageView {
+    /// Its place.
+    pub offset: u64,
+    /// Who wrote it.
+    pub sender: String,
+    /// For which method, empty for none.
+    pub method: String,
+    /// When it was written, in milliseconds since 1970-01-01 UTC.
+    pub written_ms: u64,
+    /// When it is given up.
+    pub expires_ms: u64,
+    /// How often it was handed out.
+    pub deliveries: u32,
+    /// What it waits for.
+    pub state: &'static str,
+    /// The time until it is handed out again, when it waits for that.
+    pub pause: Option<Duration>,
+    /// What was written.
+    pub body: Vec<u8>,
+}
+
+/// A raw stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamView {
+    /// `org/namespace/x`.
+    pub name: String,
+    /// The oldest offset that is kept.
+    pub start: u64,
+    /// The offset behind the newest record that is durable.
+    pub next: u64,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Mailboxes and raw streams that were ever made.
+    pub streams: usize,
+    /// Mailboxes that somebody uses.
+    pub mailboxes_loaded: usize,
+    /// What the journal did.
+    pub journal: journal::Stats,
+}
+
+/// Why a question about what is kept has no answer.
+pub type AdminError = (ErrorCode, String);
+
+impl Handle {
+    /// The mailboxes of which the names begin so, in order, behind `after`.
+    pub fn mailboxes(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<MailboxView>, AdminError> {
+        let store = self.store()?;
+        let names = store.names(Kind::Mailbox, prefix, after, limit);
+        let view = |name: String| {
+            let view = store.open_mailbox(&self.inner, &name, |_, state| MailboxView {
+                name: name.clone(),
+                messages: state.mailbox.len(),
+                bytes: state.mailbox.bytes(),
+                unanswered: state.mailbox.in_flight(),
+                oldest: state.mailbox.oldest(),
+            });
+            Ok(view?)
+        };
+        names.into_iter().map(view).collect()
+    }
+
+    /// The messages of a mailbox from an offset on, oldest first. Nothing is handed out by that.
+    pub fn messages(
+        &self,
+        name: &str,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<MessageView>, AdminError> {
+        self.with_mailbox(name, |store, inner, state| {
+            store.peek(inner, state, from, limit)
+        })
+    }
+
+    /// Acknowledges a message by hand. False when it is not in the mailbox.
+    pub fn acknowledge(&self, name: &str, offset: u64) -> Result<bool, AdminError> {
+        self.with_mailbox(name, |store, inner, state| {
+            let is_there = state.mailbox.acknowledge(offset);
+            state.note(&store.journal, inner.ports.clock.unix_ms());
+            is_there
+        })
+    }
+
+    /// Removes every message of a mailbox, and says how many there were.
+    pub fn purge(&self, name: &str) -> Result<usize, AdminError> {
+        self.with_mailbox(name, |store, inner, state| {
+            let count = state.mailbox.purge();
+            state.note(&store.journal, inner.ports.clock.unix_ms());
+            count
+        })
+    }
+
+    /// The raw streams of which the names begin so, in order, behind `after`.
+    pub fn streams(
+        &self,
+        prefix: &str,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<StreamView>, AdminError> {
+        let store = self.store()?;
+        let names = store.names(Kind::Raw, prefix, after, limit);
+        let view = |name: String| {
+            let location = store.find(Kind::Raw, &name)?;
+            let state = store.journal.stream(location.shard, location.stream);
+            Some(StreamView {
+                name,
+                start: state.map_or(0, |state| state.start),
+                next: state.map_or(0, |state| state.next_durable),
+            })
+        };
+        Ok(names.into_iter().filter_map(view).collect())
+    }
+
+    /// How much is kept, if anything is.
+    pub fn stored(&self) -> Option<Stored> {
+        let store = self.inner.store.as_ref()?;
+        Some(Stored {
+            streams: store.stream_count(),
+            mailboxes_loaded: store.loaded_count(),
+            journal: store.journal.stats(),
+        })
+    }
+
+    /// Why nothing can be kept, when that is so.
+    pub fn unhealthy(&self) -> Option<String> {
+        let store = self.inner.store.as_ref()?;
+        match store.journal.health() {
+            Health::Serving => None,
+            Health::DiskFull => Some("the disk is full".to_owned()),
+            Health::FilingFailed { reason } => {
+                Some(format!("what was kept cannot be put in order: {reason}"))
+            }
+            Health::Failed { reason } => Some(format!("the journal has failed: {reason}")),
+        }
+    }
+
+    fn store(&self) -> Result<&Store, AdminError> {
+        let missing = (ErrorCode::Unsupported, "this node keeps nothing".to_owned());
+        self.inner.store.as_ref().ok_or(missing)
+    }
+
+    /// A mailbox that exists.
+    fn with_mailbox<R>(
+        &self,
+        name: &str,
+        then: impl FnOnce(&Store, &Inner, &mut State) -> R,
+    ) -> Result<R, AdminError> {
+        let store = self.store()?;
+        let invalid = |error: model::NameError| (ErrorCode::InvalidArgument, error.to_string());
+        let name = Name::parse(name).map_err(invalid)?;
+        if store.find(Kind::Mailbox, name.base()).is_none() {
+            let message = format!("nothing was ever written to `{}`", name.base());
+            return Err((ErrorCode::NoResponder, message));
+        }
+        let done = store.open_mailbox(&self.inner, name.base(), |_, state| {
+            then(store, &self.inner, state)
+        });
+        Ok(done?)
+    }
+}
+
+impl Store {
+    fn names(&self, kind: Kind, prefix: &str, after: &str, limit: usize) -> Vec<String> {
+        let directory = self.directory.read();
+        let mut names: Vec<_> = directory
+            .iter(kind)
+            .map(|(name, _)| name)
+            .filter(|name| name.starts_with(prefix) && *name > after)
+            .collect();
+        names.sort_unstable();
+        names.truncate(limit);
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    fn peek(&self, inner: &Inner, state: &mut State, from: u64, limit: usize) -> Vec<MessageView> {
+        let Some(location) = state.location else {
+            return Vec::new();
+        };
+        let now_ms = inner.ports.clock.unix_ms();
+        let mut shelf = Shelf::new(&self.journal, location);
+        let pending = state.mailbox.pending(from).take(limit);
+        let view = |pending: ::mailbox::Pending<'_>| {
+            let record = shelf.find(pending.offset)?;
+            let write = Write::decode(&record.payload).ok()?;
+            let (waits, pause) = match pending.state {
+                Waits::Unsynced => ("unsynced", None),
+                Waits::Waiting => ("waiting", None),
+                Waits::Unanswered => ("unanswered", None),
+                Waits::Paused { until_ms } => {
+                    let pause = Duration::from_millis(until_ms.saturating_sub(now_ms));
+                    ("paused", Some(pause))
+                }
+            };
+            Some(MessageView {
+                offset: pending.offset,
+                sender: pending.sender.to_owned(),
+                method: write.method.to_owned(),
+                written_ms: record.time_ms,
+                expires_ms: pending.expires_ms,
+                deliveries: pending.deliveries,
+                state: waits,
+                pause,
+                body: write.body.to_vec(),
+            })
+        };
+        pending.filter_map(view).collect()
+    }
+}

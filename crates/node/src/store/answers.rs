@@ -1,0 +1,130 @@
+//! Answers that wait until what they speak of is durable.
+//!
+//! They are owned by the task that reads from the connection, in the order of the questions. The
+//! task registers its waker for the oldest one's block and for nothing else; when it is woken it
+//! answers everything that is durable, in one write.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use journal::{Journal, Status, Ticket as Block};
+use model::ErrorCode;
+use routing::Ticket;
+
+use super::UNCONFIRMED;
+use super::mailbox::Slot;
+use crate::ports::{Failure, Outgoing};
+
+/// What is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// A write is in its mailbox.
+    Stored { offset: u64, is_duplicate: bool },
+    /// Records are in their stream.
+    Appended { first: u64, next: u64 },
+    /// The stream ends elsewhere.
+    Conflict { next: u64 },
+}
+
+/// An answer that waits.
+pub(crate) struct Waiting {
+    pub(super) tag: Ticket,
+    /// What must be durable.
+    pub(super) tickets: [Option<Block>; 2],
+    pub(super) answer: Answer,
+    /// The mailbox that may go on then.
+    pub(super) slot: Option<Arc<Slot>>,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(crate) struct Answers {
+    waiting: VecDeque<Waiting>,
+    /// What the waker is registered for.
+    watched: Option<(Block, Waker)>,
+}
+
+/// An answer that is due.
+pub(super) struct Due {
+    pub(super) waiting: Waiting,
+    pub(super) is_durable: bool,
+}
+
+impl Answers {
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.waiting.push_back(waiting);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The oldest answer, if it is due; else the waker is woken once it may be.
+    pub(super) fn next(&mut self, journal: &Journal, waker: &Waker) -> Option<Due> {
+        let oldest = self.waiting.front()?;
+        let mut is_durable = true;
+        for block in oldest.tickets.into_iter().flatten() {
+            let status = match &self.watched {
+                Some((watched, known)) if *watched == block && known.will_wake(waker) => {
+                    journal.status(block)
+                }
+                _ => {
+                    self.watched = Some((block, waker.clone()));
+                    journal.notify(block, waker)
+                }
+            };
+            match status {
+                Status::Pending => return None,
+                Status::Durable => {}
+                Status::Failed => is_durable = false,
+            }
+        }
+        let waiting = self.waiting.pop_front()?;
+        Some(Due {
+            waiting,
+            is_durable,
+        })
+    }
+}
+
+impl Due {
+    /// As the client is told.
+    pub(super) fn outgoing<'a>(
+        &self,
+        details: &'a mut [u8; 8],
+        text: &'a mut String,
+    ) -> Outgoing<'a> {
+        let tag = self.waiting.tag;
+        if !self.is_durable {
+            let failure = Failure::new(ErrorCode::Unconfirmed, UNCONFIRMED).after_sending();
+            return Outgoing::Failure {
+                tag: Some(tag),
+                failure,
+            };
+        }
+        match self.waiting.answer {
+            Answer::Stored {
+                offset,
+                is_duplicate,
+            } => Outgoing::Stored {
+                tag,
+                offset,
+                is_duplicate,
+            },
+            Answer::Appended { first, next } => Outgoing::Appended { tag, first, next },
+            Answer::Conflict { next } => {
+                *details = next.to_le_bytes();
+                *text = format!("the stream ends at {next}");
+                let failure = Failure {
+                    details,
+                    ..Failure::new(ErrorCode::Conflict, text)
+                };
+                Outgoing::Failure {
+                    tag: Some(tag),
+                    failure,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Which stream of the journal has which name.
+//!
+//! Stream 0 of shard 0 holds one record for each stream that was ever made, in order: the record at
+//! offset *n* names stream *n* + 1. In memory a name costs its bytes and about 24 more: there may
+//! be a million of them.
+
+use journal::{ShardId, StreamId};
+use mailbox::record::Malformed;
+
+/// Where the directory itself is kept.
+pub(super) const SHARD: ShardId = ShardId(0);
+/// See [`SHARD`].
+pub(super) const STREAM: StreamId = StreamId(0);
+
+/// What a stream is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Nothing: the number is not used.
+    Void = 0,
+    /// What waits for an agent.
+    Mailbox = 1,
+    /// Records of whoever appends.
+    Raw = 2,
+}
+
+impl Kind {
+    fn from_u8(number: u8) -> Option<Self> {
+        [Self::Void, Self::Mailbox, Self::Raw]
+            .into_iter()
+            .find(|kind| *kind as u8 == number)
+    }
+}
+
+/// Where a stream is in the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub(crate) shard: ShardId,
+    pub(crate) stream: StreamId,
+}
+
+/// A stream's record: its kind is the record's tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry<'a> {
+    pub(super) kind: Kind,
+    pub(super) shard: ShardId,
+    pub(super) name: &'a str,
+}
+
+impl<'a> Entry<'a> {
+    /// `shard u16 | name`.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        [&self.shard.0.to_le_bytes()[..], self.name.as_bytes()].concat()
+    }
+
+    pub(super) fn decode(tag: u8, bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let malformed = Malformed {
+            what: "entry of the directory",
+        };
+        let (shard, name) = bytes.split_first_chunk().ok_or(malformed)?;
+        Ok(Self {
+            kind: Kind::from_u8(tag).ok_or(malformed)?,
+            shard: ShardId(u16::from_le_bytes(*shard)),
+            name: std::str::from_utf8(name).map_err(|_| malformed)?,
+        })
+    }
+}
+
+/// Which stream of the journal names all others, for whoever reads it without a node.
+pub const DIRECTORY: (ShardId, StreamId) = (SHARD, STREAM);
+
+/// A stream as the directory names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedStream {
+    /// Its shard.
+    pub shard: ShardId,
+    /// Its number.
+    pub stream: StreamId,
+    /// What it is for: `mailbox`, `stream`, or `unused`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: String,
+}
+
+impl NamedStream {
+    /// What the directory's record at `offset` names; `None` if it makes no sense.
+    pub fn decode(offset: u64, tag: u8, bytes: &[u8]) -> Option<Self> {
+        let Entry { kind, shard, name } = Entry::decode(tag, bytes).ok()?;
+        Some(Self {
+            shard,
+            stream: StreamId(offset.checked_add(1)?),
+            kind: match kind {
+                Kind::Void => "unused",
+                Kind::Mailbox => "mailbox",
+                Kind::Raw => "stream",
+            },
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// The shard of a new stream of that name, the same on every machine and for ever (FNV-1a, 64 bit).
+pub(super) fn shard_of(name: &str, shard_count: u16) -> ShardId {
+    let hash = hash(name.as_bytes().iter().copied());
+    ShardId((hash % u64::from(shard_count.max(1))) as u16)
+}
+
+fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    /// Where its name begins.
+    at: u64,
+    length: u16,
+    shard: u16,
+    kind: Kind,
+}
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    /// By stream, without the directory's own.
+    entries: Vec<Packed>,
+    /// The names, one behind the other.
+    text: Vec<u8>,
+    /// Open addressing: the stream's number, 0 for a free slot. Its size is a power of two, and at
+    /// most three quarters are used.
+    slots: Vec<u32>,
+}
+
+impl Directory {
+    /// Streams that have a name.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Adds the next stream, and says where it is.
+    pub(super) fn push(&mut self, entry: Entry<'_>) -> Location {
+        let Entry { kind, shard, name } = entry;
+        self.entries.push(Packed {
+            at: self.text.len() as u64,
+            // Names are shorter: their parts are bounded.
+            length: name.len() as u16,
+            shard: shard.0,
+            kind,
+        });
+        self.text.extend_from_slice(name.as_bytes());
+        if self.entries.len() * 4 > self.slots.len() * 3 {
+            self.grow();
+        } else {
+            self.place(self.entries.len() as u32);
+        }
+        self.location(self.entries.len() as u32)
+    }
+
+    /// The stream of that kind and name.
+    pub(crate) fn find(&self, kind: Kind, name: &str) -> Option<Location> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mut slot = self.first_slot(kind, name);
+        loop {
+            match self.slots[slot] {
+                0 => return None,
+                number if self.get(number) == (kind, name) => return Some(self.location(number)),
+                _ => slot = (slot + 1) & (self.slots.len() - 1),
+            }
+        }
+    }
+
+    /// Every stream of a kind, in the order in which they were made.
+    pub(crate) fn iter(&self, kind: Kind) -> impl Iterator<Item = (&str, Location)> + '_ {
+        (1..=self.entries.len() as u32).filter_map(move |number| {
+            let (found, name) = self.get(number);
+            (found == kind).then(|| (name, self.location(number)))
+        })
+    }
+
+    fn get(&self, number: u32) -> (Kind, &str) {
+        let entry = &self.entries[number as usize - 1];
+        let at = entry.at as usize;
+        let text = &self.text[at..at + usize::from(entry.length)];
+        (entry.kind, std::str::from_utf8(text).unwrap_or_default())
+    }
+
+    fn location(&self, number: u32) -> Location {
+        Location {
+            shard: ShardId(self.entries[number as usize - 1].shard),
+            stream: StreamId(u64::from(number)),
+        }
+    }
+
+    fn first_slot(&self, kind: Kind, name: &str) -> usize {
+        let bytes = std::iter::once(kind as u8).chain(name.bytes());
+        hash(bytes) as usize & (self.slots.len() - 1)
+    }
+
+    fn place(&mut self, number: u32) {
+        let (kind, name) = self.get(number);
+        let mut slot = self.first_slot(kind, name);
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        self.slots[slot] = number;
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(16);
+        self.slots = vec![0; size];
+        for number in 1..=self.entries.len() as u32 {
+            self.place(number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: Kind, name: &str) -> Entry<'_> {
+        Entry {
+            kind,
+            shard: shard_of(name, 3),
+            name,
+        }
+    }
+
+    #[test]
+    fn a_thousand_names_are_found_and_others_are_not() {
+        let mut directory = Directory::default();
+        assert_eq!(directory.find(Kind::Raw, "a/b/0"), None);
+        let names: Vec<_> = (0..1000).map(|number| format!("a/b/{number}")).collect();
+        for (index, name) in names.iter().enumerate() {
+            let location = directory.push(entry(Kind::Raw, name));
+            assert_eq!(location.stream, StreamId(index as u64 + 1));
+            assert_eq!(location.shard, shard_of(name, 3));
+        }
+        let other = directory.push(entry(Kind::Mailbox, "a/b/7"));
+        for (index, name) in names.iter().enumerate() {
+            let found = directory.find(Kind::Raw, name).unwrap();
+            assert_eq!(found.stream, StreamId(index as u64 + 1));
+        }
+        assert_eq!(directory.find(Kind::Mailbox, "a/b/7"), Some(other));
+        assert_eq!(directory.find(Kind::Mailbox, "a/b/8"), None);
+        assert_eq!(directory.find(Kind::Raw, "a/b/1000"), None);
+        assert_eq!(
+            directory.iter(Kind::Mailbox).collect::<Vec<_>>(),
+            [("a/b/7", other)]
+        );
+        assert_eq!(
+            (directory.iter(Kind::Raw).count(), directory.len()),
+            (1000, 1001)
+        );
+    }
+
+    #[test]
+    fn a_record_reads_back_what_it_was_and_nonsense_is_refused() {
+        let entry = entry(Kind::Mailbox, "a/b/c");
+        let bytes = entry.encode();
+        assert_eq!(bytes, b"\x02\0a/b/c");
+        assert_eq!(Entry::decode(1, &bytes), Ok(entry));
+        assert!(Entry::decode(9, &bytes).is_err());
+        assert!(Entry::decode(1, &bytes[..1]).is_err());
+        assert!(Entry::decode(1, b"\x02\0\xff").is_err());
+    }
+
+    /// Published: a name's shard is where its records are.
+    #[test]
+    fn the_shard_of_a_name_never_changes() {
+        let shards = ["a/b/c", "acme/demo/worker", "default/default/x"];
+        assert_eq!(shards.map(|name| shard_of(name, 8).0), [3, 6, 3]);
+    }
+}

@@ -1,0 +1,248 @@
+//! Who follows a stream: records go out as they become durable, as far as there is credit.
+//!
+//! Followers belong to the task that reads from their connection. One alarm serves all of them: a
+//! stream that grows rings it and wakes the task, which then looks after each.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+
+use journal::{Follow, Following, Health, Journal, ShardId, StreamId};
+use model::{ErrorCode, Name};
+use parking_lot::Mutex;
+use routing::Ticket;
+
+use super::raw::{Range, Refusal};
+use super::{Store, directory};
+use crate::counters::Counter;
+use crate::ports::Failure;
+use crate::turn::Turn;
+
+/// Items that go out ahead of the credit that comes back.
+const WINDOW: u32 = 64;
+
+/// Streams that one connection may follow.
+const FOLLOWERS_MAX: usize = 1_024;
+
+/// A client that leaves this much unread gets no more items.
+const UNREAD_SIZE_MAX: usize = 1 << 20;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(crate) struct Followers {
+    list: Vec<Follower>,
+    alarm: Option<Arc<Alarm>>,
+}
+
+struct Follower {
+    tag: Ticket,
+    name: Name,
+    range: Range,
+    credit: u32,
+    waiting: Option<Following>,
+}
+
+/// Rings when a stream of the connection grows.
+struct Alarm {
+    has_rung: AtomicBool,
+    task: Mutex<Waker>,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.has_rung.store(true, Ordering::Release);
+        self.task.lock().wake_by_ref();
+    }
+}
+
+/// What a look after a follower came to.
+enum Look {
+    /// Its stream has nothing more, or it has no credit.
+    Rests,
+    /// The client does not read.
+    Unread,
+    Ends(Refusal),
+}
+
+impl Followers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Ends every one of them.
+    pub(crate) fn clear(&mut self, journal: &Journal) {
+        for following in self.list.drain(..).filter_map(|it| it.waiting) {
+            journal.unfollow(&following);
+        }
+    }
+
+    fn position(&self, tag: Ticket) -> Option<usize> {
+        self.list.iter().position(|follower| follower.tag == tag)
+    }
+
+    /// Has all of them looked after.
+    fn ring(&self) {
+        if let Some(alarm) = &self.alarm {
+            alarm.has_rung.store(true, Ordering::Release);
+        }
+    }
+
+    /// The alarm, which wakes that task.
+    fn alarm(&mut self, task: &Waker) -> Arc<Alarm> {
+        let alarm = self.alarm.get_or_insert_with(|| {
+            Arc::new(Alarm {
+                has_rung: AtomicBool::new(true),
+                task: Mutex::new(task.clone()),
+            })
+        });
+        let mut known = alarm.task.lock();
+        if !known.will_wake(task) {
+            *known = task.clone();
+        }
+        drop(known);
+        alarm.clone()
+    }
+}
+
+impl Turn<'_> {
+    /// Asks for records of a stream and for those to come. They go out when the turn has ended
+    /// and the task of the connection looks after its followers.
+    pub fn follow(&mut self, route: u16, tag: Ticket, range: Range) {
+        let name = match self.stream(route) {
+            Ok((_, name)) => name.clone(),
+            Err(refusal) => return self.refuse_stream(tag, &refusal),
+        };
+        let followers = &mut self.local.followers;
+        if followers.list.len() >= FOLLOWERS_MAX {
+            let message = format!("this connection follows {FOLLOWERS_MAX} streams, its limit");
+            return self.fail(tag, Failure::new(ErrorCode::Busy, &message));
+        }
+        followers.list.push(Follower {
+            tag,
+            name,
+            range,
+            credit: WINDOW,
+            waiting: None,
+        });
+        followers.ring();
+    }
+
+    /// The client gave up; true when it was a follower that it gave up.
+    pub(crate) fn unfollow(&mut self, tag: Ticket) -> bool {
+        let Some(place) = self.local.followers.position(tag) else {
+            return false;
+        };
+        let follower = self.local.followers.list.swap_remove(place);
+        if let (Some(store), Some(following)) = (&self.inner.store, follower.waiting) {
+            store.journal.unfollow(&following);
+        }
+        let message = "cancelled by the caller";
+        self.fail(
+            tag,
+            Failure::new(ErrorCode::Cancelled, message).after_sending(),
+        );
+        true
+    }
+
+    /// The client used up items; true when they were a follower's.
+    pub(crate) fn follower_credit(&mut self, tag: Ticket, items: u32) -> bool {
+        let followers = &mut self.local.followers;
+        let Some(place) = followers.position(tag) else {
+            return false;
+        };
+        let follower = &mut followers.list[place];
+        follower.credit = follower.credit.saturating_add(items).min(WINDOW);
+        followers.ring();
+        true
+    }
+
+    /// Sends every follower what is there for it, if anything has changed since the last time.
+    /// True when the client leaves so much unread that the rest has to wait.
+    pub(crate) fn look_after_followers(&mut self, store: &Store, task: &Waker) -> bool {
+        let alarm = self.local.followers.alarm(task);
+        if !alarm.has_rung.swap(false, Ordering::AcqRel) {
+            return false;
+        }
+        let waker = Waker::from(alarm.clone());
+        let mut is_unread = false;
+        let mut followers = std::mem::take(&mut self.local.followers.list);
+        followers.retain_mut(|follower| match self.look_after(store, follower, &waker) {
+            Look::Rests => true,
+            Look::Unread => {
+                is_unread = true;
+                true
+            }
+            Look::Ends(refusal) => {
+                self.refuse_stream(follower.tag, &refusal);
+                false
+            }
+        });
+        self.local.followers.list = followers;
+        if is_unread {
+            alarm.has_rung.store(true, Ordering::Release);
+        }
+        is_unread
+    }
+
+    fn look_after(&mut self, store: &Store, follower: &mut Follower, waker: &Waker) -> Look {
+        if let Some(following) = follower.waiting.take() {
+            // It may have ended by itself.
+            store.journal.unfollow(&following);
+        }
+        while follower.credit > 0 {
+            if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {
+                return Look::Unread;
+            }
+            // Before the name is looked up: a stream that is made behind it is not missed.
+            let made = store.stream_count() as u64;
+            let location = store.readable(&follower.name);
+            let read = match store.read(location, follower.range) {
+                Ok(read) => read,
+                Err(refusal) => return Look::Ends(refusal),
+            };
+            if let Some(last) = read.0.records.last() {
+                follower.range.from = last.offset + 1;
+                follower.credit -= 1;
+                self.local.tally.count(Counter::Items);
+                let parts = read.outgoing(follower.tag, true);
+                self.answer(parts.as_outgoing());
+                continue;
+            }
+            let (shard, stream, from) = match location {
+                Some(location) => (location.shard, location.stream, follower.range.from),
+                None => (directory::SHARD, directory::STREAM, made),
+            };
+            match wait(&store.journal, shard, stream, from, waker) {
+                Ok(Some(following)) => {
+                    follower.waiting = Some(following);
+                    return Look::Rests;
+                }
+                Ok(None) => {}
+                Err(refusal) => return Look::Ends(refusal),
+            }
+        }
+        Look::Rests
+    }
+}
+
+/// Has the waker woken when the stream grows; `None` when it has grown already.
+fn wait(
+    journal: &Journal,
+    shard: ShardId,
+    stream: StreamId,
+    from: u64,
+    waker: &Waker,
+) -> Result<Option<Following>, Refusal> {
+    if let Health::Failed { reason } = journal.health() {
+        let message = format!("the journal has failed: {reason}");
+        return Err((ErrorCode::Unavailable, message).into());
+    }
+    match journal.follow(shard, stream, from, waker) {
+        Follow::Waiting(following) => Ok(Some(following)),
+        Follow::Ready => Ok(None),
+        Follow::Refused => {
+            let message = "too many follow streams of this node".to_owned();
+            Err((ErrorCode::Busy, message).into())
+        }
+    }
+}

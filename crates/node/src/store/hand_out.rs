@@ -1,0 +1,264 @@
+//! Handing messages of a mailbox to its subscribers, and what they say to it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ::mailbox::record::{self, Write};
+use ::mailbox::{Again, Answer, Offer, Place};
+use journal::{Journal, ReadLimit, Record};
+use routing::{ConnectionId, Subscriber, Table};
+
+use super::Store;
+use super::directory::Location;
+use super::load::loaded;
+use super::mailbox::{Instance, Slot, State};
+use crate::counters::Counter;
+use crate::handle::Inner;
+use crate::lane::Caller;
+use crate::peer::{Handed, Peer};
+use crate::ports::{Delivery, Message, Outgoing};
+
+/// The sender of what comes from a mailbox: no connection has this number.
+pub(super) const NOBODY: ConnectionId = ConnectionId(0);
+
+/// What is read of a mailbox at a time.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 256,
+    bytes: 256 << 10,
+};
+
+/// What a subscriber has said, or what has become of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    /// It has the message.
+    Acknowledged,
+    /// It has not.
+    Again(Again),
+}
+
+impl Store {
+    /// Takes in what subscribers have said, and hands out what there is room for now.
+    pub(crate) fn settle(
+        &self,
+        inner: &Inner,
+        outcomes: &mut Vec<(Arc<Slot>, u64, Outcome)>,
+        dirty: &mut Vec<Arc<Peer>>,
+    ) {
+        while let Some((slot, ..)) = outcomes.first() {
+            let slot = slot.clone();
+            let same = |(other, ..): &mut (Arc<Slot>, u64, Outcome)| Arc::ptr_eq(other, &slot);
+            let own: Vec<_> = outcomes.extract_if(.., same).collect();
+            // A mailbox with messages out there is not let go.
+            let Some(mut state) = loaded(slot.stage.lock()) else {
+                continue;
+            };
+            let now_ms = inner.ports.clock.unix_ms();
+            for (_, offset, outcome) in own {
+                let counter = match outcome {
+                    Outcome::Acknowledged if state.mailbox.acknowledge(offset) => {
+                        Counter::Acknowledged
+                    }
+                    Outcome::Again(again) if state.mailbox.again(offset, again, now_ms) => {
+                        Counter::Unacknowledged
+                    }
+                    _ => continue,
+                };
+                inner.counters.count(counter);
+            }
+            state.used_ns = inner.ports.clock.now_ns();
+            self.hand_out(inner, &slot, &mut state, dirty);
+        }
+    }
+
+    /// Hands out what there is room for, and notes what has happened.
+    pub(super) fn hand_out(
+        &self,
+        inner: &Inner,
+        slot: &Arc<Slot>,
+        state: &mut State,
+        dirty: &mut Vec<Arc<Peer>>,
+    ) {
+        let now_ms = inner.ports.clock.unix_ms();
+        if let Some(location) = state.location {
+            self.look_what_is_durable(location, state);
+            let table = inner.table.read();
+            if table.all(&state.target, NOBODY).next().is_some() {
+                let counter = Counter::Deliveries;
+                let mut hands = Hands {
+                    store: self,
+                    inner,
+                    slot,
+                    table: &table,
+                    shelf: Shelf::new(&self.journal, location),
+                    dirty,
+                    count: 0,
+                };
+                let State {
+                    mailbox,
+                    target,
+                    methods,
+                    ..
+                } = state;
+                mailbox.hand_out(now_ms, |offer| hands.offer(offer, target, methods));
+                inner.counters.add_to(counter, hands.count);
+            }
+        }
+        let expired = state.mailbox.take_expired();
+        inner.counters.add_to(Counter::Expired, expired);
+        state.note(&self.journal, now_ms);
+    }
+
+    fn look_what_is_durable(&self, location: Location, state: &mut State) {
+        if state.mailbox.is_unsynced()
+            && self.creation(location.stream).is_none()
+            && let Some(stream) = self.journal.stream(location.shard, location.stream)
+        {
+            state.mailbox.durable(stream.next_durable);
+        }
+    }
+}
+
+/// Whoever hands out one mailbox, for as long as that takes.
+struct Hands<'a> {
+    store: &'a Store,
+    inner: &'a Inner,
+    slot: &'a Arc<Slot>,
+    table: &'a Table<Arc<Peer>>,
+    shelf: Shelf<'a>,
+    dirty: &'a mut Vec<Arc<Peer>>,
+    count: u64,
+}
+
+type Subscribed = Subscriber<Arc<Peer>>;
+
+impl Hands<'_> {
+    fn offer(
+        &mut self,
+        offer: Offer<'_, Instance>,
+        target: &routing::Target,
+        methods: &mut super::mailbox::Methods,
+    ) -> Answer<Instance> {
+        let Some(record) = self.shelf.find(offer.offset) else {
+            return Answer::Nobody;
+        };
+        let Ok(write) = Write::decode(&record.payload) else {
+            return Answer::Nobody;
+        };
+        let message = Parts {
+            method: &methods.get(write.method),
+            write,
+            delivery: Delivery {
+                offset: offer.offset,
+                delivery: offer.delivery,
+                written_ms: record.time_ms,
+            },
+        };
+        let table = self.table;
+        match offer.place {
+            Place::Any => {
+                let mut anybody = table.any(target, NOBODY);
+                answer(
+                    anybody.find_map(|it| self.hand(it, &message)),
+                    Answer::Nobody,
+                )
+            }
+            Place::Only(only) => {
+                let mut all = table.all(target, NOBODY);
+                let found = all.find(|it| is_at(it, only));
+                answer(found.and_then(|it| self.hand(it, &message)), Answer::Full)
+            }
+            Place::Other(other) => {
+                let mut others = table.any(target, NOBODY).filter(|it| !is_at(it, other));
+                let found = others.find_map(|it| self.hand(it, &message));
+                let found = found.or_else(|| {
+                    let mut all = table.all(target, NOBODY);
+                    let same = all.find(|it| is_at(it, other))?;
+                    self.hand(same, &message)
+                });
+                answer(found, Answer::Nobody)
+            }
+        }
+    }
+
+    /// Hands a message to a subscriber, if it has room.
+    fn hand(&mut self, subscriber: &Subscribed, parts: &Parts<'_>) -> Option<Instance> {
+        let peer = &subscriber.peer;
+        let ack_timeout = self.store.options.ack_timeout;
+        let now_ns = self.inner.ports.clock.now_ns();
+        let deadline_ns = now_ns.saturating_add(ack_timeout.as_nanos() as u64);
+        let caller = Caller::Mailbox {
+            slot: self.slot.clone(),
+            offset: parts.delivery.offset,
+        };
+        let ticket = peer.admit_call(caller, deadline_ns, self.inner)?;
+        let write = &parts.write;
+        let outgoing = Outgoing::Delivery {
+            to: &subscriber.name,
+            method: parts.method,
+            ticket,
+            source: subscriber.with_source.then_some(write.sender),
+            delivery: parts.delivery,
+            message: Message {
+                deadline_ms: Some(u32::try_from(ack_timeout.as_millis()).unwrap_or(u32::MAX)),
+                metadata: write.metadata,
+                body: write.body,
+            },
+        };
+        if peer.push(outgoing, self.dirty) != Handed::Over {
+            peer.lane.lock().calls.take(ticket);
+            return None;
+        }
+        subscriber.delivered.fetch_add(1, Ordering::Relaxed);
+        self.count += 1;
+        Some(Instance {
+            connection: subscriber.connection,
+            name: subscriber.name.clone(),
+        })
+    }
+}
+
+struct Parts<'a> {
+    write: Write<'a>,
+    method: &'a Arc<str>,
+    delivery: Delivery,
+}
+
+fn is_at(subscriber: &Subscribed, instance: &Instance) -> bool {
+    subscriber.connection == instance.connection && subscriber.name == instance.name
+}
+
+fn answer(handed: Option<Instance>, otherwise: Answer<Instance>) -> Answer<Instance> {
+    handed.map_or(otherwise, Answer::Handed)
+}
+
+/// Records that were read ahead: messages go out nearly in the order in which they were written.
+pub(super) struct Shelf<'a> {
+    journal: &'a Journal,
+    location: Location,
+    records: Vec<Record>,
+}
+
+impl<'a> Shelf<'a> {
+    pub(super) fn new(journal: &'a Journal, location: Location) -> Self {
+        Self {
+            journal,
+            location,
+            records: Vec::new(),
+        }
+    }
+
+    /// The write at that offset; `None` when it cannot be read.
+    pub(super) fn find(&mut self, offset: u64) -> Option<Record> {
+        let place = |records: &[Record]| {
+            let place = records.binary_search_by_key(&offset, |record| record.offset);
+            place.ok()
+        };
+        if place(&self.records).is_none() {
+            let Location { shard, stream } = self.location;
+            let read = self.journal.read(shard, stream, offset, CHUNK);
+            self.records = read.ok()?.records;
+        }
+        let record = &self.records[place(&self.records)?];
+        (record.tag == record::WRITE).then(|| record.clone())
+    }
+}

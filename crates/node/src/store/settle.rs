@@ -1,0 +1,63 @@
+//! What a connection's task does each time before it rests.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::Store;
+use super::directory::Kind;
+use super::mailbox::Slot;
+use crate::handle::Inner;
+use crate::peer::Peer;
+use crate::turn::Turn;
+
+impl Turn<'_> {
+    /// See [`Connection::settle`](crate::Connection::settle).
+    pub(crate) fn settle(mut self, task: &Waker) -> bool {
+        let inner = self.inner;
+        let Some(store) = &inner.store else {
+            return false;
+        };
+        let mut slots: Vec<Arc<Slot>> = Vec::new();
+        while let Some(due) = self.local.answers.next(&store.journal, task) {
+            let (mut details, mut text) = ([0; 8], String::new());
+            let outgoing = due.outgoing(&mut details, &mut text);
+            if let crate::Outgoing::Failure { failure, .. } = &outgoing {
+                inner.counters.count_failure(failure.code);
+            }
+            self.answer(outgoing);
+            if let Some(slot) = due.waiting.slot
+                && !slots.iter().any(|known| Arc::ptr_eq(known, &slot))
+            {
+                slots.push(slot);
+            }
+        }
+        for slot in slots {
+            store.go_on(inner, &slot, &mut self.local.dirty);
+        }
+        !self.local.followers.is_empty() && self.look_after_followers(store, task)
+    }
+}
+
+impl Store {
+    /// What was written to a mailbox may be durable.
+    fn go_on(&self, inner: &Inner, slot: &Arc<Slot>, dirty: &mut Vec<Arc<Peer>>) {
+        // One that was let go meanwhile had nothing that waits.
+        if let Some(mut state) = super::load::loaded(slot.stage.lock()) {
+            self.hand_out(inner, slot, &mut state, dirty);
+        }
+    }
+
+    /// Somebody subscribed to a name: what waits for it goes out.
+    pub(crate) fn welcome(&self, inner: &Inner, base: &str, dirty: &mut Vec<Arc<Peer>>) {
+        if self.find(Kind::Mailbox, base).is_none() {
+            return;
+        }
+        let welcomed = self.open_mailbox(inner, base, |slot, state| {
+            self.hand_out(inner, slot, state, dirty);
+        });
+        if welcomed.is_err() {
+            // Whoever writes to it, or looks at it, is told why.
+            inner.counters.count(crate::Counter::Unreadable);
+        }
+    }
+}
