@@ -149,7 +149,7 @@ impl Core {
     }
 
     /// The driver ends: nobody waits for anything any more.
-    pub(crate) fn shut(&self, reason: &str) {
+    pub(crate) fn shut(&self, code: ErrorCode, reason: &str) {
         let mut completed = Completed::default();
         let ended: Vec<_> = {
             let mut guard = self.state.lock();
@@ -167,7 +167,7 @@ impl Core {
         };
         completed.finish(&[]);
         for registration in ended {
-            registration.receiver.mailbox.end(ErrorCode::Unavailable);
+            registration.receiver.mailbox.end(code);
         }
         self.events.send_replace(ConnectionState::Closed);
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use model::ErrorCode;
 use net::Address;
 use tokio::time::{Instant, sleep_until};
 use wire::Role;
@@ -32,15 +33,25 @@ struct Driver {
     pauses: Pauses,
     /// Attempts since a connection last held.
     attempt: u32,
+    /// Refusals of our token in a row.
+    refusals: u32,
     opened: Instant,
 }
 
+/// How often in a row a token is refused before it is taken for revoked: a node that is being set
+/// up may refuse one that is right.
+const REFUSALS_MAX: u32 = 2;
+
 /// Ends whatever is under way when the task ends, however it ends: with its runtime, even.
-struct Shut(Arc<Core>);
+struct Shut {
+    core: Arc<Core>,
+    code: ErrorCode,
+    reason: String,
+}
 
 impl Drop for Shut {
     fn drop(&mut self) {
-        self.0.shut("the client was closed");
+        self.core.shut(self.code, &self.reason);
     }
 }
 
@@ -53,18 +64,23 @@ impl Driver {
             role,
             pauses,
             attempt: 0,
+            refusals: 0,
             opened: Instant::now(),
         }
     }
 
-    /// Runs until the client is closed.
+    /// Runs until the client is closed, or its token is refused.
     async fn run(mut self, first: Engine) {
-        let shut = Shut(self.core.clone());
+        let mut shut = Shut {
+            core: self.core.clone(),
+            code: ErrorCode::Unavailable,
+            reason: "the client was closed".to_owned(),
+        };
         let mut engine = first;
         loop {
             let elsewhere = match engine.run().await {
                 Event::End(end) => {
-                    close(&self.core, engine, end);
+                    close(&self.core, engine, end).await;
                     None
                 }
                 Event::Goaway(departure) => self.depart(engine, departure),
@@ -77,7 +93,10 @@ impl Driver {
                 None => break,
             }
         }
-        drop(shut);
+        if self.refusals == REFUSALS_MAX {
+            shut.code = ErrorCode::Unauthenticated;
+            shut.reason = self.core.state.lock().down.clone();
+        }
     }
 
     fn open(&self, established: Established) -> Engine {
@@ -118,7 +137,7 @@ impl Driver {
         tokio::spawn(async move {
             loop {
                 match engine.run().await {
-                    Event::End(end) => return close(&core, engine, end),
+                    Event::End(end) => return close(&core, engine, end).await,
                     Event::Goaway(_) => {}
                 }
             }
@@ -126,7 +145,7 @@ impl Driver {
         address.parse().ok()
     }
 
-    /// The next connection; `None` when the client is closed.
+    /// The next connection; `None` when the client is closed or its token refused.
     async fn reconnect(&mut self, elsewhere: Option<Address>) -> Option<Established> {
         let core = self.core.clone();
         let mut first_choice = elsewhere;
@@ -151,10 +170,20 @@ impl Driver {
             let connecting = handshake::connect(&core.options, &address);
             match while_down(&core, connecting).await? {
                 Ok(established) if established.peer.role == self.role => {
+                    self.refusals = 0;
                     return Some(established);
                 }
                 Ok(_) => self.note(format!("{address} is not what it was")),
-                Err(error) => self.note(error.brief()),
+                Err(error) => {
+                    self.note(error.brief());
+                    self.refusals = match is_refused_token(&error) {
+                        true => self.refusals + 1,
+                        false => 0,
+                    };
+                    if self.refusals == REFUSALS_MAX {
+                        return None;
+                    }
+                }
             }
         }
     }
@@ -167,12 +196,26 @@ impl Driver {
 /// How much longer than announced a peer is given to finish: it closes by itself.
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
 
-fn close(core: &Core, engine: Engine, end: End) {
+fn is_refused_token(error: &ConnectError) -> bool {
+    matches!(
+        error,
+        ConnectError::Refused {
+            code: ErrorCode::Unauthenticated,
+            ..
+        }
+    )
+}
+
+async fn close(core: &Core, engine: Engine, end: End) {
     if let Some(link) = engine.link() {
         core.lose_link(link, end.is_last_unwritten, &end.reason);
     }
-    if let Some((code, message)) = end.verdict {
-        tokio::spawn(async move { engine.say_goodbye(code, &message).await });
+    match end.verdict {
+        Some((code, message)) => {
+            tokio::spawn(async move { engine.say_goodbye(code, &message).await });
+        }
+        None if end.is_finished => engine.part().await,
+        None => {}
     }
 }
 

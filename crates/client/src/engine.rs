@@ -64,6 +64,8 @@ pub(crate) struct End {
     pub(crate) reason: String,
     /// Nothing was written of the last batch of calls.
     pub(crate) is_last_unwritten: bool,
+    /// All that was under way has ended, and all that was to be said is written.
+    pub(crate) is_finished: bool,
     /// The peer broke the protocol, and is told so.
     pub(crate) verdict: Option<(ErrorCode, String)>,
 }
@@ -123,6 +125,12 @@ impl Engine {
         };
         goaway.encode(&mut self.out);
         self.begin_drain(time);
+    }
+
+    /// Closes when the peer has read everything: what it sent meanwhile, credit at least, lies
+    /// unread, and closing over that would throw away what is on its way.
+    pub(crate) async fn part(mut self) {
+        handshake::linger(&mut *self.source, &self.writer).await;
     }
 
     /// Tells a peer that broke the protocol why, and closes.
@@ -367,7 +375,7 @@ impl Engine {
             }
         }
         if is_finished {
-            return Some(Poll::Ready(self.end("the connection was closed")));
+            return Some(Poll::Ready(self.end_finished()));
         }
         if let Some(at) = wake_at {
             self.timer.arm(at, cx);
@@ -406,21 +414,34 @@ impl Engine {
     }
 
     fn end(&mut self, reason: &str) -> Event {
-        let reason = match self.news.farewell.take() {
-            Some(farewell) => farewell,
-            None => reason.to_owned(),
-        };
         Event::End(End {
-            reason,
+            reason: self.reason(reason),
             is_last_unwritten: self.batch_has_calls && self.writer.is_untouched(),
+            is_finished: false,
             verdict: None,
         })
+    }
+
+    fn end_finished(&mut self) -> Event {
+        Event::End(End {
+            reason: self.reason("the connection was closed"),
+            is_last_unwritten: false,
+            is_finished: true,
+            verdict: None,
+        })
+    }
+
+    /// Why the connection ends: what the peer said of it counts first.
+    fn reason(&mut self, otherwise: &str) -> String {
+        let farewell = self.news.farewell.take();
+        farewell.unwrap_or_else(|| otherwise.to_owned())
     }
 
     fn end_with_verdict(&mut self, code: ErrorCode, message: String) -> Event {
         Event::End(End {
             reason: format!("the peer broke the protocol: {message}"),
             is_last_unwritten: self.batch_has_calls && self.writer.is_untouched(),
+            is_finished: false,
             verdict: Some((code, message)),
         })
     }

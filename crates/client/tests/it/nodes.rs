@@ -6,7 +6,7 @@ use client::{Cast, Client, ErrorCode, Server};
 use model::ByteSize;
 use net::inproc::Listener;
 use tokio::time::Instant;
-use wire::{Bind, Correlation, Credit, Ended, Flags, Kind, Subscribe, Window};
+use wire::{Bind, Correlation, Credit, Ended, Failure, Flags, Kind, Subscribe, Window};
 
 use crate::support::{Bare, WINDOW, bounded, everybody_rests, inproc, listen, name};
 
@@ -328,6 +328,51 @@ async fn a_request_for_a_name_that_is_not_subscribed_any_more_is_answered_so() {
         node.frame(|out| bind.encode(out)).await;
         node.request(1, 0, b"x").await;
         assert_eq!(node.next().await.failure().code, ErrorCode::NoResponder);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_closes_waits_until_what_it_sent_is_read() {
+    bounded(async {
+        let (client, mut node, _listener) = pair(WINDOW).await;
+        client.send(&name(), Cast::Any, "last").await.unwrap();
+        let mut closing = Box::pin(client.close());
+        assert!(futures_util::poll!(&mut closing).is_pending());
+        // Credit that nobody reads must not throw away what is on its way.
+        give_back(&mut node, 1).await;
+        everybody_rests().await;
+        assert!(futures_util::poll!(&mut closing).is_pending());
+        assert_eq!(node.next().await.body(), b"last");
+        assert!(node.try_next().await.is_none());
+        assert!(futures_util::poll!(&mut closing).is_pending());
+        drop(node);
+        closing.await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_token_is_refused_again_and_again_gives_up() {
+    bounded(async {
+        let (client, mut node, listener) = pair(WINDOW).await;
+        let name = name();
+        let subscribing = client.subscribe(&name).into_future();
+        let (subscription, ()) =
+            tokio::join!(subscribing, confirm(&mut node, "acme/test/server/1"));
+        let mut subscription = subscription.unwrap();
+        drop(node);
+        for _ in 0..2 {
+            let mut node = Bare::new(listener.accept().await);
+            assert_eq!(node.next().await.header.kind, Kind::HELLO);
+            let refusal = Failure::new(ErrorCode::Unauthenticated, "revoked");
+            node.frame(|out| refusal.encode(Correlation::NONE, out))
+                .await;
+        }
+        assert!(subscription.next().await.is_none());
+        assert_eq!(subscription.ended(), Some(ErrorCode::Unauthenticated));
+        let error = client.send(&name, Cast::Any, "x").await.unwrap_err();
+        assert!(error.message.contains("revoked"), "{error}");
     })
     .await;
 }

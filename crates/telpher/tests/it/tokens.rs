@@ -149,4 +149,11 @@ fn who_came_with_a_token_goes_with_it_and_the_others_stay() {
     sends.run("send test/revoked/ends hi").expect(3);
     early.subscribe("test/revoked/early");
     sends.run("send test/revoked/early hi").expect(0);
+    let ended = ends.end();
+    assert_eq!(ended.status.code(), Some(6), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("error: the subscription ended: unauthenticated")
+    );
 }
