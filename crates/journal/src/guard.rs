@@ -143,9 +143,9 @@ impl<'a> Guard<'a> {
             return Err(AppendError::DiskFull);
         }
         self.take_room(RECORD_HEADER_SIZE + payload.len())?;
-        let offset = self.state.append(stream, tag, payload, self.now_ms);
+        self.state.append(stream, next, tag, payload, self.now_ms);
         Ok(Appended {
-            offset,
+            offset: next,
             ticket: self.written_ticket(),
         })
     }

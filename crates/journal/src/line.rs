@@ -94,11 +94,7 @@ impl Line {
             return LineStep::Failed;
         }
         self.gather();
-        let step = match self.queue.is_empty() {
-            false => self.write_queue(),
-            true => self.rest(),
-        };
-        step.unwrap_or_else(|error| self.latch(&error))
+        self.work().unwrap_or_else(|error| self.latch(&error))
     }
 
     /// Whether a step without blocks would write the hint that it owes.
@@ -143,14 +139,17 @@ impl Line {
         Ok(LineStep::Worked)
     }
 
-    /// What there is to do when nothing is queued.
-    fn rest(&mut self) -> io::Result<LineStep> {
-        if self.is_to_seal() && self.roll()? == LineStep::Worked {
-            return Ok(LineStep::Worked);
-        }
-        match self.owes_hint {
-            true => self.write_hint(),
-            false => Ok(LineStep::Idle),
+    fn work(&mut self) -> io::Result<LineStep> {
+        // First, so that a line that is never idle seals too.
+        let has_rolled = self.is_to_seal() && self.roll()? == LineStep::Worked;
+        if !self.queue.is_empty() {
+            self.write_queue()
+        } else if has_rolled {
+            Ok(LineStep::Worked)
+        } else if self.owes_hint {
+            self.write_hint()
+        } else {
+            Ok(LineStep::Idle)
         }
     }
 
@@ -241,14 +240,10 @@ impl Line {
         Ok(())
     }
 
-    /// Whether somebody wants the blocks of the active segment sealed, and it has any.
+    /// Whether somebody wants the active segment sealed. One without a block is sealed too: what
+    /// its file held before may have to leave the disk.
     fn is_to_seal(&self) -> bool {
-        let is_wanted = &self.shared.seal_wanted;
-        let has_blocks = self.end > self.active.header.first();
-        if !has_blocks {
-            is_wanted.store(false, Ordering::SeqCst);
-        }
-        is_wanted.load(Ordering::SeqCst) && has_blocks
+        self.shared.seal_wanted.load(Ordering::SeqCst)
     }
 
     /// Goes on in the next segment, if one is prepared.

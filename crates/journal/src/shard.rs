@@ -162,9 +162,15 @@ impl State {
             .map_or(self.next, |built| built.index)
     }
 
-    /// Appends a record to a stream and returns its offset.
-    pub(crate) fn append(&mut self, stream: StreamId, tag: u8, payload: &[u8], now_ms: u64) -> u64 {
-        let offset = self.streams.get(&stream).map_or(0, |stream| stream.next);
+    /// Appends a record to a stream, whose next offset it gets.
+    pub(crate) fn append(
+        &mut self,
+        stream: StreamId,
+        offset: u64,
+        tag: u8,
+        payload: &[u8],
+        now_ms: u64,
+    ) {
         let record = RecordView {
             stream,
             offset,
@@ -175,7 +181,6 @@ impl State {
         let (index, place) = self.encode(&record, now_ms);
         let entry = self.streams.entry(stream).or_default();
         entry.push(index, place, payload.len() as u32);
-        offset
     }
 
     /// Adds a trim or an erase; it counts when its block is committed.
