@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::figures::FilingCounts;
 use crate::filing::{Filer, Pending, Step, Totals};
 use crate::shared::Shared;
 
@@ -28,7 +29,16 @@ impl Background {
             self.shared.health.fail_filing(failure.to_string());
         }
         self.shared.feed_line();
+        *self.shared.counters.filing.lock() = FilingCounts {
+            totals: self.filer.totals(),
+            dead_bytes: self.filer.dead_bytes(),
+        };
         step
+    }
+
+    /// When to step again after an idle step if nothing happens until then.
+    pub fn due_ms(&self, now_ms: u64) -> Option<u64> {
+        self.filer.due_ms(&*self.shared, now_ms)
     }
 
     /// Erases whose bytes are not all gone from the disk.

@@ -50,10 +50,15 @@ impl filing::Line for Shared {
     }
 
     fn seal(&self) -> Position {
-        let durable = self.segments.lock().durable;
+        let segments = self.segments.lock();
+        let end = segments
+            .open
+            .back()
+            .map_or(segments.durable, |last| last.header.limit());
+        drop(segments);
         self.seal_wanted.store(true, Ordering::SeqCst);
         self.doorbell.poke();
-        durable
+        end
     }
 
     fn filed(&self, extents: &Arc<ExtentSet>, manifest: &Manifest) {

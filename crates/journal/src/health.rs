@@ -56,6 +56,10 @@ impl HealthCell {
         }
     }
 
+    pub(crate) fn is_serving(&self) -> bool {
+        self.state.load(Ordering::Acquire) == SERVING
+    }
+
     pub(crate) fn is_failed(&self) -> bool {
         self.state.load(Ordering::Acquire) == FAILED
     }

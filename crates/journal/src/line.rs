@@ -210,7 +210,8 @@ impl Line {
             time_ms: 0,
         };
         if header.end() > self.active.header.limit() {
-            return Ok(LineStep::Idle);
+            // The next segment's header says the same.
+            return self.roll();
         }
         self.put(&header, &mut [0; BLOCK_HEADER_SIZE])?;
         self.buffer.flush(&*self.active.file)?;

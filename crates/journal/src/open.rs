@@ -97,14 +97,11 @@ fn open(
     reuse_filed(&*disk, &spares, &recovered.filed)?;
     let epochs = Epochs::new(options.entropy ^ manifest.journal_id);
     let mut segments = recovered.segments.clone();
-    let active = match segments.back() {
-        Some(last) if recovered.is_last_empty => last.clone(),
-        _ => {
-            let active = begin_segment(&*disk, &manifest, options, &spares, &shards, &recovered)?;
-            segments.push_back(active.clone());
-            active
-        }
-    };
+    let active = begin_segment(&*disk, &manifest, options, &spares, &shards, &recovered)?;
+    if recovered.is_last_empty {
+        segments.pop_back();
+    }
+    segments.push_back(active.clone());
     let shard_ends = shards.iter().map(end_of).collect();
     let filing_options = filing::Options {
         erase_within_ms: options.erase_within_ms,
@@ -250,15 +247,20 @@ fn begin_segment(
         spares.prepare()?;
     }
     let spare = spares.take().ok_or(io::ErrorKind::NotFound)?;
-    let last = recovered.segments.back();
-    let sequence = last.map_or(manifest.sequence, |last| last.header.sequence) + 1;
+    // A last segment without a block is replaced, under its name: what its file held before it was
+    // one is not known, and some of that may have been erased.
+    let (sequence, base, previous_end) = match recovered.segments.back().map(|last| &last.header) {
+        Some(last) if recovered.is_last_empty => (last.sequence, last.base, last.previous_end),
+        Some(last) => (last.sequence + 1, last.limit(), recovered.end),
+        None => (manifest.sequence + 1, manifest.filed, recovered.end),
+    };
     let header = SegmentHeader {
         journal_id: manifest.journal_id,
         sequence,
-        base: last.map_or(manifest.filed, |last| last.header.limit()),
+        base,
         size: options.segment_size,
         epoch: Epochs::new(options.entropy ^ manifest.journal_id).of(sequence),
-        previous_end: recovered.end,
+        previous_end,
         shards: shards.iter().map(end_of).collect(),
     };
     segment::begin(disk, spare.file, &spare.path, header)

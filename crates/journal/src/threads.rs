@@ -91,8 +91,13 @@ fn run_line(mut line: Line, shared: &Shared) {
                 }
             }
             LineStep::Starved if is_closing => {
-                let reason = "closed while no segment was free";
-                shared.fail(reason.into());
+                // The filing makes a segment free before long, if it still can.
+                if shared.health.is_serving() {
+                    bell.sleep(Some(IDLE_DELAY));
+                }
+                if !bell.has_rung() {
+                    shared.fail("closed while no segment was free".into());
+                }
             }
             LineStep::Starved => bell.sleep(None),
         }
@@ -101,14 +106,17 @@ fn run_line(mut line: Line, shared: &Shared) {
 
 fn run_filing(mut background: Background, shared: &Shared, now_ms: impl Fn() -> u64) {
     while !shared.is_line_closed.load(Ordering::SeqCst) {
-        match background.step(now_ms()) {
+        let now_ms = now_ms();
+        match background.step(now_ms) {
             Step::Worked => {}
             Step::Failed => return,
             Step::Full => shared.filing_bell.sleep(Some(RETRY_DELAY)),
-            Step::Idle if background.erase_pending().is_some() => {
-                shared.filing_bell.sleep(Some(RETRY_DELAY));
+            Step::Idle => {
+                let due_ms = background.due_ms(now_ms);
+                let wait =
+                    due_ms.map(|due_ms| Duration::from_millis(due_ms.saturating_sub(now_ms)));
+                shared.filing_bell.sleep(wait);
             }
-            Step::Idle => shared.filing_bell.sleep(None),
         }
         shared.filing_bell.answer();
     }

@@ -56,13 +56,25 @@ impl Census {
 
     /// Calls for a new one if streams were trimmed and the last was long enough ago.
     pub(super) fn call_if_due(&mut self, line: &dyn Line, extents: &ExtentSet, now_ms: u64) {
-        let entries: u64 = extents.iter().map(|extent| extent.streams()).sum();
-        let due_ms = self.called_ms + INTERVAL_MS + entries / ENTRIES_PER_MS;
-        let trims = Some(line.trims());
-        if self.trims.is_none() || (trims != self.trims && now_ms >= due_ms) {
-            (self.trims, self.called_ms) = (trims, now_ms);
+        if self
+            .due_ms(line, extents)
+            .is_some_and(|due_ms| due_ms <= now_ms)
+        {
+            (self.trims, self.called_ms) = (Some(line.trims()), now_ms);
             self.call();
         }
+    }
+
+    /// When a new one will be called for; `None` if streams were not trimmed since the last.
+    pub(super) fn due_ms(&self, line: &dyn Line, extents: &ExtentSet) -> Option<u64> {
+        let Some(trims) = self.trims else {
+            return Some(0);
+        };
+        if trims == line.trims() {
+            return None;
+        }
+        let entries: u64 = extents.iter().map(|extent| extent.streams()).sum();
+        Some(self.called_ms + INTERVAL_MS + entries / ENTRIES_PER_MS)
     }
 
     /// The generation of what is counted now.

@@ -32,8 +32,8 @@ const SPARES_MAX: usize = 3;
 /// Merges under way at once: the smallest goes first, so that large ones never hold it up.
 const MERGING_MAX: usize = 16;
 
-/// How long a full disk is left alone before another try.
-const FULL_RETRY_MS: u64 = 1_000;
+/// How long a full disk, or a line that is not ready, is left alone before another try.
+const RETRY_MS: u64 = 1_000;
 
 /// What the background is told.
 #[derive(Clone, Copy, Debug)]
@@ -162,6 +162,19 @@ impl Filer {
         }
     }
 
+    /// When to step again after an idle step if nothing happens until then; `None` if there is
+    /// nothing to wait for.
+    pub fn due_ms(&self, line: &dyn Line, now_ms: u64) -> Option<u64> {
+        let is_waiting = self.full.is_some() || self.round.is_some() || line.waiting() > 0;
+        let retry_ms = is_waiting.then_some(now_ms + RETRY_MS);
+        let erase_ms = self
+            .erasures
+            .pending()
+            .map(|pending| self.erase_due_ms(pending));
+        let census_ms = self.census.due_ms(line, &self.extents);
+        retry_ms.into_iter().chain(erase_ms).chain(census_ms).min()
+    }
+
     /// Erases whose bytes are not all gone.
     pub fn erase_pending(&self) -> Option<Pending> {
         self.erasures.pending()
@@ -175,6 +188,12 @@ impl Filer {
     /// The extents as they are now.
     pub fn extents(&self) -> &Arc<ExtentSet> {
         &self.extents
+    }
+
+    /// Bytes in extents that no reader sees any more, as far as they were counted.
+    pub fn dead_bytes(&self) -> u64 {
+        let numbers = self.extents.iter().map(|extent| extent.identity().number);
+        numbers.map(|number| self.census.count(number).dead).sum()
     }
 
     /// What was done since the start.
@@ -201,15 +220,17 @@ impl Filer {
         }
     }
 
+    /// Half of the time is for the work itself.
+    fn erase_due_ms(&self, pending: Pending) -> u64 {
+        pending
+            .oldest_ms
+            .saturating_add(self.options.erase_within_ms / 2)
+    }
+
     /// Begins or continues to carry out erases.
     fn erase(&mut self, line: &dyn Line, now_ms: u64) {
         if self.round.is_none() {
-            let due = |pending: Pending| {
-                pending
-                    .oldest_ms
-                    .saturating_add(self.options.erase_within_ms / 2)
-                    <= now_ms
-            };
+            let due = |pending| self.erase_due_ms(pending) <= now_ms;
             if self.erasures.pending().is_some_and(due) {
                 self.round = Round::begin(line, &self.erasures, &self.spares);
             }
@@ -295,7 +316,7 @@ impl Filer {
         let Some(full) = self.full.as_mut().filter(|full| full.retry_ms <= now_ms) else {
             return Ok(false);
         };
-        full.retry_ms = now_ms + FULL_RETRY_MS;
+        full.retry_ms = now_ms + RETRY_MS;
         if std::mem::take(&mut full.is_filing_late) {
             return Ok(true);
         }
@@ -318,7 +339,7 @@ impl Filer {
         self.is_planned = false;
         let is_filing_late = self.full.is_some() && self.filing.is_none();
         self.full = Some(Full {
-            retry_ms: now_ms + FULL_RETRY_MS,
+            retry_ms: now_ms + RETRY_MS,
             is_filing_late,
         });
         self.reserve.release()?;

@@ -19,6 +19,7 @@ mod erasing;
 mod many;
 mod merging;
 mod room;
+mod whole;
 
 const JOURNAL: u64 = 0xfeed_beef;
 const SHARDS: u16 = 2;

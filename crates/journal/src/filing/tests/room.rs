@@ -10,7 +10,7 @@ fn a_full_disk_is_told_and_left_again_when_streams_are_trimmed() {
     while round < 60 {
         world.append(0, round % 3, &[round as u8; 4000]);
         round += 1;
-        if round % 8 == 0 {
+        if round.is_multiple_of(8) {
             world.line.roll();
         }
     }

@@ -1,0 +1,166 @@
+//! Erasing through the whole journal: line, filing and starts between.
+
+use super::*;
+use crate::{Journal, LineStep, ReadLimit, Stepped};
+
+const SECRET: &[u8] = b"what a whole journal must forget";
+const SHARD: ShardId = ShardId(1);
+const ERASED: StreamId = StreamId(5);
+const KEPT: StreamId = StreamId(6);
+
+struct Whole {
+    disk: Arc<SimulatedDisk>,
+    stepped: Stepped,
+    now_ms: u64,
+    starts: u64,
+}
+
+fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> Stepped {
+    let options = crate::Options {
+        journal_id: JOURNAL,
+        entropy,
+        shard_count: 2,
+        segment_size: SEGMENT_SIZE,
+        reserve_size: 4096,
+        erase_within_ms: HOUR_MS,
+        ..crate::Options::default()
+    };
+    Journal::open_stepped(disk.clone(), &options).unwrap()
+}
+
+impl Whole {
+    fn new() -> Whole {
+        let disk = Arc::new(SimulatedDisk::new(1));
+        let stepped = open(&disk, 1);
+        Whole {
+            disk,
+            stepped,
+            now_ms: 10 * HOUR_MS,
+            starts: 1,
+        }
+    }
+
+    fn append(&mut self, stream: StreamId, payload: &[u8]) -> u64 {
+        let appended = self
+            .stepped
+            .journal
+            .lock(SHARD, self.now_ms)
+            .append(stream, None, 5, payload);
+        self.settle();
+        appended.unwrap().offset
+    }
+
+    fn erase(&mut self) {
+        self.stepped
+            .journal
+            .lock(SHARD, self.now_ms)
+            .erase(ERASED)
+            .unwrap();
+        self.settle();
+    }
+
+    /// Until neither the line nor the filing has anything to do.
+    fn settle(&mut self) {
+        for _ in 0..100_000 {
+            let line = self.stepped.line.step();
+            let filing = self.stepped.background.step(self.now_ms);
+            assert_ne!((line, filing), (LineStep::Failed, Step::Failed));
+            if line == LineStep::Idle && filing == Step::Idle {
+                return;
+            }
+        }
+        panic!("it never comes to rest");
+    }
+
+    fn restart(mut self) -> Whole {
+        self.disk.kill();
+        self.starts += 1;
+        let stepped = open(&self.disk, self.starts);
+        Whole { stepped, ..self }
+    }
+
+    fn write_much(&mut self) {
+        for round in 0..120_u8 {
+            self.append(KEPT, &[round; 700]);
+            if round % 3 == 0 {
+                self.append(ERASED, SECRET);
+            }
+        }
+    }
+
+    fn kept(&self) -> Vec<u8> {
+        let limit = ReadLimit {
+            records: usize::MAX,
+            bytes: usize::MAX,
+        };
+        let read = self.stepped.journal.read(SHARD, KEPT, 0, limit).unwrap();
+        read.records
+            .iter()
+            .map(|record| record.payload[0])
+            .collect()
+    }
+
+    fn files_with_secret(&self) -> Vec<String> {
+        let holds = |path: &String| {
+            let (volatile, durable) = self.disk.images(path).unwrap();
+            let mut images = [volatile, durable].into_iter();
+            images.any(|image| image.windows(SECRET.len()).any(|at| at == SECRET))
+        };
+        self.disk
+            .files()
+            .into_iter()
+            .map(|(path, _)| path)
+            .filter(holds)
+            .collect()
+    }
+
+    fn check_forgotten(&mut self) {
+        self.now_ms += HOUR_MS;
+        self.settle();
+        assert_eq!(self.stepped.background.erase_pending(), None);
+        assert_eq!(self.files_with_secret(), [""; 0]);
+        assert_eq!(self.kept(), (0..120).collect::<Vec<u8>>());
+        let state = self.stepped.journal.stream(SHARD, ERASED).unwrap();
+        assert_eq!((state.start, state.next), (40, 40));
+    }
+}
+
+#[test]
+fn an_erase_is_carried_out_while_the_node_is_idle() {
+    let mut whole = Whole::new();
+    whole.write_much();
+    whole.erase();
+    assert!(!whole.files_with_secret().is_empty());
+    whole.check_forgotten();
+    assert_eq!(whole.append(ERASED, b"a new beginning"), 40);
+}
+
+#[test]
+fn an_erase_is_carried_out_after_a_start_on_which_nothing_is_written() {
+    let mut whole = Whole::new();
+    whole.write_much();
+    whole.erase();
+    let mut whole = whole.restart();
+    assert!(!whole.files_with_secret().is_empty());
+    whole.check_forgotten();
+    let whole = whole.restart();
+    assert_eq!(whole.files_with_secret(), [""; 0]);
+    let state = whole.stepped.journal.stream(SHARD, ERASED).unwrap();
+    assert_eq!((state.start, state.next), (40, 40));
+}
+
+#[test]
+fn starts_in_the_middle_of_an_erase_do_not_keep_anything() {
+    for steps in (0..120).step_by(7) {
+        let mut whole = Whole::new();
+        whole.write_much();
+        whole.erase();
+        whole.now_ms += HOUR_MS / 2;
+        for _ in 0..steps {
+            whole.stepped.line.step();
+            whole.stepped.background.step(whole.now_ms);
+        }
+        let mut whole = whole.restart().restart();
+        whole.check_forgotten();
+    }
+}
