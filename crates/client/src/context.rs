@@ -13,6 +13,20 @@ pub struct Context {
     pub(crate) binding: Bound,
     pub(crate) metadata: Option<Box<Metadata>>,
     pub(crate) deadline: Option<Instant>,
+    /// In a box because most requests have none.
+    pub(crate) delivery: Option<Box<Delivery>>,
+}
+
+/// Where a message from a mailbox comes from. Answering it acknowledges it; refusing it, or not
+/// answering in time, has it delivered again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its place in the mailbox; later messages have higher ones.
+    pub offset: u64,
+    /// How often it is delivered with this time, from 1.
+    pub number: u32,
+    /// When it was written, in milliseconds since 1970-01-01 UTC.
+    pub written_ms: u64,
 }
 
 impl Context {
@@ -42,6 +56,11 @@ impl Context {
     pub fn metadata(&self) -> &Metadata {
         static NONE: Metadata = Metadata::new();
         self.metadata.as_deref().unwrap_or(&NONE)
+    }
+
+    /// Where it comes from, when it was written to a mailbox.
+    pub fn delivery(&self) -> Option<Delivery> {
+        self.delivery.as_deref().copied()
     }
 
     /// The sender's name, when a node added it.

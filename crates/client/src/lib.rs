@@ -103,7 +103,7 @@ pub use callback::Callbacks;
 pub use caller::Caller;
 pub use client::Client;
 pub use connect_error::ConnectError;
-pub use context::Context;
+pub use context::{Context, Delivery};
 pub use envelope::Envelope;
 pub use error::{CallError, CallErrorParts, Sent};
 pub use events::{ConnectionState, Events};

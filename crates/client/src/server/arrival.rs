@@ -9,7 +9,7 @@ use wire::Payload;
 use super::request::Request;
 use crate::Metadata;
 use crate::binding::{Binding, Bound};
-use crate::context::Context;
+use crate::context::{Context, Delivery};
 
 /// What arrived for a receiver. It borrows: whoever calls the handler makes a request of it in its
 /// last place, because what is handed through layers is copied by each.
@@ -17,6 +17,8 @@ pub(crate) struct Arrival<'a> {
     pub(super) binding: &'a Arc<Binding>,
     pub(super) message: &'a Payload<'a>,
     pub(super) deadline: Option<Instant>,
+    /// When it is from a mailbox.
+    pub(super) delivery: Option<&'a Delivery>,
 }
 
 impl Arrival<'_> {
@@ -38,6 +40,7 @@ impl Arrival<'_> {
                 block => Some(Box::new(Metadata::from_block(block))),
             },
             deadline: self.deadline,
+            delivery: self.delivery.copied().map(Box::new),
         }
     }
 

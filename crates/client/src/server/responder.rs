@@ -23,6 +23,7 @@ use super::routes::{Receiver, Route, RouteTable};
 use super::running::{Ended, Jobs, Running};
 use super::turn_clock::{Expired, TurnClock};
 use crate::binding::Binding;
+use crate::context::Delivery;
 use crate::envelope::{Envelope, ReplyTo};
 use crate::fault::{Fault, Ran};
 use crate::port::Port;
@@ -200,7 +201,11 @@ impl Responder {
         payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Malformed> {
-        let message = Payload::decode(header.flags, payload)?;
+        let mut message = Payload::decode(header.flags, payload)?;
+        let delivery = match header.flags.contains(Flags::WRITTEN) {
+            true => Some(split_delivery(&mut message)?),
+            false => None,
+        };
         let correlation = header.correlation;
         if self.is_full(payload.len()) {
             self.full().encode(Ran::No, correlation, out);
@@ -218,7 +223,13 @@ impl Responder {
             correlation,
             wants_stream: header.flags.contains(Flags::STREAM),
         };
-        self.dispatch(header.route, origin, &message, payload.len(), deadline, out);
+        let arrived = Arrived {
+            message: &message,
+            delivery: delivery.as_ref(),
+            size: payload.len(),
+            deadline,
+        };
+        self.dispatch(header.route, origin, arrived, out);
         Ok(())
     }
 
@@ -234,7 +245,13 @@ impl Responder {
         self.check_credit(size)?;
         match self.clock.deadline(message.deadline_ms) {
             Ok(deadline) => {
-                self.dispatch(header.route, Origin::OneWay, &message, size, deadline, out);
+                let arrived = Arrived {
+                    message: &message,
+                    delivery: None,
+                    size,
+                    deadline,
+                };
+                self.dispatch(header.route, Origin::OneWay, arrived, out);
             }
             Err(Expired) => self.consume(size),
         }
@@ -270,15 +287,13 @@ impl Responder {
         }
     }
 
-    fn dispatch(
-        &mut self,
-        number: u16,
-        origin: Origin,
-        message: &Payload<'_>,
-        size: usize,
-        deadline: Option<Instant>,
-        out: &mut Vec<u8>,
-    ) {
+    fn dispatch(&mut self, number: u16, origin: Origin, arrived: Arrived<'_>, out: &mut Vec<u8>) {
+        let Arrived {
+            message,
+            delivery,
+            size,
+            deadline,
+        } = arrived;
         let Some(route) = self.routes.get_mut(number) else {
             let message = format!("route {number} is not bound");
             let fault = Fault::with_code(ErrorCode::InvalidArgument, message);
@@ -293,6 +308,7 @@ impl Responder {
             binding: &route.binding,
             message,
             deadline,
+            delivery,
         };
         match &mut route.receiver {
             Receiver::Handler(runner) => {
@@ -385,6 +401,27 @@ impl Drop for Responder {
     fn drop(&mut self) {
         self.outlet.port.close();
     }
+}
+
+/// What is to be dispatched.
+struct Arrived<'a> {
+    message: &'a Payload<'a>,
+    delivery: Option<&'a Delivery>,
+    /// Bytes that it holds until it is answered.
+    size: usize,
+    deadline: Option<Instant>,
+}
+
+/// Takes from the front of the body what is said of the delivery.
+#[cold]
+fn split_delivery(message: &mut Payload<'_>) -> Result<Delivery, Malformed> {
+    let (delivery, body) = wire::Delivery::split(message.body)?;
+    message.body = body;
+    Ok(Delivery {
+        offset: delivery.offset,
+        number: delivery.delivery,
+        written_ms: delivery.written_ms,
+    })
 }
 
 const NO_CREDIT: Credit = Credit {
