@@ -6,6 +6,7 @@
 //! every block, and changes nothing; over [`ReadOnlyDisk`] it could not. It keeps the table of
 //! streams in memory and a page or a block at a time. What records mean it does not know.
 
+mod claims;
 mod damage;
 mod extents;
 mod line;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::doorbell::Doorbell;
+use crate::figures::FilingCounts;
 use crate::filing::{Cut, Erasures};
 use crate::health::HealthCell;
 use crate::record::RecordKind;
@@ -59,6 +60,7 @@ pub(crate) struct Counters {
     pub(crate) records: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) trims: AtomicU64,
+    pub(crate) filing: Mutex<FilingCounts>,
 }
 
 /// The segments that are not filed, ascending; the last one is active.

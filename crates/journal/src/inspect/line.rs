@@ -2,15 +2,16 @@
 
 use std::io;
 
+use super::claims::claims;
 use super::table::Table;
-use super::{Damage, Dependent, Evidence, InspectError, Inspection};
-use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
+use super::{Damage, InspectError, Inspection};
+use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind};
 use crate::disk::Disk;
 use crate::filing::Cut;
 use crate::manifest::Manifest;
-use crate::record::{self, RecordKind, shard_at, u32_at};
+use crate::record::{self, RecordKind};
 use crate::segment::{self, BlockView, LINE_DIR, Scan, Segment, SegmentError};
-use crate::{Index, Position, ShardId};
+use crate::{Index, Position};
 
 /// Bytes of a damaged place that are searched for what they say of themselves.
 const CLAIMS_SIZE_MAX: u64 = 1 << 20;
@@ -493,37 +494,4 @@ fn read_up_to(segment: &Segment, from: Position, length: u64) -> io::Result<Vec<
         .file
         .read_at(&mut bytes, from.0 - segment.header.base.0)?;
     Ok(bytes)
-}
-
-/// The streams that damaged blocks name: a block begins where the damage does.
-fn claims(bytes: &[u8], shard_count: usize, damage: &mut Damage) {
-    let mut at = 0;
-    while let Some(block) = bytes
-        .get(at..)
-        .filter(|rest| rest.len() > BLOCK_HEADER_SIZE)
-    {
-        let shard = shard_at(block, 10);
-        let length = u32_at(block, 12) as usize;
-        let body = &block[BLOCK_HEADER_SIZE..length.clamp(BLOCK_HEADER_SIZE, block.len())];
-        for (_, record) in record::records(body).map_while(Result::ok) {
-            let is_zeros = record.bytes.is_empty() && record.stream.0 == 0 && record.offset == 0;
-            if is_zeros || usize::from(shard.0) >= shard_count {
-                break;
-            }
-            claim(shard, &record, damage);
-        }
-        if !(BLOCK_HEADER_SIZE..=block.len()).contains(&length) {
-            break;
-        }
-        at += aligned(length as u64) as usize;
-    }
-}
-
-fn claim(shard: ShardId, record: &record::RecordView<'_>, damage: &mut Damage) {
-    damage.depends(Dependent {
-        shard,
-        stream: Some(record.stream),
-        first: (record.kind == RecordKind::Data).then_some(record.offset),
-        evidence: Evidence::Claim,
-    });
 }

@@ -1,0 +1,101 @@
+//! What the background has done and how much there is, for whoever watches a node.
+
+use crate::filing::{Line as _, Totals};
+use crate::{Journal, ShardId};
+
+/// How the filing stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FilingStats {
+    /// Extents that there are.
+    pub extents: usize,
+    /// Their bytes.
+    pub extent_bytes: u64,
+    /// Bytes in them of records below the start of their stream, as far as they were counted.
+    pub dead_bytes: u64,
+    /// Sealed segments that wait to be filed.
+    pub waiting: usize,
+    /// Segments that were filed since the journal was opened.
+    pub filed_segments: u64,
+    /// Bytes of the extents that they became.
+    pub filed_bytes: u64,
+    /// Bytes of the extents that others were merged into.
+    pub merged_bytes: u64,
+}
+
+/// What the background's thread leaves for others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FilingCounts {
+    pub(crate) totals: Totals,
+    pub(crate) dead_bytes: u64,
+}
+
+impl Journal {
+    /// How the filing stands.
+    pub fn filing(&self) -> FilingStats {
+        let shared = self.shared();
+        // Every shard knows the extents of all.
+        let extents = shared.shard(ShardId(0)).state.lock().extents.clone();
+        let FilingCounts { totals, dead_bytes } = *shared.counters.filing.lock();
+        FilingStats {
+            extents: extents.count(),
+            extent_bytes: extents.size(),
+            dead_bytes,
+            waiting: shared.waiting(),
+            filed_segments: totals.segments,
+            filed_bytes: totals.filed_bytes,
+            merged_bytes: totals.merged_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::disk::SimulatedDisk;
+    use crate::filing::Step;
+    use crate::{LineStep, Options, StreamId};
+
+    #[test]
+    fn what_was_filed_is_counted_and_so_is_what_is_dead_in_it() {
+        let options = Options {
+            journal_id: 1,
+            entropy: 1,
+            shard_count: 1,
+            segment_size: 16 << 10,
+            reserve_size: 0,
+            ..Options::default()
+        };
+        let disk = Arc::new(SimulatedDisk::new(1));
+        let mut stepped = Journal::open_stepped(disk, &options).unwrap();
+        let mut settle = |now_ms| loop {
+            let line = stepped.line.step();
+            let worked = stepped.background.step(now_ms) == Step::Worked;
+            if !worked && matches!(line, LineStep::Idle | LineStep::Failed) {
+                break;
+            }
+        };
+        let journal = &stepped.journal;
+        for _ in 0..30 {
+            let mut guard = journal.lock(ShardId(0), 1);
+            guard.append(StreamId(1), None, 0, &[7; 1000]).unwrap();
+            drop(guard);
+            settle(1);
+        }
+        let filed = journal.filing();
+        assert!(filed.extents > 0 && filed.filed_segments > 0);
+        assert!(filed.extent_bytes >= 10_000 && filed.filed_bytes >= 10_000);
+        assert_eq!((filed.dead_bytes, filed.waiting), (0, 0));
+        let mut guard = journal.lock(ShardId(0), 1);
+        guard.trim(StreamId(1), 5).unwrap();
+        drop(guard);
+        // It counts now and then.
+        (1..100).for_each(|minute| settle(minute * 60_000));
+        let trimmed = journal.filing();
+        assert!(
+            trimmed.dead_bytes > 0 || trimmed.extent_bytes < filed.extent_bytes,
+            "{trimmed:?}"
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! What damaged bytes of the line say of themselves.
+//!
+//! A block begins where the damage does, so its fields are where they belong, though one of them,
+//! or one of its records, is not what it was. What they say is a claim and is called one.
+
+use super::{Damage, Dependent, Evidence};
+use crate::ShardId;
+use crate::block::{BLOCK_HEADER_SIZE, aligned};
+use crate::record::{self, RecordKind, RecordView, shard_at, u32_at};
+
+/// The streams that damaged blocks name: a block begins where the damage does.
+pub(super) fn claims(bytes: &[u8], shard_count: usize, damage: &mut Damage) {
+    let mut at = 0;
+    while let Some(block) = bytes
+        .get(at..)
+        .filter(|rest| rest.len() > BLOCK_HEADER_SIZE)
+    {
+        let shard = shard_at(block, 10);
+        let length = u32_at(block, 12) as usize;
+        let body = &block[BLOCK_HEADER_SIZE..length.clamp(BLOCK_HEADER_SIZE, block.len())];
+        for (_, record) in record::records(body).map_while(Result::ok) {
+            let is_zeros = record.bytes.is_empty() && record.stream.0 == 0 && record.offset == 0;
+            if is_zeros || usize::from(shard.0) >= shard_count {
+                break;
+            }
+            claim(shard, &record, damage);
+        }
+        if !(BLOCK_HEADER_SIZE..=block.len()).contains(&length) {
+            break;
+        }
+        at += aligned(length as u64) as usize;
+    }
+}
+
+fn claim(shard: ShardId, record: &RecordView<'_>, damage: &mut Damage) {
+    damage.depends(Dependent {
+        shard,
+        stream: Some(record.stream),
+        first: (record.kind == RecordKind::Data).then_some(record.offset),
+        evidence: Evidence::Claim,
+    });
+}

@@ -1,0 +1,242 @@
+//! How long the line's syncs take, counted on the way to the disk.
+//!
+//! A [`MeasuredDisk`] stands before another disk and passes everything on. It times the syncs of
+//! files that are segments at that moment: what an acknowledgement waits for. It knows a clock,
+//! which the journal does not.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::disk::{Disk, File};
+use crate::segment::{self, LINE_DIR};
+
+/// A disk that counts how long syncs take.
+#[derive(Debug)]
+pub struct MeasuredDisk {
+    disk: Arc<dyn Disk>,
+    now_ns: fn() -> u64,
+    times: Arc<SyncTimes>,
+    /// Files of the line that somebody has open, by path.
+    files: Mutex<HashMap<String, Weak<MeasuredFile>>>,
+}
+
+/// How long syncs took since the start.
+#[derive(Debug, Default)]
+pub struct SyncTimes {
+    counts: [AtomicU64; SyncTimes::BOUNDS_NS.len() + 1],
+    sum_ns: AtomicU64,
+}
+
+/// [`SyncTimes`] at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyncCounts {
+    /// How many took at most as long as each bound, and how many took longer than all; each sync
+    /// counts once.
+    pub counts: Vec<u64>,
+    /// Their length together, in nanoseconds.
+    pub sum_ns: u64,
+}
+
+#[derive(Debug)]
+struct MeasuredFile {
+    file: Arc<dyn File>,
+    now_ns: fn() -> u64,
+    times: Arc<SyncTimes>,
+    is_segment: AtomicBool,
+}
+
+impl SyncTimes {
+    /// The upper ends of the ranges in which lengths are counted, in nanoseconds.
+    pub const BOUNDS_NS: [u64; 15] = [
+        50_000,
+        100_000,
+        150_000,
+        200_000,
+        300_000,
+        500_000,
+        1_000_000,
+        2_000_000,
+        5_000_000,
+        10_000_000,
+        20_000_000,
+        50_000_000,
+        100_000_000,
+        500_000_000,
+        2_000_000_000,
+    ];
+
+    /// What was counted so far.
+    pub fn counts(&self) -> SyncCounts {
+        let counts = self.counts.iter();
+        SyncCounts {
+            counts: counts.map(|count| count.load(Ordering::Relaxed)).collect(),
+            sum_ns: self.sum_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    fn add(&self, ns: u64) {
+        let range = Self::BOUNDS_NS.partition_point(|bound| *bound < ns);
+        self.counts[range].fetch_add(1, Ordering::Relaxed);
+        self.sum_ns.fetch_add(ns, Ordering::Relaxed);
+    }
+}
+
+impl MeasuredDisk {
+    /// Stands before `disk`; `now_ns` is a clock that never goes back.
+    pub fn new(disk: Arc<dyn Disk>, now_ns: fn() -> u64) -> Self {
+        Self {
+            disk,
+            now_ns,
+            times: Arc::default(),
+            files: Mutex::default(),
+        }
+    }
+
+    /// What is counted.
+    pub fn times(&self) -> &Arc<SyncTimes> {
+        &self.times
+    }
+
+    /// Keeps an eye on a file of the line; no other can be a segment.
+    fn measured(&self, path: &str, file: Arc<dyn File>) -> Arc<dyn File> {
+        if !path.starts_with(LINE_DIR) {
+            return file;
+        }
+        let measured = Arc::new(MeasuredFile {
+            file,
+            now_ns: self.now_ns,
+            times: self.times.clone(),
+            is_segment: AtomicBool::new(is_segment(path)),
+        });
+        let mut files = self.files.lock();
+        files.retain(|_, file| file.strong_count() > 0);
+        files.insert(path.to_owned(), Arc::downgrade(&measured));
+        measured
+    }
+}
+
+fn is_segment(path: &str) -> bool {
+    let name = path
+        .strip_prefix(LINE_DIR)
+        .and_then(|rest| rest.strip_prefix('/'));
+    name.and_then(segment::sequence_of).is_some()
+}
+
+impl Disk for MeasuredDisk {
+    fn create(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        Ok(self.measured(path, self.disk.create(path)?))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn File>> {
+        Ok(self.measured(path, self.disk.open(path)?))
+    }
+
+    fn create_dir(&self, path: &str) -> io::Result<()> {
+        self.disk.create_dir(path)
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        self.disk.list(path)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)?;
+        let mut files = self.files.lock();
+        if let Some(file) = files.remove(from) {
+            if let Some(file) = file.upgrade() {
+                file.is_segment.store(is_segment(to), Ordering::Relaxed);
+            }
+            files.insert(to.to_owned(), file);
+        }
+        Ok(())
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        self.files.lock().remove(path);
+        self.disk.remove(path)
+    }
+
+    fn sync_dir(&self, path: &str) -> io::Result<()> {
+        self.disk.sync_dir(path)
+    }
+}
+
+impl File for MeasuredFile {
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(bytes, offset)
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        self.file.set_size(size)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        if !self.is_segment.load(Ordering::Relaxed) {
+            return self.file.sync_data();
+        }
+        let begin_ns = (self.now_ns)();
+        let synced = self.file.sync_data();
+        self.times.add((self.now_ns)().saturating_sub(begin_ns));
+        synced
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::SimulatedDisk;
+
+    /// Every look at it takes 40 µs.
+    fn now_ns() -> u64 {
+        static NOW_NS: AtomicU64 = AtomicU64::new(0);
+        NOW_NS.fetch_add(40_000, Ordering::Relaxed)
+    }
+
+    #[test]
+    fn only_a_file_that_is_a_segment_is_measured() {
+        let disk = MeasuredDisk::new(Arc::new(SimulatedDisk::new(1)), now_ns);
+        let count = || disk.times().counts().counts.iter().sum::<u64>();
+        disk.create_dir(LINE_DIR).unwrap();
+        let file = disk.create("line/spare-1.new").unwrap();
+        file.write_at(b"zeros", 0).unwrap();
+        file.sync_data().unwrap();
+        assert_eq!(count(), 0);
+        disk.rename("line/spare-1.new", &segment::path(1)).unwrap();
+        file.sync_data().unwrap();
+        file.sync_data().unwrap();
+        assert_eq!((count(), disk.times().counts().counts[0]), (2, 2));
+        assert!(disk.times().counts().sum_ns >= 80_000);
+        disk.rename(&segment::path(1), "line/used-2.seg").unwrap();
+        file.sync_data().unwrap();
+        disk.create("MANIFEST").unwrap().sync_data().unwrap();
+        assert_eq!(count(), 2);
+        disk.open("line/used-2.seg").unwrap().sync_data().unwrap();
+        assert_eq!(count(), 2);
+    }
+
+    #[test]
+    fn a_length_is_counted_in_its_range() {
+        let times = SyncTimes::default();
+        for ns in [1, 50_000, 50_001, u64::MAX / 2] {
+            times.add(ns);
+        }
+        let counts = times.counts().counts;
+        assert_eq!((counts[0], counts[1], counts[15]), (2, 1, 1));
+    }
+}
