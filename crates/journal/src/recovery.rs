@@ -22,7 +22,7 @@ use crate::record::{self, RecordKind};
 use crate::segment::{self, BlockView, Scan, Segment, SegmentError};
 use crate::shard::{Shard, State};
 use crate::tail::Placed;
-use crate::{Index, Position};
+use crate::{Index, Position, ShardId};
 
 /// What was found when the journal was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,17 +103,24 @@ pub(crate) fn recover(
         recovery: Recovery::default(),
         lost: Vec::new(),
         cuts: Vec::new(),
+        void: Vec::new(),
         has_gaps: false,
     };
     let (mut end, mut is_last_empty) = (manifest.filed, false);
     for (place, segment) in segments.iter().enumerate() {
         let successor = segments.get(place + 1);
         let sealed_end = successor.map(|next| next.header.previous_end);
-        replay.begin_segment(segment)?;
+        match place {
+            0 => replay.begin_line(segment)?,
+            _ => replay.begin_segment(segment)?,
+        }
         end = replay.segment(segment, sealed_end)?;
         is_last_empty = end == segment.header.first() && replay.recovery.torn_bytes == 0;
     }
     replay.recovery.segments = segments.len();
+    if let Some(first) = segments.first() {
+        replay.check_void(first)?;
+    }
     if !replay.recovery.lost.is_empty() {
         if accept_loss == AcceptLoss::No {
             let report = Box::new(replay.recovery.lost);
@@ -133,6 +140,7 @@ pub(crate) fn recover(
 
 /// The paths of filed segments, and the sequences of those that are not, which are dense.
 fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<(Vec<String>, Vec<u64>), LineError> {
+    sync_names_before_trust(disk)?;
     let names = disk
         .list(segment::LINE_DIR)
         .map_err(|error| LineError::Io {
@@ -193,6 +201,15 @@ fn open_all(
     Ok(segments)
 }
 
+/// A name may be there and not on disk: whoever gave it was stopped before it was synced.
+fn sync_names_before_trust(disk: &dyn Disk) -> Result<(), LineError> {
+    disk.sync_dir(segment::LINE_DIR)
+        .map_err(|error| LineError::Io {
+            path: segment::LINE_DIR.into(),
+            error,
+        })
+}
+
 /// What is in the page cache may not be on disk; it is when this has returned.
 fn sync_before_trust(file: &dyn File) -> io::Result<()> {
     file.sync_data()
@@ -209,12 +226,41 @@ struct Replay<'a> {
     /// What is marked if the loss is accepted.
     lost: Vec<(Segment, Position, Position)>,
     cuts: Vec<Cut>,
+    /// Blocks of shards, from an index on, that a cut must make void.
+    void: Vec<(ShardId, Index)>,
     /// Damage has been seen, now or by an earlier run that accepted it: what follows may not
     /// continue what is before.
     has_gaps: bool,
 }
 
 impl<'a> Replay<'a> {
+    /// The shards are where the filed part of the line ends. Blocks in it that a cut further on
+    /// made void are not filed, so there may be fewer than the first unfiled segment knows.
+    fn begin_line(&mut self, segment: &Segment) -> Result<(), LineError> {
+        for (shard, expected) in self.shards.iter().zip(&segment.header.shards) {
+            let mut state = shard.state.lock();
+            let end = state.end().index;
+            if end < expected.index {
+                self.void.push((shard.id, Index(end.0 + 1)));
+                state.skip_to(expected.index, segment.header.base);
+            }
+        }
+        self.begin_segment(segment)
+    }
+
+    /// Checks that blocks which were taken for void are.
+    fn check_void(&self, segment: &Segment) -> Result<(), LineError> {
+        let is_cut = |(shard, index): &(ShardId, Index)| {
+            let mut cuts = self.cuts.iter();
+            cuts.any(|cut| cut.shard == *shard && cut.index <= *index)
+        };
+        if self.has_gaps || self.void.iter().all(is_cut) {
+            return Ok(());
+        }
+        let what = "blocks of a shard are not there";
+        Err(contradiction(segment, segment.header.base, what))
+    }
+
     /// Checks that the shards are where the segment says they were when it began.
     fn begin_segment(&mut self, segment: &Segment) -> Result<(), LineError> {
         for (shard, expected) in self.shards.iter().zip(&segment.header.shards) {
@@ -416,7 +462,7 @@ impl<'a> Replay<'a> {
         for (segment, from, to) in &self.lost {
             let header = BlockHeader {
                 kind: BlockKind::Lost,
-                shard: crate::ShardId(0),
+                shard: ShardId(0),
                 length: (to.0 - from.0) as u32,
                 position: *from,
                 epoch: segment.header.epoch,

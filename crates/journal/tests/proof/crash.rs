@@ -1,0 +1,91 @@
+//! Whatever is acknowledged survives, wherever the machine stops.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use journal::disk::simulated::Fault;
+
+use crate::world::World;
+
+/// Seeds of every commit; the long tier (`cargo xtask crash`) sets the variable.
+const SEEDS: Range<u64> = 0..10_000;
+const VARIABLE: &str = "TELPHER_CRASH_SEEDS";
+
+/// One journal's lives under a seed.
+fn world(seed: u64) {
+    let mut world = World::new(seed);
+    for _ in 0..world.rng.usize(2..6) {
+        begin(&mut world);
+        live(&mut world, 150, |world| {
+            for _ in 0..world.rng.usize(..60) {
+                world.act();
+            }
+        });
+    }
+    begin(&mut world);
+    world.drain();
+    world.check();
+}
+
+/// Does something, which may be interrupted by the end at any call to the disk.
+fn live(world: &mut World, calls_max: u64, act: impl FnOnce(&mut World)) {
+    let is_crash = world.rng.u8(..4) > 0;
+    if world.rng.u8(..4) > 0 {
+        let call = world.disk.calls() + world.rng.u64(..calls_max);
+        // A sync that fails is the machine's end: whoever is only killed finds its bytes.
+        let within = if is_crash { Fault::Broken } else { Fault::Full };
+        world.stop_at(call, within);
+    }
+    act(world);
+    match is_crash {
+        true => world.crash(),
+        false => world.kill(),
+    }
+}
+
+/// Opens it, at the second try at the latest: an open may be interrupted too.
+fn begin(world: &mut World) {
+    if world.rng.u8(..3) == 0 {
+        live(world, 40, |world| drop(world.open()));
+    }
+    if let Err(error) = world.open() {
+        panic!("cannot be opened: {error}");
+    }
+}
+
+#[test]
+fn whatever_is_acked_survives() {
+    let seeds = seeds();
+    let next = AtomicU64::new(seeds.start);
+    let workers = thread::available_parallelism().map_or(1, |count| count.get());
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    if catch_unwind(AssertUnwindSafe(|| world(seed))).is_err() {
+                        next.store(seeds.end, Ordering::Relaxed);
+                        panic!("seed {seed} failed; again: cargo xtask crash --seed {seed}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+fn seeds() -> Range<u64> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the tier that runs more seeds has no other way to say so"
+    )]
+    let Ok(range) = std::env::var(VARIABLE) else {
+        return SEEDS;
+    };
+    let (start, end) = range.split_once("..").unwrap();
+    start.parse().unwrap()..end.parse().unwrap()
+}

@@ -1,0 +1,114 @@
+//! One workload with everything in it, and a crash at every call that it makes to the disk.
+
+use journal::Commit;
+use journal::disk::SimulatedDisk;
+use journal::disk::simulated::{Fate, Unsynced};
+
+use crate::model::Shard;
+use crate::world::{Shape, World};
+
+const OPERATIONS: usize = 200;
+
+/// Of many unsynced sectors and names, so many are treated one by one.
+const SINGLED_OUT_MAX: usize = 6;
+
+/// What was known when so many calls had been made.
+struct Mark {
+    recorded: usize,
+    shards: Vec<Shard>,
+}
+
+#[test]
+fn every_prefix_of_a_workload_recovers() {
+    let shape = Shape {
+        shard_count: 2,
+        stream_count: 3,
+        segment_size: 16 << 10,
+        payload_size_max: 2000,
+        tail_bytes_max: 0,
+        reserve_size: 4096,
+        commit: Commit::WithDurable,
+    };
+    let mut world = World::shaped(shape, fastrand::Rng::with_seed(3));
+    world.disk.record();
+    let mut marks = vec![mark(&world)];
+    world.open().unwrap();
+    for _ in 0..OPERATIONS {
+        world.act();
+        marks.push(mark(&world));
+    }
+    let trace = world.disk.take_trace().unwrap();
+    assert_holds_everything(&trace);
+
+    let mut at = 0;
+    for (count, disk) in trace.prefixes().enumerate() {
+        while marks.get(at + 1).is_some_and(|mark| mark.recorded <= count) {
+            at += 1;
+        }
+        let written = &marks[(at + 1).min(marks.len() - 1)].shards;
+        let shards: Vec<Shard> = written
+            .iter()
+            .zip(&marks[at].shards)
+            .map(|(written, acked)| written.acked_like(acked))
+            .collect();
+        for (name, disk) in variants(&disk) {
+            let mut after = world.elsewhere(disk, shards.clone());
+            if let Err(error) = after.open() {
+                panic!(
+                    "{name} before call {count}, {}: {error}",
+                    trace.describe(count)
+                );
+            }
+        }
+    }
+}
+
+fn mark(world: &World) -> Mark {
+    Mark {
+        recorded: world.disk.recorded(),
+        shards: world.shards.clone(),
+    }
+}
+
+/// Without these a prefix proves little.
+fn assert_holds_everything(trace: &journal::disk::simulated::Trace) {
+    let calls: Vec<String> = (0..trace.len()).map(|call| trace.describe(call)).collect();
+    for wanted in [
+        ".seg\" }",
+        ".ext\" }",
+        "to: \"MANIFEST\"",
+        "used-",
+        "Remove",
+    ] {
+        assert!(
+            calls.iter().any(|call| call.contains(wanted)),
+            "no {wanted}"
+        );
+    }
+}
+
+/// What the disk may look like after a crash now.
+fn variants(disk: &SimulatedDisk) -> Vec<(String, SimulatedDisk)> {
+    let crashed = |name: String, choose: &dyn Fn(&Unsynced) -> Fate| {
+        let disk = disk.fork();
+        disk.crash_with(choose);
+        (name, disk)
+    };
+    let mut all = vec![
+        crashed("nothing kept".into(), &|_| Fate::Lost),
+        crashed("everything kept".into(), &|_| Fate::Kept),
+    ];
+    let unsynced = disk.unsynced();
+    let step = unsynced.len().div_ceil(SINGLED_OUT_MAX).max(1);
+    for one in unsynced.iter().rev().step_by(step) {
+        let mut single = |what: &str, this: Fate, others: Fate| {
+            all.push(crashed(format!("{one:?} {what}"), &|unsynced| {
+                if unsynced == one { this } else { others }
+            }));
+        };
+        single("kept alone", Fate::Kept, Fate::Lost);
+        single("lost alone", Fate::Lost, Fate::Kept);
+        single("torn", Fate::Torn(200), Fate::Kept);
+    }
+    all
+}

@@ -1,0 +1,431 @@
+//! A journal on a simulated disk beside the model of what it must hold.
+//!
+//! Everything happens on one thread and under one seed: calls, steps of the line and of the
+//! filing, crashes at any call to the disk. What the journal acknowledges, the model remembers;
+//! what it brings back, the model judges.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use journal::disk::SimulatedDisk;
+use journal::disk::simulated::Fault;
+use journal::filing::Step;
+use journal::{
+    AppendError, Commit, CutError, Health, Index, Journal, LineStep, OpenError, Options, ReadError,
+    ReadLimit, ShardId, Status, Stepped, StreamId, Ticket,
+};
+
+use crate::model::{self, Change, Payload, Stream, Streams};
+
+/// What kind of world it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) shard_count: u16,
+    /// Per shard.
+    pub(crate) stream_count: u64,
+    pub(crate) segment_size: u64,
+    pub(crate) payload_size_max: usize,
+    pub(crate) tail_bytes_max: usize,
+    pub(crate) reserve_size: u64,
+    pub(crate) commit: Commit,
+}
+
+impl Shape {
+    /// Small segments, so that much happens in few calls; the seed chooses the rest.
+    pub(crate) fn of(rng: &mut fastrand::Rng) -> Self {
+        Self {
+            shard_count: rng.u16(1..4),
+            stream_count: rng.u64(1..6),
+            segment_size: 16 << 10,
+            payload_size_max: *[40, 300, 3000].get(rng.usize(..3)).unwrap_or(&40),
+            tail_bytes_max: *[0, 2000, 1 << 20].get(rng.usize(..3)).unwrap_or(&0),
+            reserve_size: 4096,
+            commit: match rng.u8(..4) {
+                0 => Commit::ByCaller,
+                _ => Commit::WithDurable,
+            },
+        }
+    }
+
+    fn options(&self, journal_id: u64, entropy: u64) -> Options {
+        Options {
+            journal_id,
+            entropy,
+            shard_count: self.shard_count,
+            segment_size: self.segment_size,
+            tail_bytes_max: self.tail_bytes_max,
+            reserve_size: self.reserve_size,
+            commit: self.commit,
+            ..Options::default()
+        }
+    }
+}
+
+/// See the module's documentation.
+pub(crate) struct World {
+    pub(crate) shape: Shape,
+    pub(crate) disk: SimulatedDisk,
+    pub(crate) rng: fastrand::Rng,
+    pub(crate) shards: Vec<model::Shard>,
+    pub(crate) running: Option<Stepped>,
+    journal_id: u64,
+    /// Written and not yet known to be durable.
+    pending: Vec<Ticket>,
+    /// Per shard, what readers may see, when the caller says so.
+    committed: Vec<u64>,
+    /// The line was durable up to there.
+    position: u64,
+    now_ms: u64,
+    payloads: u64,
+    /// Calls to the disk go wrong, so errors are to be expected.
+    pub(crate) is_disturbed: bool,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let shape = Shape::of(&mut rng);
+        Self::shaped(shape, rng)
+    }
+
+    pub(crate) fn shaped(shape: Shape, mut rng: fastrand::Rng) -> Self {
+        let shard_count = usize::from(shape.shard_count);
+        Self {
+            shape,
+            disk: SimulatedDisk::new(rng.u64(..)),
+            shards: vec![model::Shard::default(); shard_count],
+            running: None,
+            journal_id: rng.u64(..),
+            pending: Vec::new(),
+            committed: vec![0; shard_count],
+            position: 0,
+            now_ms: 1_700_000_000_000,
+            payloads: 0,
+            is_disturbed: false,
+            rng,
+        }
+    }
+
+    /// The same journal on another disk, and what it must hold there.
+    pub(crate) fn elsewhere(&self, disk: SimulatedDisk, shards: Vec<model::Shard>) -> Self {
+        let mut world = Self::shaped(self.shape, self.rng.clone());
+        world.disk = disk;
+        world.shards = shards;
+        world.journal_id = self.journal_id;
+        world
+    }
+
+    /// What an open is told; the random number is another one each time.
+    pub(crate) fn options(&mut self) -> Options {
+        let entropy = self.rng.u64(..);
+        self.shape.options(self.journal_id, entropy)
+    }
+
+    /// Opens the journal and judges what came back.
+    pub(crate) fn open(&mut self) -> Result<(), OpenError> {
+        let options = self.options();
+        let opened = Journal::open_stepped(Arc::new(self.disk.clone()), &options)?;
+        let position = opened.journal.durable_position().0;
+        assert!(position >= self.position, "the line went back");
+        self.position = position;
+        for (number, shard) in self.shards.iter_mut().enumerate() {
+            let id = ShardId(number as u16);
+            let end = opened.journal.durable(id);
+            assert_eq!(end, opened.journal.shard_end(id).index);
+            if self.shape.commit == Commit::ByCaller {
+                opened.journal.commit(id, end);
+            }
+            match read_all(&opened.journal, id) {
+                Ok(streams) => shard.recovered(end.0, &streams),
+                Err(_) if self.is_disturbed => return Ok(()),
+                Err(error) => panic!("shard {number}: {error}"),
+            }
+            self.committed[number] = end.0;
+        }
+        self.running = Some(opened);
+        Ok(())
+    }
+
+    pub(crate) fn journal(&self) -> &Journal {
+        match &self.running {
+            Some(running) => &running.journal,
+            None => panic!("nothing is open"),
+        }
+    }
+
+    /// From this call on the disk does nothing any more: the machine stops within the call, or
+    /// the process before it.
+    pub(crate) fn stop_at(&mut self, call: u64, within: Fault) {
+        self.is_disturbed = true;
+        self.disk.fail_once(within, move |at| at.number == call);
+        self.disk
+            .fail_always(Fault::Full, move |at| at.number > call);
+    }
+
+    /// The power goes.
+    pub(crate) fn crash(&mut self) {
+        self.settle();
+        self.disk.crash(&mut self.rng);
+        self.end();
+    }
+
+    /// The process dies and the machine does not.
+    pub(crate) fn kill(&mut self) {
+        self.settle();
+        self.disk.kill();
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.disk.heal();
+        self.is_disturbed = false;
+        self.running = None;
+        self.pending.clear();
+    }
+
+    /// Does something.
+    pub(crate) fn act(&mut self) {
+        self.now_ms += self.rng.u64(..500);
+        match self.rng.u8(..100) {
+            0..45 => self.write(),
+            45..68 => drop(self.step_line()),
+            68..90 => drop(self.step_filer()),
+            90..96 => self.read_something(),
+            96..98 => self.disk.write_back(&mut self.rng),
+            _ => self.cut(),
+        }
+    }
+
+    /// A few changes under one guard.
+    pub(crate) fn write(&mut self) {
+        let number = self.rng.usize(..self.shards.len());
+        let Some(running) = &self.running else { return };
+        let mut guard = running.journal.lock(ShardId(number as u16), self.now_ms);
+        let mut changes = Vec::new();
+        let mut ticket = None;
+        for _ in 0..self.rng.usize(1..4) {
+            let stream = StreamId(self.rng.u64(..self.shape.stream_count));
+            let next = guard.next(stream);
+            let (change, result) = match self.rng.u8(..100) {
+                0..3 => (
+                    Change::Start {
+                        stream,
+                        start: next,
+                    },
+                    guard.erase(stream),
+                ),
+                3..13 => {
+                    let start = self.rng.u64(..=next);
+                    (Change::Start { stream, start }, guard.trim(stream, start))
+                }
+                13..16 => {
+                    let wrong = guard.append(stream, Some(next + 1), 0, b"wrong");
+                    assert!(matches!(
+                        wrong,
+                        Err(AppendError::Conflict { next: at, .. }) if at == next
+                    ));
+                    continue;
+                }
+                _ => {
+                    self.payloads += 1;
+                    let payload = Payload {
+                        id: self.payloads,
+                        size: self.rng.usize(8..=self.shape.payload_size_max),
+                    };
+                    let appended = guard.append(stream, Some(next), 7, &payload.bytes());
+                    let change = Change::Data {
+                        stream,
+                        offset: next,
+                        payload,
+                    };
+                    let ticket = appended.map(|appended| {
+                        assert_eq!(appended.offset, next);
+                        appended.ticket
+                    });
+                    (change, ticket)
+                }
+            };
+            match result {
+                // What would change nothing is not written.
+                Ok(nothing) if nothing.index == Index(0) => {}
+                Ok(written) => {
+                    assert!(ticket.is_none_or(|ticket| ticket == written), "one block");
+                    ticket = Some(written);
+                    changes.push(change);
+                }
+                Err(AppendError::Failed | AppendError::DiskFull) if self.is_disturbed => {}
+                Err(AppendError::Full | AppendError::TooLarge { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        drop(guard);
+        if let Some(ticket) = ticket {
+            self.shards[number].add(ticket.index.0, changes);
+            self.pending.push(ticket);
+        }
+    }
+
+    pub(crate) fn step_line(&mut self) -> LineStep {
+        let Some(running) = &mut self.running else {
+            return LineStep::Idle;
+        };
+        let step = running.line.step();
+        if step == LineStep::Failed {
+            let health = running.journal.health();
+            assert!(self.is_disturbed, "the line failed: {health:?}");
+        }
+        self.settle();
+        step
+    }
+
+    pub(crate) fn step_filer(&mut self) -> Step {
+        let Some(running) = &mut self.running else {
+            return Step::Idle;
+        };
+        let step = running.background.step(self.now_ms);
+        if step == Step::Failed {
+            let health = running.journal.health();
+            assert!(self.is_disturbed, "the filing failed: {health:?}");
+        }
+        step
+    }
+
+    /// Learns what has been acknowledged, and lets readers see some of it.
+    pub(crate) fn settle(&mut self) {
+        let Some(running) = &self.running else { return };
+        let journal = &running.journal;
+        let shards = &mut self.shards;
+        self.pending.retain(|ticket| match journal.status(*ticket) {
+            Status::Pending => true,
+            Status::Durable => {
+                shards[usize::from(ticket.shard.0)].acked(ticket.index.0);
+                false
+            }
+            Status::Failed => {
+                assert!(matches!(journal.health(), Health::Failed { .. }));
+                false
+            }
+        });
+        self.position = self.position.max(journal.durable_position().0);
+        if self.shape.commit == Commit::ByCaller {
+            for (number, shard) in shards.iter().enumerate() {
+                let committed = self.rng.u64(self.committed[number]..=shard.durable());
+                journal.commit(ShardId(number as u16), Index(committed));
+                self.committed[number] = committed;
+            }
+        }
+    }
+
+    /// Makes a shard's tail void, as a follower does.
+    fn cut(&mut self) {
+        if self.shape.commit != Commit::ByCaller {
+            return;
+        }
+        let number = self.rng.usize(..self.shards.len());
+        let last = self.shards[number].last();
+        let index = self.rng.u64(self.committed[number]..=last) + 1;
+        match self.journal().cut(ShardId(number as u16), Index(index)) {
+            Ok(()) if index <= last => self.shards[number].cut(index),
+            Ok(()) | Err(CutError::Pending) => {}
+            Err(CutError::Failed) if self.is_disturbed => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn visible(&self, number: usize) -> Streams {
+        match self.shape.commit {
+            Commit::WithDurable => self.shards[number].streams(),
+            Commit::ByCaller => self.shards[number].streams_up_to(self.committed[number]),
+        }
+    }
+
+    /// Reads a part of a stream, and compares.
+    fn read_something(&mut self) {
+        let number = self.rng.usize(..self.shards.len());
+        let id = ShardId(number as u16);
+        let stream = StreamId(self.rng.u64(..self.shape.stream_count));
+        let wanted = self.visible(number).remove(&stream).unwrap_or_default();
+        let from = self.rng.u64(..=wanted.next + 1);
+        let limit = ReadLimit {
+            records: self.rng.usize(1..20),
+            bytes: self.rng.usize(1..5000),
+        };
+        let read = match self.journal().read(id, stream, from, limit) {
+            Ok(read) => read,
+            Err(ReadError::Trimmed { start }) => {
+                assert!(start == wanted.start && from < start);
+                return;
+            }
+            Err(ReadError::Io(_) | ReadError::Extent(_)) if self.is_disturbed => return,
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!((read.start, read.next_durable), (wanted.start, wanted.next));
+        let rest = wanted.records.range(from..);
+        let expected = rest.clone().take(read.records.len());
+        for (record, (offset, payload)) in read.records.iter().zip(expected) {
+            assert_eq!(record.offset, *offset);
+            assert!(record.payload == payload.bytes(), "offset {offset}");
+        }
+        assert!(read.records.len() <= rest.clone().count().min(limit.records));
+        assert_eq!(read.records.is_empty(), rest.count() == 0);
+    }
+
+    /// Everything that can be done is done.
+    pub(crate) fn drain(&mut self) {
+        let mut idle = 0;
+        // Each step makes progress or says that there is none to make.
+        for _ in 0..100_000 {
+            let line = self.step_line();
+            let filer = self.step_filer();
+            self.now_ms += 100;
+            let is_idle = line == LineStep::Idle && filer == Step::Idle;
+            idle = if is_idle { idle + 1 } else { 0 };
+            if idle == 3 {
+                return;
+            }
+        }
+        panic!("no end of work");
+    }
+
+    /// Whether everything that was acknowledged is there, read stream by stream.
+    pub(crate) fn check(&self) {
+        for (number, shard) in self.shards.iter().enumerate() {
+            if self.shape.commit == Commit::WithDurable {
+                let found = read_all(self.journal(), ShardId(number as u16));
+                assert!(found.unwrap() == shard.streams(), "shard {number}");
+            }
+        }
+    }
+}
+
+/// Everything that readers see of a shard. Payloads are known by their bytes.
+pub(crate) fn read_all(journal: &Journal, shard: ShardId) -> Result<Streams, ReadError> {
+    let mut streams = Streams::new();
+    for (id, state) in journal.streams(shard, None, usize::MAX) {
+        if state.next_durable == 0 {
+            // Nothing of it is durable, or all of it was cut.
+            continue;
+        }
+        let mut stream = Stream {
+            start: state.start,
+            next: state.next_durable,
+            records: BTreeMap::new(),
+        };
+        let mut from = state.start;
+        while from < state.next_durable {
+            let limit = ReadLimit {
+                records: 100,
+                bytes: 1 << 16,
+            };
+            let read = journal.read(shard, id, from, limit)?;
+            assert!(!read.records.is_empty(), "stream {} ends at {from}", id.0);
+            for record in read.records {
+                assert_eq!(record.offset, from, "stream {}", id.0);
+                stream.records.insert(from, Payload::of(&record.payload));
+                from += 1;
+            }
+        }
+        streams.insert(id, stream);
+    }
+    Ok(streams)
+}

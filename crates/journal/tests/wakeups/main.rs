@@ -1,0 +1,212 @@
+//! No wake-up is lost, whichever thread runs when.
+//!
+//! The sources of publication, followers and the doorbell are built here a second time, over
+//! locks, atomics and threads whose schedule shuttle decides. A thread that sleeps for good while
+//! everybody else has ended is a deadlock, and shuttle says so with the schedule that led there.
+//! There is no harness: the sources' own tests, which need real threads, stay out of it.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "of the sources that are included only a part is used"
+)]
+#![expect(clippy::print_stdout, reason = "it is its own harness")]
+
+#[path = "../../src/doorbell.rs"]
+mod doorbell;
+#[path = "../../src/durable.rs"]
+mod durable;
+#[path = "../../src/follow.rs"]
+mod follow;
+mod sync;
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use journal::{Index, ShardId, StreamId, record};
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::thread;
+
+use self::doorbell::Doorbell;
+use self::durable::{Publication, Status};
+use self::follow::{Follow, Followers};
+
+/// Schedules that are tried of each.
+const SCHEDULES: usize = 400;
+
+/// Preemptions that a bug may need, for the scheduler that looks for rare ones.
+const DEPTH: usize = 3;
+
+fn main() {
+    let checks: [(&str, fn()); 6] = [
+        ("a_thread_that_waits_is_woken", threads_that_wait),
+        ("a_waker_is_woken_once", wakers),
+        ("a_failure_wakes_everybody", failure),
+        ("a_waiter_is_not_acked_by_a_neighbour", neighbours),
+        ("a_follower_sees_or_is_woken", followers),
+        ("the_line_hears_every_ring", rings),
+    ];
+    for (name, check) in checks {
+        shuttle::check_random(check, SCHEDULES);
+        shuttle::check_pct(check, SCHEDULES, DEPTH);
+        println!("test {name} ... ok");
+    }
+    println!("\ntest result: ok. {} passed; 0 failed", checks.len());
+}
+
+/// Sleeps like a task: until somebody wakes it.
+struct Sleeper(thread::Thread);
+
+impl Wake for Sleeper {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for a block the way a task does.
+fn wait_as_task(publication: &Publication, index: Index) -> Status {
+    let waker = Waker::from(Arc::new(Sleeper(thread::current())));
+    loop {
+        match publication.notify(index, &waker) {
+            Status::Pending => thread::park(),
+            status => return status,
+        }
+    }
+}
+
+fn threads_that_wait() {
+    let publication = Arc::new(Publication::default());
+    let waiters: Vec<_> = [1, 2, 2, 5]
+        .map(|index| {
+            let publication = publication.clone();
+            thread::spawn(move || publication.wait(Index(index)))
+        })
+        .into();
+    for durable in [1, 3, 5] {
+        publication.advance(Index(durable));
+    }
+    for waiter in waiters {
+        assert_eq!(waiter.join().unwrap_or(Status::Failed), Status::Durable);
+    }
+}
+
+fn wakers() {
+    let publication = Arc::new(Publication::default());
+    let waiters: Vec<_> = [2, 1, 3]
+        .map(|index| {
+            let publication = publication.clone();
+            thread::spawn(move || wait_as_task(&publication, Index(index)))
+        })
+        .into();
+    for durable in [1, 3] {
+        publication.advance(Index(durable));
+    }
+    for waiter in waiters {
+        assert_eq!(waiter.join().unwrap_or(Status::Failed), Status::Durable);
+    }
+}
+
+fn failure() {
+    let publication = Arc::new(Publication::default());
+    let task = {
+        let publication = publication.clone();
+        thread::spawn(move || wait_as_task(&publication, Index(2)))
+    };
+    let sleeper = {
+        let publication = publication.clone();
+        thread::spawn(move || publication.wait(Index(3)))
+    };
+    publication.advance(Index(1));
+    publication.fail();
+    for waiter in [task, sleeper] {
+        assert_eq!(waiter.join().unwrap_or(Status::Durable), Status::Failed);
+    }
+    assert_eq!(publication.status(Index(1)), Status::Durable);
+}
+
+/// Two shards, each with a disk of its own that says when a block is on it.
+fn neighbours() {
+    let shards: Arc<[(Publication, AtomicU64); 2]> = Arc::default();
+    let waiters: Vec<_> = [(0, 1), (1, 1), (0, 2), (1, 2)]
+        .map(|(shard, index)| {
+            let shards = shards.clone();
+            thread::spawn(move || {
+                let (publication, on_disk) = &shards[shard];
+                assert_eq!(publication.wait(Index(index)), Status::Durable);
+                assert!(on_disk.load(Ordering::SeqCst) >= index, "acked too early");
+            })
+        })
+        .into();
+    for (shard, durable) in [(0, 1), (1, 2), (0, 2)] {
+        let (publication, on_disk) = &shards[shard];
+        on_disk.store(durable, Ordering::SeqCst);
+        publication.advance(Index(durable));
+    }
+    for waiter in waiters {
+        assert!(waiter.join().is_ok());
+    }
+}
+
+/// A stream grows by one record while somebody begins to follow it.
+fn followers() {
+    let followers = Arc::new(Followers::default());
+    let next = Arc::new(AtomicU64::new(0));
+    let reader = {
+        let (followers, next) = (followers.clone(), next.clone());
+        thread::spawn(move || {
+            let waker = Waker::from(Arc::new(Sleeper(thread::current())));
+            let has_grown = || next.load(Ordering::SeqCst) > 0;
+            while !has_grown() {
+                match followers.add(ShardId(0), StreamId(7), &waker, has_grown) {
+                    Follow::Waiting(_) => thread::park(),
+                    Follow::Ready => {}
+                    Follow::Refused => unreachable!("one follower"),
+                }
+            }
+        })
+    };
+    let mut body = Vec::new();
+    let grown = record::RecordView {
+        stream: StreamId(7),
+        offset: 0,
+        kind: record::RecordKind::Data,
+        tag: 0,
+        bytes: b"x",
+    };
+    record::encode(&grown, &mut body);
+    next.store(1, Ordering::SeqCst);
+    followers.wake_touched(&body);
+    assert!(reader.join().is_ok());
+}
+
+/// Two writers leave a block each and ring; the line sleeps whenever it has heard everything.
+fn rings() {
+    let doorbell = Arc::new(Doorbell::default());
+    let blocks: Arc<[AtomicU64; 2]> = Arc::default();
+    let writers: Vec<_> = [0, 1]
+        .map(|shard| {
+            let (doorbell, blocks) = (doorbell.clone(), blocks.clone());
+            thread::spawn(move || {
+                for _ in 0..2 {
+                    blocks[shard].fetch_add(1, Ordering::SeqCst);
+                    doorbell.ring(ShardId(shard as u16));
+                }
+            })
+        })
+        .into();
+    let mut written = 0;
+    while written < 4 {
+        let rung = doorbell.answer();
+        for (shard, blocks) in blocks.iter().enumerate() {
+            if rung & (1 << shard) != 0 {
+                written += blocks.swap(0, Ordering::SeqCst);
+            }
+        }
+        if rung == 0 {
+            doorbell.sleep(None);
+        }
+    }
+    for writer in writers {
+        assert!(writer.join().is_ok());
+    }
+}
