@@ -209,6 +209,7 @@ fn measured(case: &Case, system: System, noise: &mut Noise) -> Measurement {
                 foreign_percent: 3.0,
             }),
         }),
+        storage: None,
     }
 }
 

@@ -35,11 +35,13 @@ pub enum Flag {
     NoisyHost,
     /// Fewer than 100 steps of the CPU clock in the window.
     CpuTicks,
+    /// The median sync took over 0.5 ms.
+    SlowDisk,
 }
 
 impl Flag {
     /// All flags in the order of the reports.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::PacingLimited,
         Self::TooShort,
         Self::GeneratorLimited,
@@ -48,6 +50,7 @@ impl Flag {
         Self::LittleMismatch,
         Self::NoisyHost,
         Self::CpuTicks,
+        Self::SlowDisk,
     ];
 
     /// The flag's name in lines, tables and JSON.
@@ -62,6 +65,7 @@ impl Flag {
             Self::LittleMismatch => "little-mismatch",
             Self::NoisyHost => "noisy-host",
             Self::CpuTicks => "cpu-ticks",
+            Self::SlowDisk => "slow-disk",
         }
     }
 
@@ -102,6 +106,10 @@ impl Flag {
                 "The CPU clock is so coarse that the window holds fewer than 100 of its steps: CPU \
                  figures are mostly rounding."
             }
+            Self::SlowDisk => {
+                "The median sync took more than 0.5 ms: the figure is the disk's, and a ratio between two \
+                 systems that wait for it says little about either."
+            }
         }
     }
 }
@@ -135,6 +143,7 @@ pub(crate) fn of_run(case: &Case, metrics: &Metrics, measured: &Measurement) -> 
         (Flag::LittleMismatch, rules::little_mismatch(case, metrics)),
         (Flag::NoisyHost, rules::noisy_host(metrics)),
         (Flag::CpuTicks, rules::cpu_ticks(measured)),
+        (Flag::SlowDisk, rules::slow_disk(metrics)),
     ];
     let raise = |(flag, detail): (Flag, Option<String>)| {
         detail.map(|detail| Raised {

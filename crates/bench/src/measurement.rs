@@ -9,6 +9,7 @@
 
 mod figures;
 mod reported;
+mod storage;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::histogram::Histogram;
 use crate::process::Usage;
 pub use reported::ReportedLatency;
+pub use storage::Storage;
 
 /// One repeat as measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,8 @@ pub struct Measurement {
     pub lag: Option<Histogram>,
     /// What the processes used during the window.
     pub usage: Option<Usage>,
+    /// What was done to the disk, where messages wait for it.
+    pub storage: Option<Storage>,
 }
 
 /// The receiving side's counts.

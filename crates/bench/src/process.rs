@@ -5,6 +5,7 @@
 //! could not be read is absent, never zero. It does not know what the processes are for.
 
 mod host;
+mod written;
 
 use std::fs;
 use std::io;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{self, CpuClock};
 use host::CpuTimes;
 pub use host::HostLoad;
+pub use written::written_bytes;
 
 /// The part a process plays in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -88,6 +88,12 @@ impl Tally {
         }
     }
 
+    /// Messages that ended well so far.
+    #[must_use]
+    pub fn completed_count(&self) -> u64 {
+        self.completed
+    }
+
     /// Adds another worker's tally.
     pub fn merge(&mut self, other: Self) {
         self.sent += other.sent;
@@ -120,6 +126,7 @@ impl Tally {
             response: self.response,
             lag: self.lag,
             usage: None,
+            storage: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod agent;
 mod child;
+pub mod journal;
 mod node;
 mod peer;
 mod placement;
@@ -59,6 +60,9 @@ pub enum WorkloadError {
     /// The sockets of the roles have no place.
     #[error("cannot make a temporary directory: {0}\nhint: set TMPDIR to a directory of your own")]
     Directory(#[source] std::io::Error),
+    /// A node that we talk to ourselves did not do its part.
+    #[error("{0}\nhint: run it again, and look at the log of the node if it repeats")]
+    Node(String),
     /// Nothing is left of the matrix.
     #[error("nothing to run: {0}\nhint: {1}")]
     Nothing(String, &'static str),

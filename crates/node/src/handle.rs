@@ -67,6 +67,8 @@ pub(crate) struct Inner {
     sweep_needed: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// What is kept, when there is a journal to keep it in.
     pub(crate) store: Option<Store>,
+    /// How long syncs take, when somebody measures it.
+    pub(crate) sync_times: OnceLock<Arc<journal::SyncTimes>>,
     next_connection: AtomicU64,
     draining: AtomicBool,
 }
@@ -105,6 +107,7 @@ impl Handle {
                 to_sweep: Mutex::default(),
                 sweep_needed: OnceLock::new(),
                 store,
+                sync_times: OnceLock::new(),
                 next_connection: AtomicU64::new(1),
                 draining: AtomicBool::new(false),
             }),

@@ -15,6 +15,7 @@ mod lane;
 mod one_way;
 mod peer;
 pub mod ports;
+mod storage;
 mod store;
 #[cfg(test)]
 mod testing;
@@ -31,6 +32,7 @@ pub use peer::Facts;
 pub use ports::{Clock, Delivery, Entropy, Extract, Failure, Message, Outgoing, Outlet, Ports};
 pub use ports::{Pushed, StoredRecord};
 pub use routing::{ConnectionId, Ticket};
+pub use storage::{StorageState, StorageView, SyncTimesView};
 pub use store::{AdminError, Key, MailboxView, MessageView, Options as StoreOptions, Range};
 pub use store::{DIRECTORY, NamedStream};
 pub use store::{StoreError, Stored, StreamView};

@@ -3,8 +3,8 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agents, bench, bench_role, completions, config, demo, doctor, explain, idle, listen, man, ping,
-    request, send, serve, token, version, write,
+    agents, bench, bench_role, completions, config, demo, doctor, explain, idle, inspect, listen,
+    man, ping, request, send, serve, token, version, write,
 };
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -35,7 +35,10 @@ Understand:
 
 /// Commands by what they are for, in the order of help.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Run a node", &["serve", "config", "token", "doctor"]),
+    (
+        "Run a node",
+        &["serve", "config", "token", "doctor", "inspect"],
+    ),
     ("Talk through it", &["send", "write", "request", "listen"]),
     ("Look at it", &["ping", "agents", "connections", "bench"]),
     (
@@ -79,6 +82,7 @@ enum Command {
     Demo(demo::Args),
     Doctor(doctor::Args),
     Explain(explain::Args),
+    Inspect(inspect::Args),
     Completions(completions::Args),
     Man(man::Args),
     Version(version::Args),
@@ -145,6 +149,7 @@ impl Cli {
             Command::Demo(args) => demo::run(args, environment),
             Command::Doctor(args) => doctor::run(args, environment),
             Command::Explain(args) => explain::run(args),
+            Command::Inspect(args) => inspect::run(args),
             Command::Completions(args) => completions::run(args),
             Command::Man(args) => man::run(args),
             Command::Version(args) => version::run(args),
@@ -186,7 +191,7 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 19] = [
+        let commands: [&[&str]; 21] = [
             &[],
             &["serve"],
             &["config"],
@@ -202,10 +207,12 @@ mod tests {
             &["bench"],
             &["bench", "agent"],
             &["bench", "rpc"],
+            &["bench", "journal"],
             &["bench", "compare"],
             &["demo"],
             &["doctor"],
             &["explain"],
+            &["inspect"],
         ];
         for path in commands {
             let name = ["help"]

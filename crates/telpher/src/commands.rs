@@ -10,6 +10,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod idle;
+pub(crate) mod inspect;
 pub(crate) mod listen;
 pub(crate) mod man;
 pub(crate) mod ping;

@@ -29,7 +29,7 @@ enum Peers {
     Without,
 }
 
-const SUITES: [Suite; 10] = [
+const SUITES: [Suite; 12] = [
     Suite {
         name: "slim-smoke",
         about: "the smoke run of the SLIM suite: three modes, 25 repeats",
@@ -99,7 +99,27 @@ const SUITES: [Suite; 10] = [
                --size 16 --repeats 5",
         peers: Peers::Beside,
     },
+    Suite {
+        name: "journal-local",
+        about: "durable appends within a process beside the disk floor, with filing and without",
+        line: "journal --via process --writers 1,128 --threads 1,128 --size 256 --filing on,off \
+               --duration 3s --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "journal-door",
+        about: "durable appends through a node beside the durable echo",
+        line: "journal --via door --shape 1x1,1x128,16x8,128x1 --size 256 --filing on,off \
+               --duration 3s --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
 ];
+
+/// The check whose result is committed beside the benchmarks: a node that is killed over and over.
+const KILLS: &str = "journal-kill";
+const KILLS_ABOUT: &str =
+    "a node killed 1,000 times under load; everything it acknowledged is read back";
+const KILLS_LINE: &str = "bench journal --kill-9-check 1000 --dir target --quiet";
 
 const PEERS: &str = "bench/peers/bin";
 const OUT: &str = "target/bench-out";
@@ -110,13 +130,14 @@ const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// Builds the release and runs the suites that are named.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let find = |name: &String| {
+    let (checks, args): (Vec<&String>, Vec<&String>) = args.iter().partition(|name| *name == KILLS);
+    let find = |name: &&String| {
         let mut suites = SUITES.iter();
-        let suite = suites.find(|suite| suite.name == name);
+        let suite = suites.find(|suite| suite.name == name.as_str());
         suite.with_context(|| format!("there is no suite `{name}`\n{}", names()))
     };
     let suites: Vec<&Suite> = args.iter().map(find).collect::<Result<_>>()?;
-    if suites.is_empty() {
+    if suites.is_empty() && checks.is_empty() {
         bail!("which suite?\n{}", names());
     }
     let with_peers = suites.iter().any(|suite| suite.peers == Peers::Beside);
@@ -130,13 +151,35 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     for suite in suites {
         suite.run(&commit)?;
     }
+    match checks.is_empty() {
+        true => Ok(()),
+        false => kill(&commit),
+    }
+}
+
+/// Runs the check with kills and keeps what it found, which is nothing or it fails.
+fn kill(commit: &str) -> Result<()> {
+    let place = Path::new(RESULTS).join(KILLS);
+    fs::create_dir_all(&place)?;
+    let command = &mut telpher(&[]);
+    eprintln!("   {KILLS}: telpher {KILLS_LINE}");
+    let found = step::read(command.args(KILLS_LINE.split_whitespace()).arg("--json"))?;
+    fs::write(place.join("results.json"), &found)?;
+    let page = format!(
+        "# {KILLS}\n\n{}. Run again with `cargo xtask bench {KILLS}`:\n\n```sh\ntelpher {KILLS_LINE}\n```\n\nCommit \
+         {commit}. What was found:\n\n```json\n{}\n```\n",
+        capitalised(KILLS_ABOUT),
+        found.trim(),
+    );
+    fs::write(place.join("README.md"), page)?;
+    eprintln!("   {}", place.display());
     Ok(())
 }
 
 fn names() -> String {
     let line = |suite: &Suite| format!("  {:<15} {}\n", suite.name, suite.about);
     let suites: String = SUITES.iter().map(line).collect();
-    format!("Suites:\n{suites}")
+    format!("Suites:\n{suites}  {KILLS:<15} {KILLS_ABOUT}\n")
 }
 
 /// The commit that is measured, and whether the sources differ from it.

@@ -106,17 +106,19 @@ pub(crate) const LAYERS: [Layer; 13] = [
     },
     Layer {
         name: "bench",
-        may_use: &["client", "model", "net", "wire"],
+        may_use: &["client", "journal", "model", "net", "wire"],
         must_not_know: NOTHING,
     },
     Layer {
         name: "telpher",
-        may_use: &["bench", "client", "edge", "model", "net", "node", "wire"],
+        may_use: &[
+            "bench", "client", "edge", "journal", "model", "net", "node", "wire",
+        ],
         must_not_know: NOTHING,
     },
     Layer {
         name: "sim",
-        may_use: &["client", "edge", "model", "net", "node", "routing", "wire"],
+        may_use: &["client", "edge", "journal", "model", "net", "node", "routing", "wire"],
         must_not_know: NOTHING,
     },
     Layer {

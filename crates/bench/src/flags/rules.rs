@@ -62,6 +62,11 @@ pub(super) fn cpu_ticks(measured: &Measurement) -> Option<String> {
     ))
 }
 
+pub(super) fn slow_disk(metrics: &Metrics) -> Option<String> {
+    let sync_ms = metrics.get(Metric::SyncP50).filter(|ms| *ms > 0.5)?;
+    Some(format!("a sync took {sync_ms:.2} ms at p50"))
+}
+
 pub(super) fn unstable(case: &Case, metrics: &BTreeMap<Metric, Description>) -> Option<String> {
     let metric = case.headline().first()?;
     let variation = 100.0 * metrics.get(metric)?.variation?;

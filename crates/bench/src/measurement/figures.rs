@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Arrivals, Measurement, Sink};
+use super::{Arrivals, Measurement, Sink, Storage};
 use crate::histogram::Histogram;
 use crate::model::{CountedBy, Metric, Metrics, Mode};
 use crate::process::{Role, RoleUsage, Usage};
@@ -20,6 +20,9 @@ impl Measurement {
         self.latency(&mut metrics);
         if let Some(usage) = &self.usage {
             self.usage(usage, &mut metrics);
+        }
+        if let Some(storage) = &self.storage {
+            self.storage(storage, &mut metrics);
         }
         metrics
     }
@@ -144,6 +147,32 @@ impl Measurement {
     }
 }
 
+impl Measurement {
+    fn storage(&self, storage: &Storage, metrics: &mut Metrics) {
+        let window_s = seconds(self.window_ns);
+        let ratio = |count: u64, of: u64| per_second(count as f64, of as f64);
+        metrics.set(Metric::SyncRate, per_second(storage.syncs as f64, window_s));
+        let blocks = storage.blocks.map(|blocks| blocks as f64);
+        metrics.set(
+            Metric::BlockRate,
+            blocks.and_then(|blocks| per_second(blocks, window_s)),
+        );
+        metrics.set(
+            Metric::MessagesPerSync,
+            ratio(self.completed, storage.syncs),
+        );
+        let written = storage.written_bytes;
+        metrics.set(
+            Metric::WriteAmplification,
+            written.and_then(|written| ratio(written, storage.payload_bytes)),
+        );
+        metrics.set(
+            Metric::SyncP50,
+            storage.sync_p50_ns.map(|ns| ns as f64 / 1e6),
+        );
+    }
+}
+
 impl Sink {
     fn metrics(&self, metrics: &mut Metrics) {
         let received = self.received as f64;
@@ -184,6 +213,7 @@ fn cpu_percent(usage: &RoleUsage) -> Option<f64> {
     (usage.wall_ns > 0).then_some(100.0 * usage.cpu_ns? as f64 / usage.wall_ns as f64)
 }
 
+/// So many in one; nothing in none.
 fn per_second(count: f64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then_some(count / seconds)
 }

@@ -131,6 +131,15 @@ metrics! {
         "Highest resident memory of the responders since they started.";
     NodeRssPeak "node_rss_peak_bytes" "node peak memory" Bytes Lower
         "Highest resident memory of the nodes since they started.";
+    SyncRate "syncs_per_second" "syncs" PerSecond Lower
+        "Syncs that messages waited for, per second of the window.";
+    BlockRate "blocks_per_second" "blocks" PerSecond Lower
+        "Blocks of the journal's line per second of the window.";
+    MessagesPerSync "messages_per_sync" "messages per sync" Count Higher
+        "Messages that one sync made durable.";
+    SyncP50 "p50_sync_ms" "p50 sync" Millis Lower "Median length of a sync.";
+    WriteAmplification "write_amplification" "write amplification" Count Lower
+        "Bytes handed to the disk for each byte of payload.";
     HostSteal "host_steal_percent" "stolen CPU time" Percent Lower
         "Share of the machine's CPU time given to other guests.";
     HostForeign "host_foreign_percent" "foreign CPU time" Percent Lower

@@ -151,6 +151,13 @@ impl Actor {
         }
     }
 
+    /// Ends it at once, as a crash would: it is asked for nothing.
+    pub(super) fn kill(mut self) {
+        // One that has ended already cannot be killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Ends its input, at which it says what it has still to say and ends.
     pub(super) fn end_input(&mut self) {
         self.stdin = None;

@@ -1,6 +1,9 @@
 //! A node of our own as a process: free ports, a temporary directory.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -14,17 +17,21 @@ pub(super) struct Node {
     pub(super) native: String,
     /// Its Unix socket.
     pub(super) socket: String,
+    http: String,
 }
 
 #[derive(Deserialize)]
 struct Ready {
     native: String,
     socket: String,
+    http: String,
 }
 
-const ARGUMENTS: [&str; 10] = [
+/// How long its metrics may take.
+const METRICS_LIMIT: Duration = Duration::from_secs(10);
+
+const ARGUMENTS: [&str; 9] = [
     "serve",
-    "--dev",
     "--json",
     "--end-with-stdin",
     "--log-level",
@@ -36,15 +43,64 @@ const ARGUMENTS: [&str; 10] = [
 ];
 
 impl Node {
-    /// Starts it and waits until it is ready.
+    /// Starts one with nothing in it and waits until it is ready.
     pub(super) fn start(executable: &Path, pin: Pin) -> Result<Self, ChildError> {
-        let mut actor = Actor::start(executable, ARGUMENTS, pin)?;
-        let Ready { native, socket } = actor.json()?;
+        Self::start_with(executable, pin, &["--dev"])
+    }
+
+    /// Starts one with its data in a directory, and further flags.
+    pub(super) fn start_in(
+        executable: &Path,
+        data: &Path,
+        flags: &[&str],
+    ) -> Result<Self, ChildError> {
+        let data = data.display().to_string();
+        let flags: Vec<_> = ["--data", &data]
+            .into_iter()
+            .chain(flags.iter().copied())
+            .collect();
+        Self::start_with(executable, Pin::Nowhere, &flags)
+    }
+
+    fn start_with(executable: &Path, pin: Pin, flags: &[&str]) -> Result<Self, ChildError> {
+        let mut actor = Actor::start(executable, ARGUMENTS.iter().chain(flags), pin)?;
+        let Ready {
+            native,
+            socket,
+            http,
+        } = actor.json()?;
         Ok(Self {
             actor,
             native,
             socket,
+            http,
         })
+    }
+
+    /// Ends it at once, as a crash would.
+    pub(super) fn kill(self) {
+        self.actor.kill();
+    }
+
+    /// A counter or gauge of `/metrics`; `None` if it cannot be asked or does not count that.
+    pub(super) fn metric(&self, name: &str) -> Option<u64> {
+        let text = self.metrics().ok()?;
+        let line = text
+            .lines()
+            .find(|line| line.split(' ').next() == Some(name))?;
+        line.rsplit(' ').next()?.parse().ok()
+    }
+
+    fn metrics(&self) -> std::io::Result<String> {
+        let address = self.http.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(METRICS_LIMIT))?;
+        let request =
+            format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes())?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
     }
 
     /// The process's number.

@@ -26,7 +26,8 @@ use crate::measurement::Measurement;
 use crate::model::{Case, Mode};
 use crate::process::Role;
 use opening::Opening;
-use report::{LoadReport, SubscribeReport};
+pub(super) use report::LoadReport;
+use report::SubscribeReport;
 
 /// How much a run of a case is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +73,16 @@ impl Peer {
         placement: Placement,
         transport: Transport,
     ) -> Result<Self, WorkloadError> {
+        Self::start_with(program, placement, transport, &[])
+    }
+
+    /// The same, with further flags for its server.
+    pub(super) fn start_with(
+        program: &Program,
+        placement: Placement,
+        transport: Transport,
+        flags: &[&str],
+    ) -> Result<Self, WorkloadError> {
         let directory = tempfile::tempdir().map_err(WorkloadError::Directory)?;
         let listen = match transport {
             Transport::Unix => format!("unix:{}/peer.sock", directory.path().display()),
@@ -89,7 +100,7 @@ impl Peer {
             true => Role::Node,
             false => Role::Responder,
         };
-        peer.address = peer.serve(role, &["serve", "--listen", &listen])?;
+        peer.address = peer.serve(role, &[&["serve", "--listen", &listen], flags].concat())?;
         if program.is_broker {
             let address = peer.address.clone();
             peer.serve(Role::Responder, &["respond", "--connect", &address])?;
@@ -130,7 +141,8 @@ impl Peer {
             ("serial", _) => Some("serial"),
             ("concurrent", _) => Some("concurrent"),
             ("callback", _) => Some("callback"),
-            ("request-reply", Some(1)) => Some("serial"),
+            ("request-reply" | "append", Some(1)) => Some("serial"),
+            ("append", _) => Some("concurrent"),
             ("request-reply", _) => Some("callback"),
             ("publish", _) if self.program.is_broker && case.clients == 1 => Some("publish"),
             _ => None,

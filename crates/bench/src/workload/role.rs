@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::child::{Actor, ChildError, Pin};
-use super::{agent, rpc};
+use super::{agent, journal, rpc};
 
 /// A role and everything it needs to know, as JSON on the command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,6 +21,10 @@ pub(super) enum Spec {
     RpcLoad(rpc::LoadSpec),
     /// Is called.
     RpcServer(rpc::ServerSpec),
+    /// Appends to a journal of its own.
+    JournalWriters(journal::WritersSpec),
+    /// Appends through a node.
+    JournalDoor(journal::DoorSpec),
 }
 
 /// Why a role could not play its part.
@@ -36,6 +40,8 @@ pub fn play(spec: &str) -> Result<(), Failure> {
         Spec::AgentReceiver(spec) => agent::receive(&spec),
         Spec::RpcLoad(spec) => rpc::load(&spec),
         Spec::RpcServer(spec) => rpc::serve(&spec),
+        Spec::JournalWriters(spec) => journal::write(&spec),
+        Spec::JournalDoor(spec) => journal::append(&spec),
     }
 }
 

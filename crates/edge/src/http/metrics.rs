@@ -9,6 +9,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use super::storage;
+
 /// Everything the node counts, now.
 pub(super) fn render(node: &Handle) -> String {
     let mut registry = Registry::with_prefix("telpher");
@@ -43,6 +45,9 @@ impl Collector for Snapshot {
             value.encode(metric)?;
         }
         self.encode_failures(&mut encoder)?;
+        if let Some(view) = self.0.storage() {
+            storage::encode(&view, &mut encoder)?;
+        }
         let gauges: [(&str, &str, i64); 3] = [
             (
                 "connections",

@@ -14,6 +14,7 @@
 mod listener;
 mod metrics;
 mod problem;
+mod storage;
 mod view;
 
 use std::sync::Arc;
@@ -64,18 +65,14 @@ async fn livez() -> &'static str {
 }
 
 async fn readyz(State(shared): State<Shared>) -> Response {
-    match shared.node.is_draining() {
-        false => "ready\n".into_response(),
-        true => {
-            let detail =
-                "the node is draining: it finishes what is under way and takes nothing new";
-            Problem::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                ErrorCode::Unavailable,
-                detail,
-            )
-            .into_response()
-        }
+    match shared.node.unready() {
+        None => "ready\n".into_response(),
+        Some(reason) => Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::Unavailable,
+            reason,
+        )
+        .into_response(),
     }
 }
 

@@ -8,6 +8,7 @@ mod calls;
 mod kept;
 mod mailboxes;
 mod messages;
+mod storage;
 mod streams;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 
 mod agent;
 mod compare;
+mod journal;
 mod outcome;
 mod report;
 mod rpc;
@@ -22,6 +23,7 @@ Start here:
   telpher bench rpc                                   calls in three modes, a minute
   telpher bench agent                                 messages through a node, at a rate
   telpher bench agent --rate 0 --mode request-reply   how many requests at most
+  telpher bench journal                               appends that are on disk when they are acknowledged
 
 Beside others, after `cargo xtask peers`:
   telpher bench rpc --peers bench/peers/bin           the floor, ZeroMQ, tarpc, tonic
@@ -41,6 +43,7 @@ results.json, Markdown, TSV, HTML with plots, and the latency histograms.";
 pub(crate) enum Command {
     Agent(agent::Args),
     Rpc(rpc::Args),
+    Journal(journal::Args),
     Compare(compare::Args),
     Report(report::Args),
 }
@@ -49,6 +52,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Agent(args) => agent::run(&args),
         Command::Rpc(args) => rpc::run(&args),
+        Command::Journal(args) => journal::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
     }

@@ -7,11 +7,13 @@
 )]
 
 mod bench;
+mod bench_journal;
 mod clients;
 mod config;
 mod demo;
 mod doctor;
 mod documents;
+mod inspect;
 mod listen;
 mod native;
 mod outputs;

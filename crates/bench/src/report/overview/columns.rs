@@ -1,6 +1,6 @@
 //! The columns of the tables, each a head and what it takes from a case.
 
-use crate::format::{bytes, human, human_interval, margin};
+use crate::format::{bytes, figures, human, human_interval, margin};
 use crate::model::{CaseResult, Metric, Run, Unit};
 
 pub(super) type Column = (&'static str, fn(&CaseResult) -> Option<String>);
@@ -20,6 +20,12 @@ pub(super) const BRIEF: &[Column] = &[
     ("Node CPU/msg", |one| mean(one, Metric::NodeCpuPerMessage)),
     ("All CPU/msg", |one| mean(one, Metric::TotalCpuPerMessage)),
     ("Node RSS", |one| largest(one, Metric::NodeRssPeak)),
+    ("Syncs/s", |one| mean(one, Metric::SyncRate)),
+    ("Per sync", |one| number(one, Metric::MessagesPerSync)),
+    ("p50 sync", |one| mean(one, Metric::SyncP50)),
+    ("Written", |one| {
+        Some(format!("{} ×", number(one, Metric::WriteAmplification)?))
+    }),
     ("Errors", errors),
 ];
 
@@ -56,6 +62,18 @@ pub(super) const FULL: &[Column] = &[
             largest(one, Metric::SenderRssPeak),
         )
     }),
+    ("Blocks/s\nsyncs/s", |one| {
+        below(mean(one, Metric::BlockRate), mean(one, Metric::SyncRate))
+    }),
+    ("Per sync\np50 sync", |one| {
+        below(
+            number(one, Metric::MessagesPerSync),
+            mean(one, Metric::SyncP50),
+        )
+    }),
+    ("Written", |one| {
+        Some(format!("{} ×", number(one, Metric::WriteAmplification)?))
+    }),
     ("Errors", errors),
 ];
 
@@ -83,6 +101,11 @@ fn below(first: Option<String>, second: Option<String>) -> Option<String> {
 
 fn mean(result: &CaseResult, metric: Metric) -> Option<String> {
     Some(human(result.summary.mean(metric)?, metric.unit()))
+}
+
+/// A mean that has no unit and may be less than one.
+fn number(result: &CaseResult, metric: Metric) -> Option<String> {
+    Some(figures(result.summary.mean(metric)?))
 }
 
 fn with_margin(result: &CaseResult, metric: Metric) -> Option<String> {

@@ -21,6 +21,15 @@ pub(in crate::workload) struct Program {
 impl Program {
     /// The least that an echo over sleeping sockets needs.
     pub(in crate::workload) const FLOOR: Self = Self::new("floor", "floors", Some("echo"), false);
+    /// The least that durable messages within one process need.
+    pub(in crate::workload) const DISK: Self =
+        Self::new("disk-floor", "floors", Some("disk"), false);
+    /// The least that a durable write over the network needs: one thread reads, another syncs.
+    pub(in crate::workload) const DURABLE: Self =
+        Self::new("durable-echo", "floors", Some("durable-echo"), false);
+    /// The same in one thread.
+    pub(in crate::workload) const DURABLE_ONE: Self =
+        Self::new("durable-echo-1", "floors", Some("durable-echo"), false);
     /// libzmq, ROUTER and DEALER.
     pub(in crate::workload) const ZMQ: Self = Self::new("zmq", "peer-zmq", None, false);
     /// tarpc with bincode.
@@ -61,7 +70,11 @@ impl Program {
     }
 
     /// Starts it.
-    pub(super) fn start(&self, arguments: &[&str], pin: Pin) -> Result<Actor, ChildError> {
+    pub(in crate::workload) fn start(
+        &self,
+        arguments: &[&str],
+        pin: Pin,
+    ) -> Result<Actor, ChildError> {
         let words = self.word.iter().chain(arguments);
         Actor::start(&self.path, words, pin)
     }

@@ -10,7 +10,7 @@ use crate::process::{Role, RoleUsage};
 
 /// A load's one line. `latency` has no values where nothing is answered.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct LoadReport {
+pub(in crate::workload) struct LoadReport {
     pub(super) completed: u64,
     pub(super) errors: u64,
     pub(super) window_ns: u64,
@@ -29,7 +29,7 @@ pub(super) struct SubscribeReport {
 
 impl LoadReport {
     /// What it counted.
-    pub(super) fn measurement(&self) -> Measurement {
+    pub(in crate::workload) fn measurement(&self) -> Measurement {
         let mut errors = BTreeMap::new();
         if self.errors > 0 {
             errors.insert("failed".to_owned(), self.errors);
@@ -45,7 +45,7 @@ impl LoadReport {
     }
 
     /// What it used, all of it within the window.
-    pub(super) fn usage(&self) -> RoleUsage {
+    pub(in crate::workload) fn usage(&self) -> RoleUsage {
         said(Role::Sender, self.cpu_ns, self.window_ns)
     }
 }

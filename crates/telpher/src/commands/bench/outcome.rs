@@ -13,7 +13,7 @@ use bench::workload::{OURS, Placement, Surroundings, WorkloadError};
 use clap::ValueEnum;
 
 use crate::failure::{Exit, Failure};
-use crate::output::{note, print_text};
+use crate::output::{Format, note, print_text};
 
 /// Where results go.
 #[derive(Debug, clap::Args)]
@@ -113,12 +113,8 @@ impl Outcome {
         styles: &[Style],
         suite: impl FnOnce(&Surroundings, Environment, Show) -> Result<Results, WorkloadError>,
     ) -> Result<(), Failure> {
-        let executable = std::env::current_exe().map_err(failure)?;
+        let surroundings = self.surroundings()?;
         let output = Output::create(&self.out, name, Utc::now()).map_err(failure)?;
-        let surroundings = Surroundings {
-            executable,
-            peers: self.peers.clone(),
-        };
         let show = Show::fitting(self.quiet);
         let results = suite(&surroundings, self.environment(), show).map_err(failure)?;
         output.write(&results).map_err(failure)?;
@@ -136,6 +132,24 @@ impl Outcome {
             true => flags::strict(&results).map_err(failure),
             false => Ok(()),
         }
+    }
+
+    /// How a result is printed that is none of a suite.
+    pub(super) fn format(&self) -> Format {
+        Format { json: self.json }
+    }
+
+    /// Whether progress is told.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Where to run what takes part.
+    pub(super) fn surroundings(&self) -> Result<Surroundings, Failure> {
+        Ok(Surroundings {
+            executable: std::env::current_exe().map_err(failure)?,
+            peers: self.peers.clone(),
+        })
     }
 
     fn environment(&self) -> Environment {

@@ -1,0 +1,72 @@
+//! The disk floor: as many writers, one file of zeros, one sync for all who wait.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::matrix::parameter;
+use crate::measurement::{Measurement, Storage};
+use crate::model::Case;
+use crate::process::{Role, RoleUsage, Usage};
+use crate::workload::child::Pin;
+use crate::workload::peer::{LoadReport, Program};
+use crate::workload::{PATIENCE, WorkloadError};
+
+/// What the floor adds to the line of a load.
+#[derive(Deserialize)]
+struct Syncs {
+    syncs: f64,
+    sync_p50_ns: f64,
+}
+
+/// One run with the writers and threads of a case of ours.
+pub(super) fn measure(
+    program: &Program,
+    case: &Case,
+    directory: &Path,
+    window: Duration,
+) -> Result<Measurement, WorkloadError> {
+    let directory = directory.display().to_string();
+    let [writers, threads, size] = [case.clients.into(), parameter(case, "threads"), case.size]
+        .map(|number: u64| number.to_string());
+    let seconds = window.as_secs_f64().to_string();
+    let arguments = [
+        "--dir",
+        &directory,
+        "--writers",
+        &writers,
+        "--threads",
+        &threads,
+        "--size",
+        &size,
+        "--seconds",
+        &seconds,
+    ];
+    let mut floor = program.start(&arguments, Pin::Nowhere)?;
+    let line = floor.line_within(window + PATIENCE)?;
+    let report: LoadReport = floor.parse(line.clone())?;
+    let syncs: Syncs = floor.parse(line)?;
+    let measured = report.measurement();
+    let storage = Storage {
+        syncs: syncs.syncs as u64,
+        blocks: None,
+        written_bytes: None,
+        payload_bytes: measured.completed * case.size,
+        sync_p50_ns: Some(syncs.sync_p50_ns as u64),
+    };
+    // Writers and disk are one process, as ours are.
+    let usage = RoleUsage {
+        role: Role::Node,
+        name: Role::Node.name().to_owned(),
+        ..report.usage()
+    };
+    Ok(Measurement {
+        storage: Some(storage),
+        usage: Some(Usage {
+            roles: vec![usage],
+            host: None,
+        }),
+        ..measured
+    })
+}

@@ -1,0 +1,382 @@
+//! `bench journal --kill-9-check`: a node is killed at random moments under load and started again,
+//! over and over; whatever it acknowledged must be there, once, in order, where it was said to be.
+//!
+//! A writer appends to a stream of its own, one record after the other, and each record carries a
+//! number that the writer never uses twice. What is read back is judged by that alone.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use client::{CallError, Client, RecordStream, Sent};
+use serde::Serialize;
+
+use crate::clock::now_ns;
+use crate::workload::node::Node;
+use crate::workload::{Surroundings, WorkloadError, role};
+
+/// What to check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KillCheck {
+    /// How often the node is killed.
+    pub kills: u32,
+    /// Connections, and writers on each.
+    pub connections: u32,
+    /// See there.
+    pub writers_per_connection: u32,
+    /// Bytes of a record, at least 16.
+    pub size: usize,
+    /// The moments of the kills follow from it.
+    pub seed: u64,
+    /// A directory on the disk that is used; the node's own is made in it.
+    pub directory: PathBuf,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct KillReport {
+    /// How often the node was killed.
+    pub kills: u32,
+    /// The seed of the moments.
+    pub seed: u64,
+    /// Appends that were acknowledged.
+    pub acked: u64,
+    /// Appends whose outcome nobody knows: the node was gone first.
+    pub unconfirmed: u64,
+    /// Of those, how many are there.
+    pub kept_unconfirmed: u64,
+    /// Acknowledged and not there.
+    pub lost: u64,
+    /// There more than once.
+    pub duplicated: u64,
+    /// There behind a later one of the same writer.
+    pub reordered: u64,
+    /// Offsets that were acknowledged for two records, or that hold another than was acknowledged.
+    pub reused: u64,
+    /// There and never sent, or not as it was sent.
+    pub foreign: u64,
+    /// The longest start, in milliseconds.
+    pub start_ms_max: u64,
+}
+
+impl KillReport {
+    /// Whether everything is as it must be.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        let wrong = [
+            self.lost,
+            self.duplicated,
+            self.reordered,
+            self.reused,
+            self.foreign,
+        ];
+        wrong.iter().all(|count| *count == 0)
+    }
+}
+
+/// Between a start and a kill.
+const LIFE_MS: std::ops::Range<u64> = 5..500;
+
+/// Small, so that segments are sealed, filed and used again within the check.
+const FLAGS: [&str; 4] = ["--journal-segment-size", "1MiB", "--journal-reserve", "0B"];
+
+/// How long a restarted node may take to let everything be read.
+const READ_LIMIT: Duration = Duration::from_secs(60);
+
+/// What one writer knows.
+#[derive(Debug, Default)]
+struct Known {
+    /// The next record's number.
+    next: u64,
+    /// Acknowledged: offset to number.
+    acked: BTreeMap<u64, u64>,
+    unconfirmed: Vec<u64>,
+    /// Offsets acknowledged twice.
+    reused: u64,
+}
+
+type Shared = Arc<Mutex<Known>>;
+
+/// Runs the check.
+///
+/// # Errors
+/// When the node cannot be started, or what it holds cannot be read.
+pub fn run(
+    surroundings: &Surroundings,
+    check: &KillCheck,
+    mut progress: impl FnMut(u32),
+) -> Result<KillReport, WorkloadError> {
+    let place = tempfile::Builder::new()
+        .prefix("telpher-kill-")
+        .tempdir_in(&check.directory)
+        .map_err(WorkloadError::Directory)?;
+    let runtime = role::runtime().map_err(WorkloadError::Directory)?;
+    let writers = check.connections * check.writers_per_connection;
+    let known: Vec<Shared> = (0..writers).map(|_| Shared::default()).collect();
+    let mut moments = Moments(check.seed | 1);
+    let mut report = KillReport {
+        seed: check.seed,
+        ..KillReport::default()
+    };
+    for kill in 0..check.kills {
+        let node = start(surroundings, place.path(), &mut report)?;
+        let life =
+            Duration::from_millis(LIFE_MS.start + moments.next() % (LIFE_MS.end - LIFE_MS.start));
+        runtime.block_on(write_until_killed(node, check, &known, life))?;
+        report.kills += 1;
+        progress(kill + 1);
+    }
+    let node = start(surroundings, place.path(), &mut report)?;
+    runtime.block_on(judge(&node, &known, check.size, &mut report))?;
+    Ok(report)
+}
+
+fn start(
+    surroundings: &Surroundings,
+    data: &Path,
+    report: &mut KillReport,
+) -> Result<Node, WorkloadError> {
+    let begin_ns = now_ns();
+    let node = Node::start_in(&surroundings.executable, data, &FLAGS)?;
+    report.start_ms_max = report.start_ms_max.max((now_ns() - begin_ns) / 1_000_000);
+    Ok(node)
+}
+
+/// Numbers that follow from a seed (xorshift64, Marsaglia 2003).
+struct Moments(u64);
+
+impl Moments {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+fn stream_name(writer: usize) -> String {
+    format!("bench/kill/w{writer}")
+}
+
+async fn connect(node: &Node) -> Result<Client, WorkloadError> {
+    let connected = Client::builder().connect(&node.native).await;
+    connected.map_err(|error| WorkloadError::Node(error.to_string()))
+}
+
+async fn write_until_killed(
+    node: Node,
+    check: &KillCheck,
+    known: &[Shared],
+    life: Duration,
+) -> Result<(), WorkloadError> {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut tasks = Vec::new();
+    for (connection, shares) in known
+        .chunks(check.writers_per_connection as usize)
+        .enumerate()
+    {
+        let client = connect(&node).await?;
+        for (place, share) in shares.iter().enumerate() {
+            let writer = connection * check.writers_per_connection as usize + place;
+            let stream = client
+                .stream(&stream_name(writer))
+                .map_err(|error| WorkloadError::Node(error.to_string()))?;
+            let (share, is_over) = (share.clone(), is_over.clone());
+            tasks.push(tokio::spawn(append_until(
+                stream, writer, share, check.size, is_over,
+            )));
+        }
+    }
+    tokio::time::sleep(life).await;
+    // What is acknowledged from here on was acknowledged all the same.
+    node.kill();
+    is_over.store(true, Ordering::Relaxed);
+    for task in tasks {
+        task.await
+            .map_err(|error| WorkloadError::Node(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Appends one record after the other until the node is gone.
+async fn append_until(
+    stream: RecordStream,
+    writer: usize,
+    known: Shared,
+    size: usize,
+    is_over: Arc<AtomicBool>,
+) {
+    while !is_over.load(Ordering::Relaxed) {
+        let number = {
+            let mut known = lock(&known);
+            known.next += 1;
+            known.next
+        };
+        let outcome = stream.append(&[record(writer, number, size)]).await;
+        let mut known = lock(&known);
+        match outcome {
+            Ok(appended) => {
+                if known.acked.insert(appended.first, number).is_some() {
+                    known.reused += 1;
+                }
+            }
+            Err(error) => {
+                if may_be_there(&error) {
+                    known.unconfirmed.push(number);
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// Whether an append that failed may have been made.
+fn may_be_there(error: &CallError) -> bool {
+    error.sent != Sent::No
+}
+
+fn lock(known: &Shared) -> std::sync::MutexGuard<'_, Known> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writer and number, repeated to the size.
+fn record(writer: usize, number: u64, size: usize) -> Vec<u8> {
+    let head = [(writer as u64).to_le_bytes(), number.to_le_bytes()].concat();
+    head.iter()
+        .copied()
+        .cycle()
+        .take(size.max(head.len()))
+        .collect()
+}
+
+/// Reads everything back.
+async fn judge(
+    node: &Node,
+    known: &[Shared],
+    size: usize,
+    report: &mut KillReport,
+) -> Result<(), WorkloadError> {
+    let client = connect(node).await?;
+    for (writer, known) in known.iter().enumerate() {
+        let stream = client
+            .stream(&stream_name(writer))
+            .map_err(|error| WorkloadError::Node(error.to_string()))?
+            .deadline(READ_LIMIT);
+        let mut found = Vec::new();
+        let mut from = 0;
+        loop {
+            let read = stream.read(from).await;
+            let read = read.map_err(|error| WorkloadError::Node(error.to_string()))?;
+            let Some(last) = read.records.last() else {
+                break;
+            };
+            from = last.offset + 1;
+            for one in &read.records {
+                found.push((one.offset, number_of(writer, &one.body, size)));
+            }
+        }
+        compare(&lock(known), &found, report);
+    }
+    Ok(())
+}
+
+/// The number of a record that this writer wrote, if it is as it was written.
+fn number_of(writer: usize, body: &[u8], size: usize) -> Option<u64> {
+    let number = u64::from_le_bytes(body.get(8..16)?.try_into().ok()?);
+    (body == record(writer, number, size)).then_some(number)
+}
+
+/// Judges one stream, as offsets and numbers in the order in which they were read.
+fn compare(known: &Known, found: &[(u64, Option<u64>)], report: &mut KillReport) {
+    report.acked += known.acked.len() as u64;
+    report.unconfirmed += known.unconfirmed.len() as u64;
+    report.reused += known.reused;
+    let mut seen = BTreeMap::new();
+    let mut last = 0;
+    for &(offset, number) in found {
+        let Some(number) = number.filter(|number| *number <= known.next) else {
+            report.foreign += 1;
+            continue;
+        };
+        if seen.insert(number, offset).is_some() {
+            report.duplicated += 1;
+        } else if number < last {
+            report.reordered += 1;
+        }
+        last = last.max(number);
+        if known
+            .acked
+            .get(&offset)
+            .is_some_and(|acked| *acked != number)
+        {
+            report.reused += 1;
+        }
+    }
+    let is_lost = |number: &&u64| !seen.contains_key(number);
+    report.lost += known.acked.values().filter(is_lost).count() as u64;
+    let kept = known
+        .unconfirmed
+        .iter()
+        .filter(|number| seen.contains_key(number));
+    report.kept_unconfirmed += kept.count() as u64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(acked: &[(u64, u64)], unconfirmed: &[u64]) -> Known {
+        Known {
+            next: 9,
+            acked: acked.iter().copied().collect(),
+            unconfirmed: unconfirmed.to_vec(),
+            reused: 0,
+        }
+    }
+
+    fn judged(known: &Known, found: &[(u64, Option<u64>)]) -> KillReport {
+        let mut report = KillReport::default();
+        compare(known, found, &mut report);
+        report
+    }
+
+    #[test]
+    fn what_was_acknowledged_and_is_there_is_clean_with_or_without_the_rest() {
+        let known = known(&[(0, 1), (1, 2)], &[3]);
+        let without = judged(&known, &[(0, Some(1)), (1, Some(2))]);
+        assert!(without.is_clean() && without.kept_unconfirmed == 0);
+        let with = judged(&known, &[(0, Some(1)), (1, Some(2)), (2, Some(3))]);
+        assert!(with.is_clean() && with.kept_unconfirmed == 1);
+        assert_eq!((with.acked, with.unconfirmed), (2, 1));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_counted() {
+        let known = known(&[(0, 1), (1, 2)], &[]);
+        assert_eq!(judged(&known, &[(0, Some(1))]).lost, 1);
+        let twice = judged(&known, &[(0, Some(1)), (1, Some(2)), (2, Some(2))]);
+        assert_eq!((twice.duplicated, twice.reordered), (1, 0));
+        let swapped = judged(&known, &[(0, Some(2)), (1, Some(1))]);
+        assert_eq!((swapped.reordered, swapped.reused), (1, 2));
+        assert_eq!(
+            judged(&known, &[(0, Some(1)), (1, None), (2, Some(2))]).foreign,
+            1
+        );
+        assert_eq!(
+            judged(&known, &[(0, Some(1)), (1, Some(2)), (2, Some(77))]).foreign,
+            1
+        );
+    }
+
+    #[test]
+    fn a_record_is_recognised_only_as_it_was_written() {
+        let mut body = record(3, 7, 100);
+        assert_eq!((body.len(), number_of(3, &body, 100)), (100, Some(7)));
+        assert_eq!(number_of(4, &body, 100), None);
+        body[90] ^= 1;
+        assert_eq!(number_of(3, &body, 100), None);
+        assert_eq!(record(3, 7, 1).len(), 16);
+    }
+}

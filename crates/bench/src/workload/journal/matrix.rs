@@ -1,0 +1,194 @@
+//! What a suite of journal benchmarks runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::APPEND;
+use crate::model::{Area, Case};
+use crate::workload::OURS;
+
+/// Whether segments are filed while appends are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filing {
+    /// Segments are small, and some are filed all the time.
+    On,
+    /// No segment is full before the window closes.
+    Off,
+}
+
+/// Who appends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Via {
+    /// Writers within the journal's own process.
+    Process,
+    /// Connections to a node.
+    Door,
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matrix {
+    /// Who appends.
+    pub vias: Vec<Via>,
+    /// Connections, and appends that each has in flight.
+    pub shapes: Vec<(u32, u32)>,
+    /// Writers that wait within the journal's process; each with one append under way.
+    pub writers: Vec<u32>,
+    /// Threads that stand for them; more than there are writers make no case.
+    pub threads: Vec<u32>,
+    /// Bytes of a record.
+    pub sizes: Vec<u64>,
+    /// Streams that are appended to in turn.
+    pub streams: u64,
+    /// With filing under way, without.
+    pub filing: Vec<Filing>,
+    /// Length of a run.
+    pub window: Duration,
+    /// Runs of each case.
+    pub repeats: u32,
+    /// A directory on the disk that is measured; each run gets one of its own in it.
+    pub directory: PathBuf,
+}
+
+impl Via {
+    /// The name in flags and cases.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Door => "door",
+        }
+    }
+
+    pub(super) fn of(case: &Case) -> Self {
+        match case.parameters.get("via").map(String::as_str) {
+            Some("door") => Self::Door,
+            _ => Self::Process,
+        }
+    }
+}
+
+impl Filing {
+    /// The name in flags and cases.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+
+    /// Bytes of a segment that make it so.
+    pub(super) fn segment_size(self) -> u64 {
+        match self {
+            Self::On => 16 << 20,
+            Self::Off => 256 << 20,
+        }
+    }
+
+    pub(super) fn of(case: &Case) -> Self {
+        match case.parameters.get("filing").map(String::as_str) {
+            Some("off") => Self::Off,
+            _ => Self::On,
+        }
+    }
+}
+
+impl Matrix {
+    /// Our cases.
+    pub(super) fn cases(&self) -> Vec<Case> {
+        let of = |via: &Via| match via {
+            Via::Process => self.process_cases(),
+            Via::Door => self.door_cases(),
+        };
+        self.vias.iter().flat_map(of).collect()
+    }
+
+    fn door_cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for &filing in &self.filing {
+            for &size in &self.sizes {
+                for &(connections, in_flight) in &self.shapes {
+                    let case = Case::new(OURS, Area::Journal, APPEND)
+                        .clients(connections)
+                        .in_flight(in_flight)
+                        .size(size)
+                        .parameter("via", Via::Door.name())
+                        .parameter("streams", self.streams)
+                        .parameter("filing", filing.name());
+                    cases.push(case);
+                }
+            }
+        }
+        cases
+    }
+
+    /// A writer has one append under way.
+    fn process_cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for &filing in &self.filing {
+            for &size in &self.sizes {
+                for &writers in &self.writers {
+                    for &threads in self.threads.iter().filter(|threads| **threads <= writers) {
+                        let case = Case::new(OURS, Area::Journal, APPEND)
+                            .clients(writers)
+                            .in_flight(1)
+                            .size(size)
+                            .parameter("via", Via::Process.name())
+                            .parameter("threads", threads)
+                            .parameter("streams", self.streams)
+                            .parameter("filing", filing.name());
+                        cases.push(case);
+                    }
+                }
+            }
+        }
+        cases
+    }
+}
+
+/// A number among a case's parameters.
+pub(super) fn parameter(case: &Case, key: &str) -> u64 {
+    let text = case.parameters.get(key);
+    text.and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_has_at_most_one_thread_and_filing_is_part_of_the_case() {
+        let matrix = Matrix {
+            writers: vec![1, 128],
+            threads: vec![1, 128],
+            sizes: vec![256],
+            streams: 1000,
+            filing: vec![Filing::On, Filing::Off],
+            window: Duration::from_secs(1),
+            repeats: 5,
+            directory: PathBuf::from("."),
+            vias: vec![Via::Process],
+            shapes: vec![(16, 8)],
+        };
+        let cases = matrix.cases();
+        let shapes: Vec<_> = cases
+            .iter()
+            .map(|case| (case.clients, parameter(case, "threads")))
+            .collect();
+        assert_eq!(shapes[..3], [(1, 1), (128, 1), (128, 128)]);
+        assert_eq!(cases.len(), 6);
+        assert_eq!(Filing::of(&cases[0]), Filing::On);
+        assert_eq!(Filing::of(&cases[5]), Filing::Off);
+        let door = Matrix {
+            vias: vec![Via::Door],
+            ..matrix
+        };
+        let cases = door.cases();
+        assert_eq!(
+            (cases.len(), cases[0].clients, cases[0].in_flight),
+            (2, 16, Some(8))
+        );
+        assert_eq!(Via::of(&cases[0]), Via::Door);
+    }
+}

@@ -1,0 +1,287 @@
+//! Runs a matrix: every case of ours, followed by its floors.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::matrix::{Filing, Via, parameter};
+use super::{Appended, DoorSpec, Matrix, WritersSpec, Written, floor, prepared};
+use crate::measurement::{Measurement, Storage};
+use crate::model::{Case, Environment, Results, Setup};
+use crate::process::{self, Role, Watch};
+use crate::progress::{Progress, Show};
+use crate::suite::Suite;
+use crate::workload::child::Pin;
+use crate::workload::node::Node;
+use crate::workload::peer::{Amount, Peer, Program};
+use crate::workload::role::{self, Ready, Spec};
+use crate::workload::rpc::Transport;
+use crate::workload::{OURS, PATIENCE, Placement, Surroundings, WorkloadError, take_turns};
+
+/// Runs every case of the matrix and, where the floors are, what they make of the same.
+///
+/// # Errors
+/// When a process fails. An append that fails is counted, not an error.
+pub fn run(
+    surroundings: &Surroundings,
+    matrix: &Matrix,
+    environment: Environment,
+    show: Show,
+) -> Result<Results, WorkloadError> {
+    let ours = matrix.cases();
+    if ours.is_empty() {
+        let what = "there are fewer writers than threads everywhere".to_owned();
+        return Err(WorkloadError::Nothing(what, "add --threads 1"));
+    }
+    let mut floors = Floors::start(surroundings, matrix)?;
+    let cases = beside_floors(ours, &floors);
+    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
+    let mut suite = Suite::new("journal", environment, setup(matrix), progress);
+    take_turns(&mut suite, &cases, matrix.repeats, |position| {
+        let case = &cases[position];
+        match (case.target == OURS, Via::of(case)) {
+            (false, _) => floors.measure(case, matrix),
+            (true, Via::Process) => measure_process(surroundings, case, matrix),
+            (true, Via::Door) => measure_door(surroundings, case, matrix),
+        }
+    })?;
+    let mut results = suite.finish();
+    results.setup.notes.extend(floors.notes());
+    Ok(results)
+}
+
+/// A directory of a run's own on the disk that is measured.
+fn place(matrix: &Matrix) -> Result<TempDir, WorkloadError> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("telpher-bench-");
+    builder
+        .tempdir_in(&matrix.directory)
+        .map_err(WorkloadError::Directory)
+}
+
+/// Each case of ours, followed by what does the least of the same.
+fn beside_floors(cases: Vec<Case>, floors: &Floors) -> Vec<Case> {
+    let mut all = Vec::new();
+    for case in cases {
+        let targets = floors.targets(Via::of(&case));
+        let rivals = targets.into_iter().map(|target| Case {
+            target: target.to_owned(),
+            ..case.clone()
+        });
+        let rivals: Vec<_> = rivals.collect();
+        all.push(case);
+        all.extend(rivals);
+    }
+    all
+}
+
+/// The floors, where they are wanted.
+struct Floors {
+    disk: Option<Program>,
+    echoes: Vec<Peer>,
+    /// Holds the echoes' files.
+    _place: Option<TempDir>,
+}
+
+impl Floors {
+    fn start(surroundings: &Surroundings, matrix: &Matrix) -> Result<Self, WorkloadError> {
+        let none = Self {
+            disk: None,
+            echoes: Vec::new(),
+            _place: None,
+        };
+        let Some(directory) = &surroundings.peers else {
+            return Ok(none);
+        };
+        let place = place(matrix)?;
+        let mut echoes = Vec::new();
+        if matrix.vias.contains(&Via::Door) {
+            let dir = place.path().display().to_string();
+            for (program, threads) in [(Program::DURABLE, "2"), (Program::DURABLE_ONE, "1")] {
+                let program = program.in_directory(directory)?;
+                let flags = ["--dir", &dir, "--threads", threads];
+                let placement = Placement::Unpinned;
+                echoes.push(Peer::start_with(
+                    &program,
+                    placement,
+                    Transport::Tcp,
+                    &flags,
+                )?);
+            }
+        }
+        Ok(Self {
+            disk: Some(Program::DISK.in_directory(directory)?),
+            echoes,
+            _place: Some(place),
+        })
+    }
+
+    fn targets(&self, via: Via) -> Vec<&'static str> {
+        match via {
+            Via::Process => self.disk.iter().map(|disk| disk.target).collect(),
+            Via::Door => self.echoes.iter().map(Peer::target).collect(),
+        }
+    }
+
+    fn measure(&mut self, case: &Case, matrix: &Matrix) -> Result<Measurement, WorkloadError> {
+        if let Some(echo) = self
+            .echoes
+            .iter_mut()
+            .find(|echo| echo.target() == case.target)
+        {
+            return echo.measure(case, Amount::Time(matrix.window));
+        }
+        let place = place(matrix)?;
+        match &self.disk {
+            Some(disk) => floor::measure(disk, case, place.path(), matrix.window),
+            None => Err(WorkloadError::Nothing(
+                format!("{} is no floor", case.target),
+                "add --peers bench/peers/bin",
+            )),
+        }
+    }
+
+    fn notes(&self) -> Vec<(String, String)> {
+        self.echoes.iter().flat_map(Peer::notes).collect()
+    }
+}
+
+/// One run of ours within a process.
+fn measure_process(
+    surroundings: &Surroundings,
+    case: &Case,
+    matrix: &Matrix,
+) -> Result<Measurement, WorkloadError> {
+    let place = place(matrix)?;
+    let spec = Spec::JournalWriters(WritersSpec {
+        directory: place.path().display().to_string(),
+        writers: case.clients,
+        threads: parameter(case, "threads") as u32,
+        size: case.size as usize,
+        streams: parameter(case, "streams"),
+        segment_size: Filing::of(case).segment_size(),
+        window_ns: matrix.window.as_nanos() as u64,
+    });
+    let mut writers = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
+    let Ready { setup_ns, .. } = writers.json()?;
+    // Writers and journal are one process: what it uses is what the journal costs.
+    let watch = Watch::start(&[(Role::Node, writers.pid())])?;
+    writers.say("go")?;
+    let line = writers.line_within(matrix.window + PATIENCE)?;
+    let usage = watch.stop();
+    let Written {
+        tally,
+        window_ns,
+        storage,
+    } = writers.parse(line)?;
+    Ok(Measurement {
+        setup_ns: Some(setup_ns),
+        usage: Some(usage),
+        storage: Some(storage),
+        ..tally.over(window_ns)
+    })
+}
+
+/// One run of ours through a node.
+fn measure_door(
+    surroundings: &Surroundings,
+    case: &Case,
+    matrix: &Matrix,
+) -> Result<Measurement, WorkloadError> {
+    let place = place(matrix)?;
+    let segment_size = format!("{}B", Filing::of(case).segment_size());
+    let flags = ["--journal-segment-size", &segment_size];
+    let mut node = Node::start_in(&surroundings.executable, place.path(), &flags)?;
+    wait_until_prepared(place.path())?;
+    let spec = Spec::JournalDoor(DoorSpec {
+        node: node.native.clone(),
+        connections: case.clients,
+        in_flight: case.in_flight.unwrap_or(1),
+        size: case.size as usize,
+        streams: parameter(case, "streams"),
+        window_ns: matrix.window.as_nanos() as u64,
+    });
+    let mut load = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
+    let Ready { setup_ns, .. } = load.json()?;
+    let before = Counted::of(&node);
+    let watch = Watch::start(&[(Role::Sender, load.pid()), (Role::Node, node.pid())])?;
+    load.say("go")?;
+    let Appended { tally, window_ns } =
+        load.json_while(matrix.window + PATIENCE, || node.check_alive())?;
+    let usage = watch.stop();
+    let storage = Counted::of(&node).since(&before, tally.completed_count() * case.size);
+    Ok(Measurement {
+        setup_ns: Some(setup_ns),
+        usage: Some(usage),
+        storage,
+        ..tally.over(window_ns)
+    })
+}
+
+fn wait_until_prepared(data: &Path) -> Result<(), WorkloadError> {
+    let prepared = prepared::wait(&data.join("journal"));
+    prepared.map_err(|failure| WorkloadError::Node(failure.to_string()))
+}
+
+/// What a node has counted so far.
+struct Counted {
+    syncs: Option<u64>,
+    blocks: Option<u64>,
+    written_bytes: Option<u64>,
+}
+
+impl Counted {
+    fn of(node: &Node) -> Self {
+        Self {
+            syncs: node.metric("telpher_journal_syncs_total"),
+            blocks: node.metric("telpher_journal_blocks_total"),
+            written_bytes: process::written_bytes(node.pid()),
+        }
+    }
+
+    fn since(&self, before: &Self, payload_bytes: u64) -> Option<Storage> {
+        let risen = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        Some(Storage {
+            syncs: risen(self.syncs, before.syncs)?,
+            blocks: risen(self.blocks, before.blocks),
+            written_bytes: risen(self.written_bytes, before.written_bytes),
+            payload_bytes,
+            sync_p50_ns: None,
+        })
+    }
+}
+
+fn setup(matrix: &Matrix) -> Setup {
+    let note = |name: &str, words: &str| (name.to_owned(), words.to_owned());
+    Setup {
+        server: None,
+        destination: Some(matrix.directory.display().to_string()),
+        duration: Some(duration_words(matrix.window)),
+        repeats: Some(matrix.repeats),
+        notes: vec![
+            note(
+                "Process",
+                "`telpher bench-role`, a process for each run, with a journal of its own; each writer has one \
+                 append under way, and as many threads as said stand for them",
+            ),
+            note(
+                "Door",
+                "`telpher serve`, a node for each run with a directory of its own, and `telpher bench-role`, one \
+                 thread for all connections",
+            ),
+            note(
+                "Filing",
+                "on: segments of 16 MiB, filed and merged during the window; off: segments of 256 MiB, none full",
+            ),
+            note(
+                "Written",
+                "what the process handed to the disk, filing and merging included, over the bytes of all payloads",
+            ),
+        ],
+    }
+}
+
+fn duration_words(window: Duration) -> String {
+    format!("{window:?}")
+}

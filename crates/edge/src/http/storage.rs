@@ -1,0 +1,107 @@
+//! The journal's counters and gauges as OpenMetrics text.
+
+use std::fmt::Error;
+
+use node::{StorageState, StorageView, SyncTimesView};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Unit;
+
+/// Everything that is known of the storage.
+pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let counters: [(&str, &str, u64); 7] = [
+        ("journal_syncs", "Syncs of the journal's line", view.syncs),
+        ("journal_blocks", "Blocks written to the line", view.blocks),
+        (
+            "journal_records",
+            "Records written to the line",
+            view.records,
+        ),
+        (
+            "journal_bytes",
+            "Bytes of blocks written to the line",
+            view.bytes,
+        ),
+        (
+            "journal_filed_segments",
+            "Segments filed into extents",
+            view.filed_segments,
+        ),
+        (
+            "journal_filed_bytes",
+            "Bytes of extents made of segments",
+            view.filed_bytes,
+        ),
+        (
+            "journal_merged_bytes",
+            "Bytes of extents made of others",
+            view.merged_bytes,
+        ),
+    ];
+    for (name, help, value) in counters {
+        let value = ConstCounter::new(value);
+        value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    }
+    let gauges: [(&str, &str, u64); 5] = [
+        (
+            "journal_queued_bytes",
+            "Bytes that wait for the disk",
+            view.queued_bytes,
+        ),
+        (
+            "journal_waiting_segments",
+            "Sealed segments that wait to be filed",
+            view.waiting_segments as u64,
+        ),
+        ("journal_extents", "Extents", view.extents as u64),
+        (
+            "journal_extent_bytes",
+            "Bytes of all extents",
+            view.extent_bytes,
+        ),
+        (
+            "journal_dead_bytes",
+            "Bytes in extents that nobody can read",
+            view.dead_bytes,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        let value = ConstGauge::new(value as i64);
+        value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    }
+    encode_state(view.state, encoder)?;
+    match &view.sync_times {
+        Some(times) => encode_times(times, encoder),
+        None => Ok(()),
+    }
+}
+
+/// One of them is 1.
+fn encode_state(state: StorageState, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let kind = ConstGauge::new(0i64).metric_type();
+    let help = "Whether the journal takes appends: 1 for the state it is in";
+    let mut family = encoder.encode_descriptor("journal_state", help, None, kind)?;
+    for one in StorageState::ALL {
+        let labels = [("state", one.name())];
+        let value = ConstGauge::new(i64::from(one == state));
+        value.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn encode_times(times: &SyncTimesView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let bucket = |(bound, count): &(Option<u64>, u64)| {
+        let bound = bound.map_or(f64::INFINITY, seconds);
+        (bound, *count)
+    };
+    let buckets: Vec<_> = times.counts.iter().map(bucket).collect();
+    let count = times.counts.iter().map(|(_, count)| count).sum();
+    let help = "Length of the syncs of the journal's line";
+    let unit = Unit::Seconds;
+    let mut metric =
+        encoder.encode_descriptor("journal_sync", help, Some(&unit), MetricType::Histogram)?;
+    metric.encode_histogram::<NoLabelSet>(seconds(times.sum_ns), count, &buckets, None)
+}

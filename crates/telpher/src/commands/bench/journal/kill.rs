@@ -1,0 +1,103 @@
+//! `telpher bench journal --kill-9-check`.
+
+use bench::clock::now_ns;
+use bench::workload::journal::kill::{self, KillCheck, KillReport};
+
+use super::super::outcome::failure;
+use super::Args;
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// Enough that every sync serves several.
+const CONNECTIONS: u32 = 4;
+const WRITERS_PER_CONNECTION: u32 = 16;
+
+pub(super) fn run(args: &Args, kills: u32) -> Result<(), Failure> {
+    let seed = args.seed.unwrap_or_else(now_ns);
+    let check = KillCheck {
+        kills,
+        connections: CONNECTIONS,
+        writers_per_connection: WRITERS_PER_CONNECTION,
+        size: args.size.first().copied().unwrap_or(256) as usize,
+        seed,
+        directory: args.dir.clone(),
+    };
+    let surroundings = args.outcome.surroundings()?;
+    let is_quiet = args.outcome.is_quiet();
+    let report = kill::run(&surroundings, &check, |done| {
+        if !is_quiet && (done % 10 == 0 || done == kills) {
+            output::note(&format!("killed {done} times of {kills}"));
+        }
+    });
+    let report = report.map_err(|error| failure(error).hint(format!("the seed was {seed}")))?;
+    let value = serde_json::to_value(&report).map_err(failure)?;
+    output::print(args.outcome.format(), &value, &text(&report))?;
+    match report.is_clean() {
+        true => Ok(()),
+        false => Err(
+            Failure::new(Exit::Failed, "what was acknowledged is not what is there").hint(format!(
+                "the moments of the kills are those of --seed {seed}"
+            )),
+        ),
+    }
+}
+
+fn text(report: &KillReport) -> String {
+    let rows = [
+        ("kills", report.kills.into(), ""),
+        ("acked", report.acked, "appends acknowledged"),
+        (
+            "unconfirmed",
+            report.unconfirmed,
+            "the node was gone before their answer",
+        ),
+        ("kept", report.kept_unconfirmed, "of those, are there"),
+        ("lost", report.lost, "acknowledged and not there"),
+        ("duplicated", report.duplicated, "there more than once"),
+        (
+            "reordered",
+            report.reordered,
+            "behind a later one of the same writer",
+        ),
+        (
+            "reused",
+            report.reused,
+            "offsets acknowledged for two records",
+        ),
+        (
+            "foreign",
+            report.foreign,
+            "never sent, or not as they were sent",
+        ),
+        ("start", report.start_ms_max, "ms took the longest start"),
+        ("seed", report.seed, ""),
+    ];
+    let line = |(name, count, words): (&str, u64, &str)| {
+        format!("{name:<12} {count:>12}  {words}")
+            .trim_end()
+            .to_owned()
+            + "\n"
+    };
+    rows.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_names_every_count() {
+        let report = KillReport {
+            kills: 3,
+            lost: 2,
+            ..KillReport::default()
+        };
+        let text = text(&report);
+        assert!(text.starts_with("kills                   3\n"), "{text}");
+        assert!(
+            text.contains("lost                    2  acknowledged and not there\n"),
+            "{text}"
+        );
+        assert!(!report.is_clean());
+    }
+}

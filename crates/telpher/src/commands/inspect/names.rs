@@ -1,0 +1,52 @@
+//! What streams are called, by the node's own directory of them.
+
+use std::collections::HashMap;
+
+use journal::inspect::Inspection;
+use journal::{ShardId, StreamId};
+use node::NamedStream;
+
+/// The names that could be read.
+pub(super) struct Names(HashMap<(ShardId, StreamId), Name>);
+
+/// What a stream is for, and its name.
+pub(super) struct Name {
+    pub(super) kind: &'static str,
+    pub(super) name: String,
+}
+
+impl Names {
+    pub(super) fn of(found: &Inspection) -> Self {
+        let name = |(offset, (tag, bytes)): (&u64, &(u8, Vec<u8>))| {
+            let NamedStream {
+                shard,
+                stream,
+                kind,
+                name,
+            } = NamedStream::decode(*offset, *tag, bytes)?;
+            Some(((shard, stream), Name { kind, name }))
+        };
+        let mut names: HashMap<_, _> = found.kept.iter().filter_map(name).collect();
+        let directory = Name {
+            kind: "directory",
+            name: "the names of all streams".to_owned(),
+        };
+        names.insert(node::DIRECTORY, directory);
+        Self(names)
+    }
+
+    pub(super) fn get(&self, shard: ShardId, stream: StreamId) -> Option<&Name> {
+        self.0.get(&(shard, stream))
+    }
+
+    /// The stream in words.
+    pub(super) fn words(&self, shard: ShardId, stream: StreamId) -> String {
+        let number = format!("stream {} of shard {}", stream.0, shard.0);
+        match self.get(shard, stream) {
+            Some(Name { kind, name }) => {
+                format!("{kind} {} ({number})", crate::output::one_line(name))
+            }
+            None => number,
+        }
+    }
+}
