@@ -24,6 +24,10 @@ use crate::sync::Ordering;
 use crate::tail::Placed;
 use crate::{Commit, Index, Position, ShardId};
 
+/// Room that every block leaves behind it for the hint: a last block without one could be damaged
+/// and be taken for torn.
+const HINT_SIZE: u64 = BLOCK_HEADER_SIZE as u64;
+
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineStep {
@@ -121,7 +125,7 @@ impl Line {
     fn write_queue(&mut self) -> io::Result<LineStep> {
         while let Some(built) = self.queue.front() {
             let size = aligned(built.bytes.len() as u64);
-            if self.end.0 + size > self.active.header.limit().0 {
+            if !self.has_room(size) {
                 match self.roll()? {
                     LineStep::Starved => break,
                     _ => continue,
@@ -132,11 +136,20 @@ impl Line {
             }
         }
         if self.written.is_empty() {
-            return Ok(LineStep::Starved);
+            // Whoever waits for a segment may wait for long: what is durable is said now.
+            return match self.owes_hint {
+                true => self.write_hint(),
+                false => Ok(LineStep::Starved),
+            };
         }
         self.sync_active()?;
         self.publish();
         Ok(LineStep::Worked)
+    }
+
+    /// Whether the active segment can take a block of this size.
+    fn has_room(&self, size: u64) -> bool {
+        self.end.0 + size + HINT_SIZE <= self.active.header.limit().0
     }
 
     fn work(&mut self) -> io::Result<LineStep> {
@@ -209,10 +222,7 @@ impl Line {
             index: Index(0),
             time_ms: 0,
         };
-        if header.end() > self.active.header.limit() {
-            // The next segment's header says the same.
-            return self.roll();
-        }
+        assert!(header.end() <= self.active.header.limit(), "room was kept");
         self.put(&header, &mut [0; BLOCK_HEADER_SIZE])?;
         self.buffer.flush(&*self.active.file)?;
         Ok(LineStep::Worked)

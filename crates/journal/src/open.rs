@@ -90,7 +90,7 @@ fn open(
     let manifest = load_or_form(&*disk, options)?;
     let extents = Arc::new(ExtentSet::open(&*disk, manifest.extents())?);
     let erasures = Arc::new(Erasures::default());
-    let shards = load_shards(&manifest, &extents, &erasures)?;
+    let (shards, has_erased) = load_shards(&manifest, &extents, &erasures)?;
     let recovered = recovery::recover(&*disk, &manifest, &shards, options.accept_loss)?;
     commit_what_is_known(&manifest, &shards, options.commit, &erasures);
     let spares = Arc::new(Spares::open(disk.clone(), options.segment_size)?);
@@ -102,6 +102,9 @@ fn open(
         segments.pop_back();
     }
     segments.push_back(active.clone());
+    if has_erased {
+        erasures.inherit(active.header.base);
+    }
     let shard_ends = shards.iter().map(end_of).collect();
     let filing_options = filing::Options {
         erase_within_ms: options.erase_within_ms,
@@ -166,13 +169,14 @@ fn load_or_form(disk: &dyn Disk, options: &Options) -> Result<Manifest, OpenErro
     Ok(manifest)
 }
 
-/// The shards as they were when the last segment was filed.
+/// The shards as they were when the last segment was filed, and whether anything was erased until
+/// then.
 fn load_shards(
     manifest: &Manifest,
     extents: &Arc<ExtentSet>,
     erasures: &Erasures,
-) -> Result<Vec<Shard>, OpenError> {
-    let mut shards = Vec::new();
+) -> Result<(Vec<Shard>, bool), OpenError> {
+    let (mut shards, mut has_erased) = (Vec::new(), false);
     for (number, filed) in manifest.shards.iter().enumerate() {
         let id = ShardId(number as u16);
         let end = ShardEnd {
@@ -182,6 +186,7 @@ fn load_shards(
         let shard = Shard::new(id, end);
         let streams = extents.streams(id)?.map(|summary| {
             let summary = summary?;
+            has_erased |= summary.erased > 0;
             if summary.unerased {
                 erasures.note(id, summary.stream, summary.erased, 0);
             }
@@ -194,7 +199,7 @@ fn load_shards(
         drop(state);
         shards.push(shard);
     }
-    Ok(shards)
+    Ok((shards, has_erased))
 }
 
 /// What was read back is durable. What of it is committed, the manifest knows at least in part.

@@ -1,7 +1,8 @@
 //! Which streams' bytes must still leave the disk.
 //!
 //! Nothing of it is on disk: the stream tables of extents say what was erased, and the next start
-//! notes every stream of which an extent still holds such bytes.
+//! notes every stream of which an extent still holds such bytes. What files of the line hold beside
+//! their blocks nobody says; if anything was ever erased, they may hold that.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 
 use super::Line;
-use crate::{ShardId, StreamId};
+use crate::{Position, ShardId, StreamId};
 
 /// Erases that are under way.
 #[derive(Debug, Default)]
@@ -22,6 +23,7 @@ pub struct Erasures {
 struct Noted {
     streams: BTreeMap<(ShardId, StreamId), Erasure>,
     oldest_ms: u64,
+    inherited: Option<Position>,
 }
 
 /// The records below an offset, and when that was asked for.
@@ -37,7 +39,7 @@ pub(super) type Taken = BTreeMap<(ShardId, StreamId), u64>;
 /// What is left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// Streams.
+    /// Streams; files that an earlier run used may hold bytes of others.
     pub streams: usize,
     /// When the oldest was asked for; 0 if that was before the start.
     pub oldest_ms: u64,
@@ -58,7 +60,7 @@ impl Erasures {
             .entry((shard, stream))
             .or_insert(Erasure { below, at_ms });
         erasure.below = erasure.below.max(below);
-        self.count.store(noted.streams.len(), Ordering::Release);
+        self.count.store(noted.count(), Ordering::Release);
     }
 
     /// What is left; `None` if nothing is.
@@ -67,11 +69,26 @@ impl Erasures {
             return None;
         }
         let noted = self.noted.lock();
-        let streams = noted.streams.len();
-        (streams > 0).then_some(Pending {
-            streams,
-            oldest_ms: noted.oldest_ms,
+        (noted.count() > 0).then_some(Pending {
+            streams: noted.streams.len(),
+            oldest_ms: match noted.inherited {
+                Some(_) => 0,
+                None => noted.oldest_ms,
+            },
         })
+    }
+
+    /// An earlier run erased something, and the spares and the line's files up to here are its:
+    /// they may hold such bytes until they have been zeroed.
+    pub fn inherit(&self, until: Position) {
+        let mut noted = self.noted.lock();
+        noted.inherited = Some(until);
+        self.count.store(noted.count(), Ordering::Release);
+    }
+
+    /// How far the files of an earlier run go, if they may hold what was erased.
+    pub(super) fn inherited(&self) -> Option<Position> {
+        self.noted.lock().inherited
     }
 
     /// Those that are durable, so that they can be carried out now.
@@ -83,9 +100,10 @@ impl Erasures {
         noted.into_iter().filter(is_durable).collect()
     }
 
-    /// These have been carried out.
+    /// These have been carried out, and no file of an earlier run is left as it was.
     pub(super) fn settle(&self, done: &Taken) {
         let mut noted = self.noted.lock();
+        noted.inherited = None;
         for (stream, below) in done {
             if noted
                 .streams
@@ -101,6 +119,12 @@ impl Erasures {
             .map(|erasure| erasure.at_ms)
             .min()
             .unwrap_or(0);
-        self.count.store(noted.streams.len(), Ordering::Release);
+        self.count.store(noted.count(), Ordering::Release);
+    }
+}
+
+impl Noted {
+    fn count(&self) -> usize {
+        self.streams.len() + usize::from(self.inherited.is_some())
     }
 }

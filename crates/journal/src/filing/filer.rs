@@ -167,10 +167,18 @@ impl Filer {
     pub fn due_ms(&self, line: &dyn Line, now_ms: u64) -> Option<u64> {
         let is_waiting = self.full.is_some() || self.round.is_some() || line.waiting() > 0;
         let retry_ms = is_waiting.then_some(now_ms + RETRY_MS);
-        let erase_ms = self
-            .erasures
-            .pending()
-            .map(|pending| self.erase_due_ms(pending));
+        let erase_ms = match self.round {
+            Some(_) => None,
+            None => self.erasures.pending().map(|pending| {
+                // One that is overdue is not durable yet.
+                let due_ms = self.erase_due_ms(pending);
+                if due_ms > now_ms {
+                    due_ms
+                } else {
+                    now_ms + RETRY_MS
+                }
+            }),
+        };
         let census_ms = self.census.due_ms(line, &self.extents);
         retry_ms.into_iter().chain(erase_ms).chain(census_ms).min()
     }

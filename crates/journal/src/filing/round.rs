@@ -7,7 +7,8 @@
 //! *Sealing*: no file is used again unzeroed; the active segment ends, because it may hold the
 //! bytes, or its file may from before; everything before its end gets filed. *Counting*: every
 //! extent is looked at and those that hold such bytes are written anew, until none does.
-//! *Zeroing*: until every file is zeroed that came back from the line before then.
+//! *Zeroing*: until every file is zeroed that came back from the line before then. The first round
+//! after a start may have no erase of its own: it waits for the files of an earlier run.
 
 use super::Line;
 use super::census::Census;
@@ -31,15 +32,19 @@ enum Stage {
 }
 
 impl Round {
-    /// Begins one, if there is a durable erase to carry out.
+    /// Begins one, if there is a durable erase to carry out or an earlier run may have left some.
     pub(super) fn begin(line: &dyn Line, erasures: &Erasures, spares: &Spares) -> Option<Round> {
-        let taken = erasures.durable(line);
-        if taken.is_empty() {
+        let (taken, inherited) = (erasures.durable(line), erasures.inherited());
+        if taken.is_empty() && inherited.is_none() {
             return None;
         }
         // In this order: what is taken from the spares from here on is zeroed.
         spares.zero_all(true);
-        let (mark, until) = (spares.mark(), line.seal());
+        let mark = spares.mark();
+        let until = match inherited {
+            Some(until) if taken.is_empty() => until,
+            _ => line.seal(),
+        };
         Some(Round {
             taken,
             stage: Stage::Sealing { until, mark },

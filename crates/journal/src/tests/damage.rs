@@ -81,6 +81,51 @@ fn a_hint_behind_a_broken_tail_tells_damage_from_tearing() {
     ));
 }
 
+/// Damages the body of the last block; that must not pass for a torn one.
+fn assert_last_block_is_trusted(disk: &Arc<SimulatedDisk>, stepped: Stepped, what: &str) {
+    let placed = {
+        let state = stepped.journal.shared().shards[1].state.lock();
+        state.tail.placed(state.tail.last()).unwrap()
+    };
+    drop(stepped);
+    let (sequence, offset) = (placed.position.0 >> 14, placed.position.0 % (16 << 10));
+    disk.flip(&segment::path(sequence + 1), (offset + 100) * 8)
+        .unwrap();
+    let refused = Journal::open_stepped(disk.clone(), &options(2));
+    assert!(
+        matches!(refused, Err(OpenError::Line(LineError::Damaged(_)))),
+        "{what}"
+    );
+}
+
+#[test]
+fn a_hint_is_behind_the_last_block_wherever_its_segment_ends() {
+    for size in (4900..5120).step_by(8) {
+        let disk = disk();
+        let mut stepped = open(&disk, 1);
+        stepped.prepare_spare();
+        stepped.append(STREAM, &[1; 7000]);
+        assert_eq!(stepped.line.step(), LineStep::Worked);
+        stepped.append_durably(STREAM, &vec![2; size]);
+        assert_last_block_is_trusted(&disk, stepped, &format!("{size} bytes"));
+    }
+}
+
+#[test]
+fn a_line_that_waits_for_a_segment_says_what_is_durable() {
+    let disk = disk();
+    let mut stepped = open(&disk, 1);
+    while stepped.journal.shared().spares.take().is_some() {}
+    let acked = stepped.append(STREAM, &[1; 7000]);
+    assert_eq!(stepped.line.step(), LineStep::Worked);
+    let waiting = stepped.append(STREAM, &[2; 7000]);
+    assert_eq!(stepped.line.step(), LineStep::Worked, "the hint");
+    assert_eq!(stepped.line.step(), LineStep::Starved);
+    assert_eq!(stepped.journal.status(acked.ticket), Status::Durable);
+    assert_eq!(stepped.journal.status(waiting.ticket), Status::Pending);
+    assert_last_block_is_trusted(&disk, stepped, "starved");
+}
+
 #[test]
 fn without_a_hint_a_broken_tail_is_torn() {
     let disk = disk();

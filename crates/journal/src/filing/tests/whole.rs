@@ -51,12 +51,26 @@ impl Whole {
     }
 
     fn erase(&mut self) {
-        self.stepped
-            .journal
-            .lock(SHARD, self.now_ms)
-            .erase(ERASED)
-            .unwrap();
+        self.erase_durably();
         self.settle();
+    }
+
+    /// Erases; the filing does nothing yet.
+    fn erase_durably(&mut self) {
+        let journal = &self.stepped.journal;
+        journal.lock(SHARD, self.now_ms).erase(ERASED).unwrap();
+        self.settle_line();
+    }
+
+    /// Until everything is on disk, without the filing.
+    fn settle_line(&mut self) {
+        loop {
+            match self.stepped.line.step() {
+                LineStep::Worked => {}
+                LineStep::Starved => self.stepped.journal.shared().spares.prepare().unwrap(),
+                LineStep::Idle | LineStep::Failed => return,
+            }
+        }
     }
 
     /// Until neither the line nor the filing has anything to do.
@@ -114,6 +128,37 @@ impl Whole {
             .collect()
     }
 
+    /// Nothing may be there when nothing is said to be left to do.
+    fn check_pending(&self) {
+        if self.stepped.background.erase_pending().is_none() {
+            assert_eq!(self.files_with_secret(), [""; 0]);
+        }
+    }
+
+    /// Steps until nothing is said to be left to do; a start at any moment must know better too.
+    fn step_until_done(&mut self) {
+        for _ in 0..1_000 {
+            self.elsewhere().check_pending();
+            self.stepped.line.step();
+            self.stepped.background.step(self.now_ms);
+            self.check_pending();
+            if self.stepped.background.erase_pending().is_none() {
+                return;
+            }
+        }
+        panic!("it never ends");
+    }
+
+    /// The same directory opened by another process.
+    fn elsewhere(&self) -> Whole {
+        let disk = Arc::new(self.disk.fork());
+        Whole {
+            stepped: open(&disk, 1000),
+            disk,
+            ..*self
+        }
+    }
+
     fn check_forgotten(&mut self) {
         self.now_ms += HOUR_MS;
         self.settle();
@@ -163,4 +208,63 @@ fn starts_in_the_middle_of_an_erase_do_not_keep_anything() {
         let mut whole = whole.restart().restart();
         whole.check_forgotten();
     }
+}
+
+#[test]
+fn an_erase_is_pending_until_no_file_holds_anything_of_it_over_starts_too() {
+    let mut whole = Whole::new();
+    whole.write_much();
+    whole.erase();
+    whole.now_ms += HOUR_MS;
+    whole.step_until_done();
+    whole.elsewhere().check_pending();
+    whole.check_forgotten();
+}
+
+#[test]
+fn an_erase_waits_for_the_segment_that_is_being_written() {
+    let mut whole = Whole::new();
+    whole.write_much();
+    whole.append(ERASED, SECRET);
+    whole.erase();
+    whole.now_ms += HOUR_MS;
+    // The line does nothing: its thread may be late.
+    while whole.stepped.background.step(whole.now_ms) == Step::Worked {}
+    whole.check_pending();
+    assert!(whole.stepped.background.erase_pending().is_some());
+    let due_ms = whole.stepped.background.due_ms(whole.now_ms);
+    assert!(due_ms.is_some_and(|due_ms| due_ms > whole.now_ms));
+    whole.settle();
+    assert_eq!(whole.stepped.background.erase_pending(), None);
+    whole.check_pending();
+}
+
+#[test]
+fn an_erase_waits_until_every_extent_was_looked_at() {
+    let mut whole = Whole::new();
+    // A few bytes that nothing else would drive out of a large extent.
+    whole.append(ERASED, SECRET);
+    for round in 0..60_u8 {
+        whole.append(KEPT, &[round; 700]);
+    }
+    whole.erase();
+    whole.now_ms += HOUR_MS;
+    whole.step_until_done();
+}
+
+#[test]
+fn files_that_came_back_are_zeroed_before_an_erase_is_done() {
+    let mut whole = Whole::new();
+    whole.write_much();
+    // Sealed, and not filed: all of it comes back while the erase is carried out.
+    for round in 0..120_u8 {
+        let mut guard = whole.stepped.journal.lock(SHARD, whole.now_ms);
+        guard.append(KEPT, None, 5, &[round; 700]).unwrap();
+        guard.append(ERASED, None, 5, SECRET).unwrap();
+        drop(guard);
+        whole.settle_line();
+    }
+    whole.erase_durably();
+    whole.now_ms += HOUR_MS;
+    whole.step_until_done();
 }
