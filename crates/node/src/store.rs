@@ -18,7 +18,7 @@ mod raw;
 mod settle;
 mod write;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -85,8 +85,8 @@ pub(crate) struct Store {
     /// Streams whose entry in the directory may not be durable yet.
     creating: Mutex<BTreeMap<StreamId, Ticket>>,
     creating_count: AtomicUsize,
-    /// By name.
-    loaded: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
+    /// By name; ordered, so that they are looked after in the same order in every run.
+    loaded: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
 }
 
 /// Bytes that are read of the directory at a time.

@@ -4,7 +4,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     agents, bench, bench_role, completions, config, demo, doctor, explain, idle, inspect, listen,
-    man, ping, request, send, serve, token, version, write,
+    mailbox, man, ping, request, send, serve, stream, token, version, write,
 };
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -24,6 +24,11 @@ Talk, with that node:
   telpher request acme/demo/echo hello   ask it
   telpher agents                         see who is there
 
+Keep, with that node:
+  telpher write acme/demo/echo 'job 7'   for an agent that may come later
+  telpher append acme/demo/log 'done'    a record in a stream, in order
+  telpher mailbox list                   see what waits for whom
+
 Configure:
   telpher config init > telpher.toml     a file with every option and its default
   telpher config show --origin           what a node would use, and where each value is from
@@ -34,12 +39,16 @@ Understand:
   telpher help serve                     every option of a node";
 
 /// Commands by what they are for, in the order of help.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Run a node",
         &["serve", "config", "token", "doctor", "inspect"],
     ),
     ("Talk through it", &["send", "write", "request", "listen"]),
+    (
+        "Look after what is kept",
+        &["mailbox", "append", "read", "streams"],
+    ),
     ("Look at it", &["ping", "agents", "connections", "bench"]),
     (
         "Learn",
@@ -74,6 +83,11 @@ enum Command {
     Write(write::Args),
     Request(request::Args),
     Listen(listen::Args),
+    #[command(subcommand)]
+    Mailbox(mailbox::Command),
+    Append(stream::AppendArgs),
+    Read(stream::ReadArgs),
+    Streams(stream::StreamsArgs),
     Ping(ping::Args),
     Agents(agents::AgentsArgs),
     Connections(agents::ConnectionsArgs),
@@ -142,6 +156,10 @@ impl Cli {
             Command::Write(args) => write::run(args, environment),
             Command::Request(args) => request::run(args, environment),
             Command::Listen(args) => listen::run(args, environment),
+            Command::Mailbox(command) => mailbox::run(command, environment),
+            Command::Append(args) => stream::run_append(args, environment),
+            Command::Read(args) => stream::run_read(args, environment),
+            Command::Streams(args) => stream::run_streams(args, environment),
             Command::Ping(args) => ping::run(args, environment),
             Command::Agents(args) => agents::run_agents(args, environment),
             Command::Connections(args) => agents::run_connections(args, environment),
@@ -191,7 +209,7 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 21] = [
+        let commands: [&[&str]; 24] = [
             &[],
             &["serve"],
             &["config"],
@@ -202,6 +220,9 @@ mod tests {
             &["write"],
             &["request"],
             &["listen"],
+            &["mailbox"],
+            &["append"],
+            &["read"],
             &["ping"],
             &["agents"],
             &["bench"],

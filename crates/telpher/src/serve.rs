@@ -6,6 +6,8 @@ mod descriptors;
 mod doors;
 mod embedded;
 mod gate;
+mod journal;
+mod kept;
 mod logs;
 mod ports;
 mod ready;
@@ -27,6 +29,7 @@ use crate::failure::{Exit, Failure};
 pub(crate) use descriptors::{granted as descriptors_granted, raise as raise_descriptors};
 pub(crate) use embedded::Embedded;
 use gate::TokenGate;
+pub(crate) use kept::{Mailbox, Message, Messages, Names};
 pub(crate) use ready::Audience;
 use running::{Means, Running, threads_failure};
 pub(crate) use signals::Signals;
@@ -66,10 +69,12 @@ pub(crate) fn run(
 
     let ports = ports::real();
     let gate = Arc::new(TokenGate::new(tokens, ports.clock.clone()));
+    let journal = journal::open(config, &ports)?;
     let means = Means {
         gate: gate.clone(),
         ports,
         tls,
+        journal: Some(journal.clone()),
     };
     let runtime = workers::runtime().map_err(threads_failure)?;
     let served = runtime.block_on(async {
@@ -85,6 +90,7 @@ pub(crate) fn run(
         Ok(())
     });
     runtime.shutdown_background();
+    journal::flush(&journal);
     served
 }
 

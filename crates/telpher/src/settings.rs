@@ -41,6 +41,9 @@ pub(crate) struct ConfigArgs {
     flags: Flags,
 }
 
+/// Size of the journal's files when they are removed at the end.
+const SEGMENT_SIZE_TEMPORARY: &str = "16MiB";
+
 /// Where the configuration comes from, when a command only needs the data directory.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DataArgs {
@@ -59,14 +62,20 @@ impl ConfigArgs {
         load(self.config.as_deref(), environment, self.flags.0.clone())
     }
 
-    /// The same with a data directory that nothing overrides.
-    pub(crate) fn load_with_data(
+    /// The same for a node that leaves nothing behind: with a data directory that nothing
+    /// overrides, and small files in it unless a flag or a variable says how large.
+    pub(crate) fn load_temporary(
         &self,
         environment: &Environment,
         data: &Path,
     ) -> Result<Loaded, Failure> {
         let mut flags = self.flags.0.clone();
         flags.extend(data_flag(data.display().to_string()));
+        let segment_size = config::find("journal.segment_size").filter(|spec| {
+            let is_given = flags.iter().any(|(given, _)| given.key == spec.key);
+            !is_given && environment.get(&spec.variable()).is_none()
+        });
+        flags.extend(segment_size.map(|spec| (spec, SEGMENT_SIZE_TEMPORARY.to_owned())));
         load(self.config.as_deref(), environment, flags)
     }
 }

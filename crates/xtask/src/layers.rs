@@ -118,7 +118,9 @@ pub(crate) const LAYERS: [Layer; 13] = [
     },
     Layer {
         name: "sim",
-        may_use: &["client", "edge", "journal", "model", "net", "node", "routing", "wire"],
+        may_use: &[
+            "client", "edge", "journal", "model", "net", "node", "routing", "wire",
+        ],
         must_not_know: NOTHING,
     },
     Layer {

@@ -1,6 +1,6 @@
 //! Loading a mailbox, and letting it go.
 
-use std::collections::hash_map::Entry as MapEntry;
+use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
 
 use ::mailbox::record::{self, Malformed};

@@ -2,6 +2,7 @@
 
 use client::Client;
 use model::Name;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::target::{Target, agent_name, block_on, tell_call_failure};
@@ -67,19 +68,24 @@ fn show(
 ) -> Result<(), Failure> {
     block_on(async {
         let client = target.connect(environment).await?;
-        let value = ask(&client, format, method).await?;
+        let value = ask(&client, format, method, &()).await?;
         output::print(format, &value, &table(&value))
     })
 }
 
 /// Asks the node's own agent.
-async fn ask(client: &Client, format: Format, method: &str) -> Result<Value, Failure> {
+pub(super) async fn ask(
+    client: &Client,
+    format: Format,
+    method: &str,
+    question: &impl Serialize,
+) -> Result<Value, Failure> {
     let name: Name = agent_name(SYSTEM_AGENT)?;
     let caller = client
         .caller(name.as_str())
         .map_err(|error| Failure::new(Exit::Usage, error))?;
     let reply = caller
-        .call(method, "")
+        .call(method, serde_json::json!(question).to_string())
         .await
         .map_err(|error| tell_call_failure(format, &name, &error))?;
     serde_json::from_slice(&reply).map_err(|error| {
@@ -88,7 +94,7 @@ async fn ask(client: &Client, format: Format, method: &str) -> Result<Value, Fai
     })
 }
 
-fn text(value: &Value) -> String {
+pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => one_line(text),
         Value::Null => "-".to_owned(),
@@ -96,7 +102,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-fn rows<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+pub(super) fn rows<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 

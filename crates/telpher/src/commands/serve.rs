@@ -61,6 +61,6 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
                 format!("cannot create a temporary directory: {error}"),
             )
         })?;
-    let loaded = args.config.load_with_data(environment, dir.path())?;
+    let loaded = args.config.load_temporary(environment, dir.path())?;
     serve::run(&loaded, audience, ends_with, no_color)
 }

@@ -71,6 +71,7 @@ async fn start(config: &Config) -> Result<Running, Failure> {
         gate: Arc::new(edge::Open),
         ports: ports::real(),
         tls: None,
+        journal: None,
     };
     Running::start(config, means).await
 }

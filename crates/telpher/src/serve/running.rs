@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::journal::Journal;
 use edge::{Gate, native};
 use node::Handle;
 use node::config::Config;
 use tokio::task::JoinSet;
 
 use super::doors::{Addresses, Doors};
+use super::journal;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::Workers;
@@ -28,15 +30,30 @@ pub(super) struct Means {
     pub(super) gate: Arc<dyn Gate>,
     pub(super) ports: node::Ports,
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
+    /// Where it keeps what it is told to keep; without one it keeps nothing.
+    pub(super) journal: Option<Arc<Journal>>,
 }
 
 impl Running {
     /// Starts a node on the current runtime, and threads for its connections.
     pub(super) async fn start(config: &Config, means: Means) -> Result<Self, Failure> {
-        let Means { gate, ports, tls } = means;
+        let Means {
+            gate,
+            ports,
+            tls,
+            journal,
+        } = means;
         let doors = Doors::bind(config, tls.is_some()).await?;
         let addresses = doors.addresses.clone();
-        let node = Handle::new(node_limits(config), ports);
+        let limits = node_limits(config);
+        let node = match journal {
+            None => Handle::new(limits, ports),
+            Some(journal) => {
+                let options = journal::store_options(config);
+                let node = Handle::with_journal(limits, ports, journal, options);
+                node.map_err(|error| Failure::new(Exit::Failed, error))?
+            }
+        };
         let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers, door.clone());
         let workers = Arc::new(workers.map_err(threads_failure)?);

@@ -10,6 +10,7 @@ use edge::native::Door;
 use model::Name;
 use node::Handle;
 
+use super::kept;
 use crate::failure::{Exit, Failure};
 
 /// Under which name the node answers for itself.
@@ -55,11 +56,12 @@ async fn connect(door: &Door) -> Result<Client, client::ConnectError> {
 
 fn server(node: &Handle) -> Server {
     let (agents, connections) = (node.clone(), node.clone());
-    Server::new()
+    let server = Server::new()
         .handle_sync("agents", move |_: Request| {
             Ok(agents_json(&agents).to_string())
         })
         .handle_sync("connections", move |_: Request| {
             Ok(connections_json(&connections).to_string())
-        })
+        });
+    kept::methods(server, node)
 }

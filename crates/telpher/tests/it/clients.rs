@@ -87,15 +87,6 @@ fn a_write_in_memory_is_accepted_with_and_without_a_subscriber() {
 }
 
 #[test]
-fn a_write_to_disk_is_refused_with_a_way_out() {
-    let (_node, _home, place) = node();
-    place
-        .run("write acme/demo/inbox hi")
-        .expect(1)
-        .tells("unsupported: ", "--durability memory");
-}
-
-#[test]
 fn any_agent_answers_a_ping() {
     let (_node, _home, place) = node();
     let _echo = place.listen(["acme/demo/echo", "--echo"]);

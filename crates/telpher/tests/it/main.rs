@@ -14,6 +14,7 @@ mod demo;
 mod doctor;
 mod documents;
 mod inspect;
+mod kept;
 mod listen;
 mod native;
 mod outputs;

@@ -16,6 +16,9 @@ use tempfile::TempDir;
 /// Longer than anything here takes: what is not done by then hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What a node keeps in a test fits into little.
+const SMALL: &str = "--journal-segment-size 1MiB --journal-reserve 0B";
+
 /// A directory in which the executable runs, and variables that it sees.
 pub(crate) struct Place {
     dir: TempDir,
@@ -104,8 +107,9 @@ impl Place {
 
     /// The same, with the native door at an address.
     pub(crate) fn serve_at(&self, native: &str, flags: &str) -> Node {
-        let line =
-            format!("serve --json --native-listen {native} --http-listen 127.0.0.1:0 {flags}");
+        let line = format!(
+            "serve --json --native-listen {native} --http-listen 127.0.0.1:0 {SMALL} {flags}"
+        );
         let mut running = self.start(line.split_whitespace());
         let line = running.line();
         match serde_json::from_str(&line) {
@@ -345,11 +349,13 @@ impl Node {
     }
 }
 
-/// A shell command that takes as long as the agent that started it is there.
-pub(crate) const STUCK: &str = "while [ -d /proc/$PPID ]; do sleep 0.05; done";
+/// A shell command that takes as long as the agent that started it is there. An agent that is gone
+/// before the shell has begun left it to process 1.
+pub(crate) const STUCK: &str = "while [ $PPID != 1 ] && [ -d /proc/$PPID ]; do sleep 0.05; done";
 
 /// A shell command that takes until there is a file `go` in its directory.
-pub(crate) const UNTIL_GO: &str = "while [ -d /proc/$PPID ] && [ ! -e go ]; do sleep 0.01; done";
+pub(crate) const UNTIL_GO: &str =
+    "while [ $PPID != 1 ] && [ -d /proc/$PPID ] && [ ! -e go ]; do sleep 0.01; done";
 
 /// A port that is free now and that the system gives to nobody by itself, so that it is still free
 /// when a node comes back to it.

@@ -43,6 +43,9 @@ impl Answering {
         if self.args.echo {
             let body = envelope.body.clone();
             tell_unanswered(envelope.reply(body));
+        } else if envelope.delivery().is_some() {
+            // It was shown: that is all there is to do with it.
+            tell_unanswered(envelope.reply(""));
         } else if envelope.wants_reply() {
             let message = "this agent only listens: start it with --echo or --exec";
             tell_unanswered(envelope.refuse(Fault::new(message)));
@@ -84,7 +87,9 @@ fn tell_unanswered(answered: Result<(), CallError>) {
 }
 
 fn kind(envelope: &Envelope) -> &'static str {
-    if envelope.wants_reply() {
+    if envelope.delivery().is_some() {
+        "write"
+    } else if envelope.wants_reply() {
         "request"
     } else {
         "message"
@@ -98,8 +103,12 @@ fn sentence(envelope: &Envelope) -> String {
         "" => String::new(),
         method => format!(" ({})", output::one_line(method)),
     };
+    let again = match envelope.delivery() {
+        Some(delivery) if delivery.number > 1 => format!(", delivery {}", delivery.number),
+        _ => String::new(),
+    };
     let body = body::show(&envelope.body);
-    format!("{kind} from {source}{method}: {body}\n")
+    format!("{kind} from {source}{method}{again}: {body}\n")
 }
 
 fn describe(envelope: &Envelope) -> Value {
@@ -108,6 +117,11 @@ fn describe(envelope: &Envelope) -> Value {
     value.insert("source".to_owned(), envelope.source().into());
     value.insert("name".to_owned(), envelope.name().into());
     value.insert("method".to_owned(), envelope.method().into());
+    if let Some(delivery) = envelope.delivery() {
+        value.insert("offset".to_owned(), delivery.offset.into());
+        value.insert("delivery".to_owned(), delivery.number.into());
+        value.insert("written_ms".to_owned(), delivery.written_ms.into());
+    }
     let metadata = envelope.metadata().iter();
     let metadata: Map<String, Value> = metadata
         .filter(|(key, _)| *key != wire::SOURCE)

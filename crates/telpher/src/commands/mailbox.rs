@@ -1,0 +1,266 @@
+//! `telpher mailbox`: what waits for agents.
+
+use client::Client;
+use model::Name;
+use serde_json::Value;
+
+use super::agents::{ask, rows, text};
+use super::target::{Target, agent_name, block_on};
+use crate::failure::{Exit, Failure};
+use crate::output::{self, Format, table};
+use crate::serve::{Mailbox, Message, Messages, Names};
+use crate::settings::Environment;
+use crate::utc;
+
+const EXAMPLES: &str = "\
+Examples:
+  telpher mailbox list                     every name that was written to, and what waits there
+  telpher mailbox peek acme/demo/worker    what waits, oldest first; nothing is taken
+  telpher mailbox ack acme/demo/worker 7   done with: it is not delivered again
+  telpher mailbox purge acme/demo/worker   done with everything that waits there
+
+`telpher write` puts messages in, `telpher listen` takes them out.";
+
+/// See what waits for agents, and remove it
+#[derive(Debug, clap::Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Command {
+    /// List the mailboxes and how much waits in each
+    List(ListArgs),
+    /// Show the messages of a mailbox, oldest first, and leave them there
+    Peek(PeekArgs),
+    /// Acknowledge a message in place of the agent: it is not delivered again
+    Ack(AckArgs),
+    /// Remove every message of a mailbox
+    Purge(PurgeArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// Only names that begin with this
+    #[arg(default_value = "", hide_default_value = true)]
+    prefix: String,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PeekArgs {
+    /// Name of the agent
+    agent: String,
+
+    /// The first offset
+    #[arg(long, value_name = "OFFSET", default_value_t = 0)]
+    from: u64,
+
+    /// Messages, at most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AckArgs {
+    /// Name of the agent
+    agent: String,
+
+    /// The message's place, as `telpher mailbox peek` shows it
+    offset: u64,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PurgeArgs {
+    /// Name of the agent
+    agent: String,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Entries that are asked for at a time.
+const PAGE: usize = 1_000;
+
+pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::List(args) => list(&args, environment),
+        Command::Peek(args) => peek(&args, environment),
+        Command::Ack(args) => ack(&args, environment),
+        Command::Purge(args) => purge(&args, environment),
+    }
+}
+
+fn list(args: &ListArgs, environment: &Environment) -> Result<(), Failure> {
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let found = pages(&client, args.format, "mailboxes", &args.prefix).await?;
+        let value = serde_json::json!({ "mailboxes": found });
+        output::print(args.format, &value, &list_table(&found))
+    })
+}
+
+/// Every entry of a list of names.
+pub(super) async fn pages(
+    client: &Client,
+    format: Format,
+    list: &str,
+    prefix: &str,
+) -> Result<Vec<Value>, Failure> {
+    let mut found: Vec<Value> = Vec::new();
+    loop {
+        let last = found.last().and_then(|last| last["name"].as_str());
+        let names = Names {
+            prefix: prefix.to_owned(),
+            after: last.unwrap_or_default().to_owned(),
+            limit: PAGE,
+        };
+        let answer = ask(client, format, list, &names).await?;
+        let page = rows(&answer, list);
+        found.extend_from_slice(page);
+        if page.len() < PAGE {
+            return Ok(found);
+        }
+    }
+}
+
+fn peek(args: &PeekArgs, environment: &Environment) -> Result<(), Failure> {
+    let messages = Messages {
+        name: base(&args.agent)?,
+        from: args.from,
+        limit: args.limit,
+    };
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let value = ask(&client, args.format, "messages", &messages).await?;
+        output::print(args.format, &value, &peek_table(&value))
+    })
+}
+
+fn ack(args: &AckArgs, environment: &Environment) -> Result<(), Failure> {
+    let (name, offset) = (base(&args.agent)?, args.offset);
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let message = Message {
+            name: name.clone(),
+            offset,
+        };
+        let value = ask(&client, args.format, "acknowledge", &message).await?;
+        let was_there = value["acknowledged"] == true;
+        let human = if was_there { "acknowledged\n" } else { "" };
+        output::print(args.format, &value, human)?;
+        match was_there {
+            true => Ok(()),
+            false => {
+                let message = format!("no message at {offset} waits for `{name}`");
+                Err(Failure::new(Exit::NotFound, message)
+                    .hint(format!("`telpher mailbox peek {name}` shows what waits")))
+            }
+        }
+    })
+}
+
+fn purge(args: &PurgeArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = base(&args.agent)?;
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let value = ask(&client, args.format, "purge", &Mailbox { name }).await?;
+        let human = format!("removed {}\n", text(&value["purged"]));
+        output::print(args.format, &value, &human)
+    })
+}
+
+/// A mailbox belongs to all instances of an agent.
+fn base(agent: &str) -> Result<String, Failure> {
+    let name: Name = agent_name(agent)?;
+    match name.instance() {
+        None => Ok(name.base().to_owned()),
+        Some(_) => {
+            let message = "a mailbox belongs to all instances of an agent";
+            Err(Failure::new(Exit::Usage, message).hint(format!("its name is {}", name.base())))
+        }
+    }
+}
+
+fn list_table(mailboxes: &[Value]) -> String {
+    let keys = ["name", "messages", "bytes", "unanswered", "oldest"];
+    let line = |mailbox: &Value| keys.map(|key| text(&mailbox[key]));
+    let lines: Vec<_> = mailboxes.iter().map(line).collect();
+    table(
+        ["NAME", "MESSAGES", "BYTES", "UNANSWERED", "OLDEST"],
+        &lines,
+    )
+}
+
+fn peek_table(value: &Value) -> String {
+    let head = [
+        "OFFSET",
+        "FROM",
+        "WRITTEN",
+        "DELIVERIES",
+        "STATE",
+        "METHOD",
+        "BODY",
+    ];
+    let line = |message: &Value| {
+        let written_ms = message["written_ms"].as_u64().unwrap_or(0);
+        let body = match &message["body"] {
+            Value::Null => "(no text)".to_owned(),
+            body => text(body),
+        };
+        [
+            text(&message["offset"]),
+            text(&message["sender"]),
+            utc::format(written_ms / 1000),
+            text(&message["deliveries"]),
+            text(&message["state"]),
+            text(&message["method"]),
+            body,
+        ]
+    };
+    let lines: Vec<_> = rows(value, "messages").iter().map(line).collect();
+    table(head, &lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_tables_say_what_waits() {
+        let mailbox = json!({
+            "name": "a/b/c", "messages": 2, "bytes": 120, "unanswered": 1, "oldest": 7,
+        });
+        insta::assert_snapshot!("list", list_table(&[mailbox]));
+        let message = json!({
+            "offset": 7, "sender": "a/b/alice", "method": "", "written_ms": 1_700_000_000_123_u64,
+            "expires_ms": 1_700_000_600_123_u64, "deliveries": 1, "state": "unanswered",
+            "pause_ms": null, "body": "line\none",
+        });
+        insta::assert_snapshot!("peek", peek_table(&json!({ "messages": [message] })));
+    }
+
+    #[test]
+    fn an_instance_has_no_mailbox() {
+        assert_eq!(base("worker").unwrap(), "default/default/worker");
+        assert_eq!(base("a/b/c/1").unwrap_err().exit, Exit::Usage);
+    }
+}

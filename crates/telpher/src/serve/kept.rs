@@ -1,0 +1,124 @@
+//! What the node's own agent says of what is kept: mailboxes and streams.
+
+use client::{Fault, Request, Server};
+use model::ErrorCode;
+use node::{AdminError, Handle, MailboxView, MessageView, StreamView};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::commands::body;
+
+/// Entries of one answer, at most.
+const LIMIT_MAX: usize = 1_000;
+
+/// Asks for a list.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Names {
+    /// What the names begin with.
+    pub(crate) prefix: String,
+    /// The last name of the answer before.
+    pub(crate) after: String,
+    /// Entries, at most.
+    pub(crate) limit: usize,
+}
+
+/// Asks for messages of a mailbox.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Messages {
+    pub(crate) name: String,
+    /// The first offset.
+    pub(crate) from: u64,
+    /// Messages, at most.
+    pub(crate) limit: usize,
+}
+
+/// Names a message.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Message {
+    pub(crate) name: String,
+    pub(crate) offset: u64,
+}
+
+/// Names a mailbox.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Mailbox {
+    pub(crate) name: String,
+}
+
+/// Adds the methods to the agent's.
+pub(super) fn methods(server: Server, node: &Handle) -> Server {
+    let server = method(server, node, "mailboxes", |node, names: Names| {
+        let limit = names.limit.min(LIMIT_MAX);
+        let views = node.mailboxes(&names.prefix, &names.after, limit)?;
+        Ok(json!({ "mailboxes": views.iter().map(mailbox).collect::<Vec<_>>() }))
+    });
+    let server = method(server, node, "messages", |node, messages: Messages| {
+        let limit = messages.limit.min(LIMIT_MAX);
+        let views = node.messages(&messages.name, messages.from, limit)?;
+        Ok(json!({ "messages": views.iter().map(message).collect::<Vec<_>>() }))
+    });
+    let server = method(server, node, "acknowledge", |node, message: Message| {
+        let was_there = node.acknowledge(&message.name, message.offset)?;
+        Ok(json!({ "acknowledged": was_there }))
+    });
+    let server = method(server, node, "purge", |node, mailbox: Mailbox| {
+        let count = node.purge(&mailbox.name)?;
+        Ok(json!({ "purged": count }))
+    });
+    method(server, node, "streams", |node, names: Names| {
+        let limit = names.limit.min(LIMIT_MAX);
+        let views = node.streams(&names.prefix, &names.after, limit)?;
+        Ok(json!({ "streams": views.iter().map(stream).collect::<Vec<_>>() }))
+    })
+}
+
+fn method<A: DeserializeOwned>(
+    server: Server,
+    node: &Handle,
+    name: &'static str,
+    answer: impl Fn(&Handle, A) -> Result<Value, AdminError> + Send + Sync + 'static,
+) -> Server {
+    let node = node.clone();
+    server.handle_sync(name, move |request: Request| {
+        let asked = serde_json::from_slice(&request.body)
+            .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
+        match answer(&node, asked) {
+            Ok(value) => Ok(value.to_string()),
+            Err((code, message)) => Err(Fault::with_code(code, message)),
+        }
+    })
+}
+
+fn mailbox(view: &MailboxView) -> Value {
+    json!({
+        "name": view.name,
+        "messages": view.messages,
+        "bytes": view.bytes,
+        "unanswered": view.unanswered,
+        "oldest": view.oldest,
+    })
+}
+
+fn message(view: &MessageView) -> Value {
+    let mut value = serde_json::Map::new();
+    let pause_ms = view.pause.map(|pause| pause.as_millis() as u64);
+    for (key, field) in [
+        ("offset", json!(view.offset)),
+        ("sender", json!(view.sender)),
+        ("method", json!(view.method)),
+        ("written_ms", json!(view.written_ms)),
+        ("expires_ms", json!(view.expires_ms)),
+        ("deliveries", json!(view.deliveries)),
+        ("state", json!(view.state)),
+        ("pause_ms", json!(pause_ms)),
+    ] {
+        value.insert(key.to_owned(), field);
+    }
+    body::insert(&mut value, "body", &view.body);
+    Value::Object(value)
+}
+
+fn stream(view: &StreamView) -> Value {
+    json!({ "name": view.name, "start": view.start, "next": view.next })
+}

@@ -1,0 +1,330 @@
+//! What is kept: mailboxes and streams, through the executable, across kills.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Node, Place, STUCK, eventually, free_port};
+
+/// A node at an address that stays the same, and a place for its clients.
+struct Home {
+    place: Place,
+    address: String,
+    client: Place,
+}
+
+impl Home {
+    fn new() -> Self {
+        let address = format!("127.0.0.1:{}", free_port());
+        let url = format!("tcp://{address}");
+        Self {
+            place: Place::new(),
+            address,
+            client: Place::new().with_variable("TELPHER_URL", &url),
+        }
+    }
+
+    fn serve(&self) -> Node {
+        self.serve_with("")
+    }
+
+    fn serve_with(&self, flags: &str) -> Node {
+        self.place.serve_at(&self.address, flags)
+    }
+
+    /// Kills the node without any warning and starts it again.
+    fn kill(&self, node: Node) -> Node {
+        node.signal(Signal::KILL);
+        node.end();
+        self.serve()
+    }
+
+    #[track_caller]
+    fn json(&self, line: &str) -> Value {
+        self.client.run(&format!("{line} --json")).expect(0).json()
+    }
+
+    fn messages(&self, name: &str) -> Vec<Value> {
+        let value = self.json(&format!("mailbox peek {name}"));
+        value["messages"].as_array().unwrap().clone()
+    }
+}
+
+#[test]
+fn a_write_waits_for_whoever_comes_and_is_gone_once_it_was_taken() {
+    let home = Home::new();
+    let _node = home.serve();
+    let stored = home.json("write acme/demo/worker job-7 --name acme/demo/boss");
+    assert_eq!(stored["duplicate"], false);
+    let messages = home.messages("acme/demo/worker");
+    assert_eq!(
+        (&messages[0]["body"], &messages[0]["deliveries"]),
+        (&"job-7".into(), &0.into())
+    );
+    assert_eq!(messages[0]["sender"], "acme/demo/boss");
+    let words = ["acme/demo/worker", "--count", "1", "--json"];
+    let mut worker = home.client.listen(words);
+    let message: Value = serde_json::from_str(&worker.line()).unwrap();
+    assert_eq!(
+        (&message["kind"], &message["body"]),
+        (&"write".into(), &"job-7".into())
+    );
+    assert_eq!(
+        (&message["delivery"], &message["source"]),
+        (&1.into(), &"acme/demo/boss".into())
+    );
+    worker.end().expect(0);
+    eventually("it was acknowledged", || {
+        home.messages("acme/demo/worker").is_empty()
+    });
+}
+
+#[test]
+fn what_was_acknowledged_to_the_writer_outlives_a_kill() {
+    let home = Home::new();
+    let mut node = home.serve();
+    for number in 0..5 {
+        home.client
+            .run(&format!("write acme/demo/worker job-{number}"))
+            .expect(0);
+        node = home.kill(node);
+    }
+    let bodies: Vec<_> = home.messages("acme/demo/worker");
+    let bodies: Vec<_> = bodies
+        .iter()
+        .map(|message| message["body"].clone())
+        .collect();
+    assert_eq!(bodies, ["job-0", "job-1", "job-2", "job-3", "job-4"]);
+}
+
+#[test]
+fn a_retry_is_recognised_after_a_kill_and_after_it_was_taken() {
+    let home = Home::new();
+    let node = home.serve();
+    let write = "write acme/demo/worker hi --id 000000000000000000000000000000ff";
+    let first = home.json(write);
+    let node = home.kill(node);
+    let again = home.json(write);
+    assert_eq!(
+        (&again["offset"], &again["duplicate"]),
+        (&first["offset"], &true.into())
+    );
+    home.client
+        .listen(["acme/demo/worker", "--count", "1"])
+        .end()
+        .expect(0);
+    eventually("it was acknowledged", || {
+        home.messages("acme/demo/worker").is_empty()
+    });
+    let _node = home.kill(node);
+    assert_eq!(home.json(write)["duplicate"], true);
+    assert_eq!(home.messages("acme/demo/worker").len(), 0);
+}
+
+#[test]
+fn a_killed_subscribers_message_goes_to_the_next_with_its_count() {
+    let home = Home::new();
+    let _node = home.serve();
+    home.client.run("write acme/demo/worker hi").expect(0);
+    // It takes the message and is stuck with it.
+    let mut first = home.client.listen(["acme/demo/worker", "--exec", STUCK]);
+    assert!(first.line().contains("hi"), "it was delivered");
+    first.signal(Signal::KILL);
+    drop(first);
+    let mut second = home.client.listen(["acme/demo/worker", "--json"]);
+    let message: Value = serde_json::from_str(&second.line()).unwrap();
+    assert_eq!(
+        (&message["body"], &message["delivery"]),
+        (&"hi".into(), &2.into())
+    );
+}
+
+#[test]
+fn a_node_that_is_killed_between_delivery_and_acknowledgement_delivers_again() {
+    let home = Home::new();
+    let node = home.serve();
+    home.client.run("write acme/demo/worker hi").expect(0);
+    let mut worker = home.client.listen(["acme/demo/worker", "--exec", STUCK]);
+    assert!(worker.line().contains("hi"));
+    eventually("the delivery is on disk", || {
+        home.messages("acme/demo/worker")[0]["deliveries"] == 1
+    });
+    let _node = home.kill(node);
+    drop(worker);
+    let mut worker = home.client.listen(["acme/demo/worker", "--json"]);
+    let message: Value = serde_json::from_str(&worker.line()).unwrap();
+    assert_eq!(message["body"], "hi");
+    eventually("it was acknowledged", || {
+        home.messages("acme/demo/worker").is_empty()
+    });
+}
+
+#[test]
+fn a_command_that_fails_gets_its_message_again() {
+    let home = Home::new();
+    let _node = home.serve();
+    home.client.run("write acme/demo/worker hi").expect(0);
+    let command = "[ -e failed ] || { touch failed; exit 1; }";
+    let mut worker = home
+        .client
+        .listen(["acme/demo/worker", "--exec", command, "--json"]);
+    for delivery in [1, 2] {
+        let message: Value = serde_json::from_str(&worker.line()).unwrap();
+        assert_eq!(message["delivery"], delivery);
+    }
+    eventually("it was acknowledged", || {
+        home.messages("acme/demo/worker").is_empty()
+    });
+}
+
+#[test]
+fn a_full_mailbox_is_busy_and_says_what_to_do() {
+    let home = Home::new();
+    let _node = home.serve_with("--mailbox-messages-max 2");
+    for _ in 0..2 {
+        home.client.run("write acme/demo/worker hi").expect(0);
+    }
+    home.client
+        .run("write acme/demo/worker hi")
+        .expect(4)
+        .tells("busy: ", "telpher mailbox peek acme/demo/worker");
+}
+
+#[test]
+fn what_nobody_takes_in_time_is_given_up() {
+    let home = Home::new();
+    let _node = home.serve();
+    home.client
+        .run("write acme/demo/worker hi --ttl 1ms")
+        .expect(0);
+    eventually("it has expired", || {
+        home.messages("acme/demo/worker").is_empty()
+    });
+}
+
+#[test]
+fn a_mailbox_is_looked_at_and_emptied_by_hand() {
+    let home = Home::new();
+    let _node = home.serve();
+    for body in ["one", "two", "three"] {
+        home.client
+            .run(&format!("write acme/demo/worker {body}"))
+            .expect(0);
+    }
+    let list = home.json("mailbox list acme/");
+    assert_eq!(list["mailboxes"][0]["name"], "acme/demo/worker");
+    assert_eq!(list["mailboxes"][0]["messages"], 3);
+    assert_eq!(
+        home.json("mailbox list other/")["mailboxes"],
+        serde_json::json!([])
+    );
+    let offset = home.messages("acme/demo/worker")[1]["offset"].clone();
+    let ack = format!("mailbox ack acme/demo/worker {offset}");
+    assert_eq!(home.client.run(&ack).expect(0).stdout, "acknowledged\n");
+    home.client
+        .run(&ack)
+        .expect(3)
+        .tells("no message at", "telpher mailbox peek");
+    let left = home
+        .client
+        .run("mailbox peek acme/demo/worker")
+        .expect(0)
+        .stdout
+        .clone();
+    assert!(
+        left.contains("one") && !left.contains("two") && left.contains("three"),
+        "{left}"
+    );
+    assert_eq!(
+        home.client
+            .run("mailbox purge acme/demo/worker")
+            .expect(0)
+            .stdout,
+        "removed 2\n"
+    );
+    assert_eq!(home.messages("acme/demo/worker").len(), 0);
+    home.client
+        .run("mailbox peek acme/demo/nobody")
+        .expect(3)
+        .tells("no_responder", "");
+}
+
+#[test]
+fn records_are_appended_read_and_followed_across_a_kill() {
+    let home = Home::new();
+    let node = home.serve();
+    let appended = home.json("append acme/demo/log one");
+    assert_eq!(
+        (&appended["first"], &appended["next"]),
+        (&0.into(), &1.into())
+    );
+    let ended = home
+        .client
+        .run_with_input("append acme/demo/log --lines -", b"two\nthree\n");
+    assert_eq!(ended.expect(0).stdout, "appended 2 at 1\n");
+    let node = home.kill(node);
+    let read = home.client.run("read acme/demo/log");
+    assert_eq!(read.expect(0).stdout, "0 one\n1 two\n2 three\n");
+    assert_eq!(
+        home.client
+            .run("read acme/demo/log --from 2 --raw")
+            .expect(0)
+            .stdout,
+        "three"
+    );
+    let streams = home.json("streams");
+    let expected = serde_json::json!([{ "name": "acme/demo/log", "start": 0, "next": 3 }]);
+    assert_eq!(streams["streams"], expected);
+
+    let words = [
+        "read",
+        "acme/demo/log",
+        "--from",
+        "2",
+        "--follow",
+        "--count",
+        "3",
+    ];
+    let mut follower = home.client.start(words);
+    assert_eq!(follower.line(), "2 three\n");
+    home.client.run("append acme/demo/log four").expect(0);
+    assert_eq!(follower.line(), "3 four\n");
+    // It goes on where it was when the node is back.
+    let _node = home.kill(node);
+    home.client.run("append acme/demo/log five").expect(0);
+    assert_eq!(follower.line(), "4 five\n");
+    follower.end().expect(0);
+}
+
+#[test]
+fn an_append_that_expects_another_end_is_refused_with_a_way_on() {
+    let home = Home::new();
+    let _node = home.serve();
+    home.client
+        .run("append acme/demo/log one --expect 0")
+        .expect(0);
+    home.client
+        .run("append acme/demo/log two --expect 0")
+        .expect(1)
+        .tells("conflict: the stream ends at 1", "--from 1");
+    home.client
+        .run("append acme/demo/log two --expect 1")
+        .expect(0);
+    assert_eq!(
+        home.client.run("read acme/demo/log").expect(0).stdout,
+        "0 one\n1 two\n"
+    );
+}
+
+#[test]
+fn a_follower_waits_for_a_stream_that_is_not_there_yet() {
+    let home = Home::new();
+    let _node = home.serve();
+    assert_eq!(home.client.run("read acme/demo/log").expect(0).stdout, "");
+    let mut follower = home
+        .client
+        .start(["read", "acme/demo/log", "--follow", "--count", "1"]);
+    home.client.run("append acme/demo/other x").expect(0);
+    home.client.run("append acme/demo/log one").expect(0);
+    assert_eq!(follower.line(), "0 one\n");
+    follower.end().expect(0);
+}
