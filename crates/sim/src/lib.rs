@@ -4,11 +4,13 @@
 //! Nothing here touches real time or real sockets. What is simulated enters through the same
 //! traits as the real thing: [`net::Source`], [`net::Sink`], [`::node::Clock`], [`::node::Entropy`].
 
+mod lasting;
 mod network;
 mod node;
 mod transcript;
 mod world;
 
+pub use lasting::LastingNode;
 pub use network::{Link, Network, Weather};
 pub use node::Node;
 pub use transcript::Transcript;

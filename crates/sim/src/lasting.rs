@@ -1,0 +1,129 @@
+//! A node that keeps what it is told to, on a simulated disk, and comes back after its power fails.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::{Builder, Client};
+use edge::native::{Door, Options};
+use journal::disk::SimulatedDisk;
+use journal::{Journal, Line};
+use node::{Handle, Limits, Ports, StoreOptions};
+use parking_lot::Mutex;
+use tokio::task::JoinHandle;
+
+use crate::Network;
+use crate::world::{SimClock, SimEntropy};
+
+/// The disk takes up to this long for a sync.
+const SYNC_US_MAX: u64 = 3_000;
+
+/// A node that outlives its processes.
+pub struct LastingNode {
+    seed: u64,
+    network: Network,
+    disk: SimulatedDisk,
+    starts: u64,
+    running: Running,
+    /// Where clients come in; none while the node is down.
+    door: Arc<Mutex<Option<Door>>>,
+}
+
+/// One process of it.
+struct Running {
+    handle: Handle,
+    tasks: [JoinHandle<()>; 2],
+}
+
+impl LastingNode {
+    /// Starts one with an empty disk; everything about it follows from `seed`.
+    pub fn start(seed: u64, network: &Network) -> Self {
+        let disk = SimulatedDisk::new(seed);
+        let running = start(seed, 0, &disk);
+        let door = door(&running.handle);
+        Self {
+            seed,
+            network: network.clone(),
+            disk,
+            starts: 1,
+            running,
+            door: Arc::new(Mutex::new(Some(door))),
+        }
+    }
+
+    /// The node as it is now.
+    pub fn handle(&self) -> &Handle {
+        &self.running.handle
+    }
+
+    /// Ends it without any warning, loses whatever of the disk was not synced, as the dice will,
+    /// and starts it again after `pause`.
+    pub async fn fail_power(&mut self, pause: Duration) {
+        *self.door.lock() = None;
+        for task in &self.running.tasks {
+            task.abort();
+        }
+        self.running.handle.close_all();
+        let dice = self.seed.wrapping_mul(1_000).wrapping_add(self.starts);
+        self.disk.crash(&mut fastrand::Rng::with_seed(dice));
+        tokio::time::sleep(pause).await;
+        self.running = start(self.seed, self.starts, &self.disk);
+        self.starts += 1;
+        *self.door.lock() = Some(door(&self.running.handle));
+    }
+
+    /// Prepares a client whose connections cross the simulated network, as host `host`.
+    pub fn client(&self, host: &'static str, seed: u64) -> Builder {
+        let (network, door) = (self.network.clone(), self.door.clone());
+        Client::builder().seed(seed).connector(move |_| {
+            let Some(door) = door.lock().clone() else {
+                let refused = io::ErrorKind::ConnectionRefused.into();
+                return Box::pin(std::future::ready(Err(refused)));
+            };
+            let (near, far) = network.connect(host, "node");
+            tokio::spawn(async move { door.serve(far).await });
+            Box::pin(std::future::ready(Ok(near)))
+        })
+    }
+}
+
+fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> Running {
+    let ports = Ports {
+        clock: Arc::new(SimClock::start()),
+        entropy: Arc::new(SimEntropy::new(seed.wrapping_add(starts))),
+    };
+    let options = journal::Options {
+        journal_id: seed,
+        entropy: starts + 1,
+        segment_size: 1 << 20,
+        reserve_size: 0,
+        ..journal::Options::default()
+    };
+    let opened = Journal::open_stepped(Arc::new(disk.clone()), &options)
+        .expect("what a crash leaves of a journal can be opened");
+    let journal = Arc::new(opened.journal);
+    let store = StoreOptions {
+        ack_timeout: Duration::from_secs(2),
+        ..StoreOptions::default()
+    };
+    let handle = Handle::with_journal(Limits::default(), ports, journal, store)
+        .expect("what a crash leaves of the directory can be read");
+    let dice = fastrand::Rng::with_seed(seed.wrapping_add(starts));
+    let tasks = [
+        tokio::spawn(edge::sweep(handle.clone())),
+        tokio::spawn(sync(opened.line, dice)),
+    ];
+    Running { handle, tasks }
+}
+
+/// The line's thread.
+async fn sync(mut line: Line, mut dice: fastrand::Rng) {
+    loop {
+        tokio::time::sleep(Duration::from_micros(dice.u64(1..SYNC_US_MAX))).await;
+        line.step();
+    }
+}
+
+fn door(handle: &Handle) -> Door {
+    Door::new(handle.clone(), Arc::new(edge::Open), Options::default())
+}
