@@ -7,6 +7,7 @@
 
 mod crash;
 mod crash_points;
+mod damage;
 mod faults;
 mod model;
 mod world;
