@@ -1,14 +1,15 @@
 //! `cargo xtask check` and `cargo xtask test`: everything that must hold before a commit.
 //!
-//! One profile and one set of features throughout, so that nothing is built twice. The tests come
-//! last: what ends the output is their result.
+//! One profile and one set of features throughout, so that nothing is built twice; only the journal
+//! is, for its crashes and for its mutants. The tests come last: what ends the output is their
+//! result.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
 use crate::step::{self, cargo};
-use crate::{deps, expect_none, setup};
+use crate::{crash, deps, expect_none, mutants, setup};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -36,5 +37,7 @@ pub(crate) fn check(args: &[String]) -> Result<()> {
     let documentation = &mut cargo(&["doc", "--workspace", "--no-deps"]);
     documentation.env("RUSTDOCFLAGS", "-D warnings");
     step::run("documentation", documentation, 10 * MINUTE)?;
+    crash::short()?;
+    mutants::run(&[])?;
     step::run("tests", &mut cargo(&["test", "--workspace"]), 30 * MINUTE)
 }

@@ -5,12 +5,14 @@
 
 mod bench;
 mod check;
+mod crash;
 mod demo;
 mod deps;
 mod fix;
 mod footprint;
 mod fuzz;
 mod layers;
+mod mutants;
 mod peers;
 mod setup;
 mod sim;
@@ -26,7 +28,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 11] = [
+const TASKS: [Task; 13] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; what CI runs",
@@ -66,6 +68,16 @@ const TASKS: [Task; 11] = [
         name: "sim",
         about: "simulate thousands of worlds (`test` does a hundred); minutes",
         run: sim::run,
+    },
+    Task {
+        name: "crash",
+        about: "crash the journal under --seeds N (1000000; `test` does 10000) or under --seed S",
+        run: crash::run,
+    },
+    Task {
+        name: "mutants",
+        about: "break the journal on purpose; each way must be noticed (part of `test`)",
+        run: mutants::run,
     },
     Task {
         name: "fuzz",

@@ -91,7 +91,8 @@ pub(crate) fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-fn run_bounded(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
+/// Runs the command; ends it and fails when it takes longer than `limit`.
+pub(crate) fn run_bounded(command: &mut Command, limit: Duration) -> Result<ExitStatus> {
     // At a terminal Ctrl-C must reach everybody, and somebody is there who can press it. Else the
     // step gets a process group of its own, so that all of it can be ended.
     let grouped = !std::io::stdin().is_terminal();

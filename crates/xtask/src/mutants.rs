@@ -1,0 +1,139 @@
+//! `cargo xtask mutants`: the journal broken on purpose, one way at a time; the proofs must fail.
+//!
+//! A proof that has never failed proves little. Each mutant is a copy of the crate with a few
+//! words changed, in a workspace of its own below `target`; nothing in the tree is touched.
+
+mod copy;
+mod table;
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use self::copy::Copy;
+use self::table::{MUTANTS, Mutant};
+use crate::step::{self, cargo};
+
+/// Enough for every mutant, and few enough for every commit.
+const SEEDS: &str = "0..200";
+
+const BUILD_LIMIT: Duration = Duration::from_secs(10 * 60);
+const PROOF_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// Tries all mutants, or those named.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let mutants = chosen(args)?;
+    let copy = Copy::make()?;
+    for mutant in &mutants {
+        copy.check(mutant)?;
+    }
+    let mut build = proofs(&copy, &["--no-run"])?;
+    step::run("build the journal as it is", &mut build, BUILD_LIMIT)?;
+    let mut used: Vec<&str> = mutants.iter().map(|mutant| mutant.proof).collect();
+    used.sort_unstable();
+    used.dedup();
+    for proof in used {
+        let title = format!("as it is: {proof}");
+        step::run(&title, &mut quiet(&copy, proof)?, PROOF_LIMIT)?;
+    }
+    for mutant in &mutants {
+        attempt(&copy, mutant)?;
+    }
+    eprintln!("\n   all {} mutants were caught", mutants.len());
+    Ok(())
+}
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Mutant>> {
+    if let Some(name) = names
+        .iter()
+        .find(|name| MUTANTS.iter().all(|mutant| mutant.name != name.as_str()))
+    {
+        let known: Vec<_> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+        bail!("there is no mutant `{name}`\nhint: {}", known.join(", "));
+    }
+    let wanted =
+        |mutant: &&Mutant| names.is_empty() || names.iter().any(|name| name == mutant.name);
+    Ok(MUTANTS.iter().filter(wanted).collect())
+}
+
+/// Builds one mutant and lets its proof judge it. It must compile, and it must not pass.
+fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
+    step::heading(&format!("mutant: {}", mutant.name));
+    let _broken = copy.mutate(mutant)?;
+    let mut build = proofs(copy, &["--no-run", "--quiet"])?;
+    if !step::run_bounded(&mut build, BUILD_LIMIT)?.success() {
+        bail!("the mutant `{}` does not compile", mutant.name);
+    }
+    let status = step::run_bounded(&mut quiet(copy, mutant.proof)?, PROOF_LIMIT);
+    let status = status.with_context(|| format!("the mutant `{}` hangs", mutant.name))?;
+    if status.success() {
+        bail!(
+            "nobody noticed: {}\nhint: {} passed although {}",
+            mutant.name,
+            mutant.proof,
+            mutant.harm
+        );
+    }
+    let log = std::fs::read_to_string(copy.log()).context("the proof's output")?;
+    if !log.contains("test result: FAILED") {
+        bail!(
+            "`{}` did not fail by a test: see {}",
+            mutant.name,
+            copy.log().display()
+        );
+    }
+    eprintln!("   caught by {}: {}", mutant.proof, complaint(&log));
+    Ok(())
+}
+
+/// What the proof said first when it failed, so that one sees whether it is about this.
+fn complaint(log: &str) -> &str {
+    let mut lines = log.lines();
+    lines.find(|line| line.contains("panicked at"));
+    lines.next().unwrap_or_default()
+}
+
+fn proofs(copy: &Copy, words: &[&str]) -> Result<Command> {
+    let mut command = cargo(&["test", "--package", "telpher-journal", "--test", "proof"]);
+    let target = Path::new("target").canonicalize().context("target")?;
+    command.args(words);
+    command
+        .current_dir(copy.root())
+        .env("CARGO_TARGET_DIR", target)
+        .env("TELPHER_CRASH_SEEDS", SEEDS);
+    Ok(command)
+}
+
+/// A mutant's panics are expected: they go to a file.
+fn quiet(copy: &Copy, proof: &str) -> Result<Command> {
+    let log = File::create(copy.log()).context("the proof's output")?;
+    let mut command = proofs(copy, &["--quiet", "--", "--exact", proof])?;
+    command.stdin(Stdio::null());
+    command.stdout(log.try_clone()?).stderr(log);
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_what_the_first_panic_says() {
+        let log = "running 1 test\n\nthread 'a' (1) panicked at b.rs:1:2:\nlost\nnote: `RUST_BACKTRACE`\n";
+        assert_eq!(complaint(log), "lost");
+        assert_eq!(complaint("test result: ok\n"), "");
+    }
+
+    #[test]
+    fn mutants_are_chosen_by_name() {
+        assert_eq!(chosen(&[]).unwrap().len(), MUTANTS.len());
+        assert_eq!(
+            chosen(&["hint-ignored".into()]).unwrap()[0].name,
+            "hint-ignored"
+        );
+        assert!(chosen(&["nothing".into()]).is_err());
+    }
+}

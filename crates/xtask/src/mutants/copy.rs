@@ -1,0 +1,143 @@
+//! The copy of the journal that is broken, in a workspace of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::table::{Edit, Mutant};
+
+const CRATE: &str = "crates/journal";
+
+/// Another path than the crate has in its own workspace: Cargo tells what it built by it, and must
+/// not take one for the other.
+const COPY: &str = "mutant";
+const MEMBERS: &str = "members = [\"crates/*\"]";
+
+pub(super) struct Copy {
+    root: PathBuf,
+}
+
+/// Undoes the edits when it goes.
+pub(super) struct Broken {
+    files: Vec<(PathBuf, String)>,
+}
+
+impl Drop for Broken {
+    fn drop(&mut self) {
+        for (path, text) in self.files.iter().rev() {
+            if let Err(error) = fs::write(path, text) {
+                eprintln!("   cannot restore {}: {error}", path.display());
+            }
+        }
+    }
+}
+
+impl Copy {
+    /// Brings the copy up to date. What has not changed is left alone, and not built again.
+    pub(super) fn make() -> Result<Self> {
+        let root = PathBuf::from("target/mutants");
+        fs::create_dir_all(&root).context("target/mutants")?;
+        let workspace = replaced(
+            &read(Path::new("Cargo.toml"))?,
+            MEMBERS,
+            &MEMBERS.replace("crates/*", COPY),
+        )?;
+        update(&root.join("Cargo.toml"), workspace.as_bytes())?;
+        update(
+            &root.join("Cargo.lock"),
+            read(Path::new("Cargo.lock"))?.as_bytes(),
+        )?;
+        copy_directory(Path::new(CRATE), &root.join(COPY))?;
+        Ok(Self { root })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What the last proof printed.
+    pub(super) fn log(&self) -> PathBuf {
+        self.root.join("proof.log")
+    }
+
+    /// Whether its edits still fit the source.
+    pub(super) fn check(&self, mutant: &Mutant) -> Result<()> {
+        for edit in mutant.edits {
+            let text = read(&self.path(edit))?;
+            replaced(&text, edit.text, edit.replacement)
+                .with_context(|| format!("mutant `{}`, {}", mutant.name, edit.file))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn mutate(&self, mutant: &Mutant) -> Result<Broken> {
+        let mut broken = Broken { files: Vec::new() };
+        for edit in mutant.edits {
+            let path = self.path(edit);
+            let text = read(&path)?;
+            let mutated = replaced(&text, edit.text, edit.replacement)?;
+            broken.files.push((path.clone(), text));
+            fs::write(&path, mutated).with_context(|| path.display().to_string())?;
+        }
+        Ok(broken)
+    }
+
+    fn path(&self, edit: &Edit) -> PathBuf {
+        self.root.join(COPY).join("src").join(edit.file)
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| path.display().to_string())
+}
+
+/// The text with the one place where `from` stands changed; an error if there are none or several.
+fn replaced(text: &str, from: &str, to: &str) -> Result<String> {
+    match text.matches(from).count() {
+        1 => Ok(text.replacen(from, to, 1)),
+        count => bail!("this stands there {count} times and must once:\n{from}"),
+    }
+}
+
+fn update(path: &Path, bytes: &[u8]) -> Result<()> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    fs::write(path, bytes).with_context(|| path.display().to_string())
+}
+
+/// Makes `target` hold exactly what `source` does.
+fn copy_directory(source: &Path, target: &Path) -> Result<()> {
+    fs::create_dir_all(target).with_context(|| target.display().to_string())?;
+    for entry in fs::read_dir(target)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        match (source.join(name).exists(), path.is_dir()) {
+            (true, _) => {}
+            (false, true) => fs::remove_dir_all(&path)?,
+            (false, false) => fs::remove_file(&path)?,
+        }
+    }
+    for entry in fs::read_dir(source)? {
+        let from = entry?.path();
+        let to = target.join(from.file_name().unwrap_or_default());
+        match from.is_dir() {
+            true => copy_directory(&from, &to)?,
+            false => update(&to, &fs::read(&from)?)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_fits_in_one_place_or_not_at_all() {
+        assert_eq!(replaced("a b c", "b", "x").unwrap(), "a x c");
+        assert!(replaced("a b c", "d", "x").is_err());
+        assert!(replaced("a b b", "b", "x").is_err());
+    }
+}

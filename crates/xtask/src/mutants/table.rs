@@ -1,0 +1,125 @@
+//! What is broken, and who must notice.
+
+/// One way to break the journal.
+pub(super) struct Mutant {
+    pub(super) name: &'static str,
+    /// Why it would be a disaster.
+    pub(super) harm: &'static str,
+    pub(super) edits: &'static [Edit],
+    /// The test that fails, by its full name.
+    pub(super) proof: &'static str,
+}
+
+/// A change of a source file's text, which must stand there exactly once.
+pub(super) struct Edit {
+    /// Below `crates/journal/src`.
+    pub(super) file: &'static str,
+    pub(super) text: &'static str,
+    pub(super) replacement: &'static str,
+}
+
+const CRASH: &str = "crash::whatever_is_acked_survives";
+const FAULTS: &str = "faults::the_first_failure_of_the_line_is_its_last_call";
+const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
+
+pub(super) const MUTANTS: [Mutant; 8] = [
+    Mutant {
+        name: "ack-before-sync",
+        harm: "an ack no longer means that it is on disk",
+        edits: &[Edit {
+            file: "line.rs",
+            text: "        self.sync_active()?;\n        self.publish();\n",
+            replacement: "        self.publish();\n        self.sync_active()?;\n",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "no-sync-on-roll",
+        harm: "the end of a segment is acked with a sync of the next one",
+        edits: &[Edit {
+            file: "line.rs",
+            text: "fn finish_segment(&mut self) -> io::Result<()> {\n        self.sync_active()",
+            replacement: "fn finish_segment(&mut self) -> io::Result<()> {\n        self.buffer.flush(&*self.active.file)",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "crc-not-checked",
+        harm: "damaged bytes are served",
+        edits: &[Edit {
+            file: "block.rs",
+            text: "block.len() == self.length as usize && u32_at(block, 4) == checksum(self.kind, block, seed)",
+            replacement: "block.len() == self.length as usize && checksum(self.kind, block, seed) != 1",
+        }],
+        proof: DAMAGE,
+    },
+    Mutant {
+        name: "hint-ignored",
+        harm: "damage of acked data is taken for a torn tail and cut off",
+        edits: &[Edit {
+            file: "recovery.rs",
+            text: "    hint > end\n",
+            replacement: "    hint > end && false\n",
+        }],
+        proof: DAMAGE,
+    },
+    Mutant {
+        name: "position-reused",
+        harm: "two blocks have had the same place in the line",
+        edits: &[Edit {
+            file: "open.rs",
+            text: "Some(last) => (last.sequence + 1, last.limit(), recovered.end),",
+            replacement: "Some(last) => (last.sequence + 1, last.base, recovered.end),",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "directory-not-synced",
+        harm: "a segment that holds acked data loses its name",
+        edits: &[Edit {
+            file: "segment.rs",
+            text: "    disk.sync_dir(LINE_DIR)",
+            replacement: "    disk.list(LINE_DIR).map(drop)",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "acked-by-a-neighbour",
+        harm: "a block is acked when another shard's is on disk",
+        edits: &[Edit {
+            file: "journal.rs",
+            text: "self.shard(ticket.shard).publication.status(ticket.index)",
+            replacement: "self.shard(ShardId(0)).publication.status(ticket.index)",
+        }],
+        proof: CRASH,
+    },
+    Mutant {
+        name: "sync-tried-again",
+        harm: "the second sync succeeds and proves nothing",
+        edits: &[Edit {
+            file: "line.rs",
+            text: "        self.active.file.sync_data()?;\n",
+            replacement: "        let synced = self.active.file.sync_data();\n        synced.or_else(|_| self.active.file.sync_data())?;\n",
+        }],
+        proof: FAULTS,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_edit_fits_the_source_in_one_place() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../journal/src");
+        for mutant in &MUTANTS {
+            for edit in mutant.edits {
+                let text = std::fs::read_to_string(source.join(edit.file)).unwrap();
+                let count = text.matches(edit.text).count();
+                assert_eq!(count, 1, "{}: {}", mutant.name, edit.file);
+            }
+        }
+    }
+}
