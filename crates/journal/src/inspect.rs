@@ -11,6 +11,7 @@ mod damage;
 mod extents;
 mod line;
 mod read_only;
+mod segments;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -20,8 +21,9 @@ use std::io;
 
 pub use damage::{Damage, Dependent, Evidence, Missing};
 pub use extents::ExtentView;
-pub use line::{LineView, SegmentState, SegmentView};
+pub use line::LineView;
 pub use read_only::ReadOnlyDisk;
+pub use segments::{SegmentState, SegmentView};
 pub use table::StreamView;
 
 use crate::disk::Disk;
@@ -100,7 +102,7 @@ pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, Insp
     }
     let mut found = Inspection::default();
     let manifest = load_manifest(disk, &mut found)?;
-    let segments = line::open(disk, manifest.as_ref(), &mut found)?;
+    let opened = segments::open(disk, manifest.as_ref(), &mut found)?;
     let extents = match &manifest {
         Some(manifest) => extents::open(disk, manifest, &mut found)?,
         None => Vec::new(),
@@ -108,7 +110,7 @@ pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, Insp
     count_files(disk, manifest.as_ref(), &mut found)?;
 
     let mut table = Table::new(request.kept);
-    let total = line::bytes(&segments) * 2 + extents::bytes(&extents);
+    let total = segments::bytes(&opened) * 2 + extents::bytes(&extents);
     let mut done = 0;
     let mut read = |bytes: u64| {
         done += bytes;
@@ -116,7 +118,7 @@ pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, Insp
     };
     extents::read_tables(&extents, &mut table, &mut found)?;
     let plan = line::survey(
-        &segments,
+        &opened,
         manifest.as_ref(),
         &mut table,
         &mut found,

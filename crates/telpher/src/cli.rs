@@ -3,8 +3,8 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agents, bench, bench_role, completions, config, demo, doctor, explain, idle, inspect, listen,
-    mailbox, man, ping, request, send, serve, stream, token, version, write,
+    agents, backup, bench, bench_role, completions, config, demo, doctor, explain, idle, inspect,
+    listen, mailbox, man, ping, request, send, serve, stream, token, version, write,
 };
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -42,7 +42,7 @@ Understand:
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Run a node",
-        &["serve", "config", "token", "doctor", "inspect"],
+        &["serve", "config", "token", "backup", "doctor", "inspect"],
     ),
     ("Talk through it", &["send", "write", "request", "listen"]),
     (
@@ -93,6 +93,7 @@ enum Command {
     Connections(agents::ConnectionsArgs),
     #[command(subcommand)]
     Bench(bench::Command),
+    Backup(backup::Args),
     Demo(demo::Args),
     Doctor(doctor::Args),
     Explain(explain::Args),
@@ -163,6 +164,7 @@ impl Cli {
             Command::Ping(args) => ping::run(args, environment),
             Command::Agents(args) => agents::run_agents(args, environment),
             Command::Connections(args) => agents::run_connections(args, environment),
+            Command::Backup(args) => backup::run(args, environment),
             Command::Bench(command) => bench::run(command),
             Command::Demo(args) => demo::run(args, environment),
             Command::Doctor(args) => doctor::run(args, environment),
@@ -209,7 +211,7 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 24] = [
+        let commands: [&[&str]; 25] = [
             &[],
             &["serve"],
             &["config"],
@@ -225,6 +227,7 @@ mod tests {
             &["read"],
             &["ping"],
             &["agents"],
+            &["backup"],
             &["bench"],
             &["bench", "agent"],
             &["bench", "rpc"],

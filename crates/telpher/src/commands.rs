@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod agents;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod bench_role;
 pub(crate) mod body;

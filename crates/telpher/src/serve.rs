@@ -2,6 +2,7 @@
 //!
 //! Composes what the libraries offer; nothing here looks at a message.
 
+mod backup;
 mod descriptors;
 mod doors;
 mod embedded;
@@ -26,12 +27,13 @@ use node::tokens::TokenStore;
 use crate::commands::config::tls_failure;
 use crate::commands::token::store_failure;
 use crate::failure::{Exit, Failure};
+pub(crate) use backup::Backup;
 pub(crate) use descriptors::{granted as descriptors_granted, raise as raise_descriptors};
 pub(crate) use embedded::Embedded;
 use gate::TokenGate;
 pub(crate) use kept::{Mailbox, Message, Messages, Names};
 pub(crate) use ready::Audience;
-use running::{Means, Running, threads_failure};
+use running::{Kept, Means, Running, threads_failure};
 pub(crate) use signals::Signals;
 pub(crate) use system::SYSTEM_AGENT;
 
@@ -69,12 +71,15 @@ pub(crate) fn run(
 
     let ports = ports::real();
     let gate = Arc::new(TokenGate::new(tokens, ports.clock.clone()));
-    let journal = journal::open(config, &ports)?;
+    let (journal, sync_times) = journal::open(config, &ports)?;
     let means = Means {
         gate: gate.clone(),
         ports,
         tls,
-        journal: Some(journal.clone()),
+        journal: Some(Kept {
+            journal: journal.clone(),
+            sync_times,
+        }),
     };
     let runtime = workers::runtime().map_err(threads_failure)?;
     let served = runtime.block_on(async {

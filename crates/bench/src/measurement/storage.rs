@@ -9,8 +9,7 @@ pub struct Storage {
     pub syncs: u64,
     /// Blocks of the journal's line, those that carry no record included.
     pub blocks: Option<u64>,
-    /// Bytes that the process handed to the disk (`write_bytes` in `/proc/PID/io`, proc(5)): the
-    /// kernel counts whole pages, and filing and merging are in it.
+    /// Bytes that the device was sent meanwhile, by everybody: filing and merging are in it.
     pub written_bytes: Option<u64>,
     /// Bytes of all payloads.
     pub payload_bytes: u64,

@@ -139,7 +139,7 @@ metrics! {
         "Messages that one sync made durable.";
     SyncP50 "p50_sync_ms" "p50 sync" Millis Lower "Median length of a sync.";
     WriteAmplification "write_amplification" "write amplification" Count Lower
-        "Bytes handed to the disk for each byte of payload.";
+        "Bytes that the device was sent for each byte of payload.";
     HostSteal "host_steal_percent" "stolen CPU time" Percent Lower
         "Share of the machine's CPU time given to other guests.";
     HostForeign "host_foreign_percent" "foreign CPU time" Percent Lower

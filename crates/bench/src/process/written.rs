@@ -1,19 +1,31 @@
-//! What a process wrote, as the kernel counts it.
+//! What reached a disk, as the kernel counts it.
+//!
+//! The bytes that `/proc/PID/io` counts for a process are no use here: with large folios the kernel
+//! counts up to megabytes for a write of a few hundred bytes. The device counts what it was sent.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-/// Bytes that a process caused to be written to the disk so far: `write_bytes` of `/proc/PID/io`
-/// (proc(5)). `None` when it has ended or may not be asked.
+/// What the device counts in, whatever its sectors are (Documentation/admin-guide/iostats.rst).
+const SECTOR_SIZE: u64 = 512;
+
+/// Bytes that were written so far, by everybody, to the device that holds a path. `None` where
+/// there is no such device: in memory, over a network, on layers.
 #[must_use]
-pub fn written_bytes(pid: u32) -> Option<u64> {
-    parse(&fs::read_to_string(format!("/proc/{pid}/io")).ok()?)
+pub fn written_bytes(path: &Path) -> Option<u64> {
+    let device = fs::metadata(path).ok()?.dev();
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    let sectors = parse(&fs::read_to_string("/proc/diskstats").ok()?, major, minor)?;
+    Some(sectors * SECTOR_SIZE)
 }
 
-fn parse(io: &str) -> Option<u64> {
-    let line = io
-        .lines()
-        .find_map(|line| line.strip_prefix("write_bytes: "))?;
-    line.trim().parse().ok()
+/// `major minor name reads merged sectors ms writes merged sectors …`: the second sectors.
+fn parse(stats: &str, major: u32, minor: u32) -> Option<u64> {
+    let device = [major.to_string(), minor.to_string()];
+    let is_it = |line: &&str| line.split_whitespace().take(2).eq(&device);
+    let line = stats.lines().find(is_it)?;
+    line.split_whitespace().nth(9)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -21,10 +33,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_that_reached_the_disk_are_told_from_those_of_system_calls() {
-        let io = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 4096\ncancelled_write_bytes: 7\n";
-        assert_eq!(parse(io), Some(4096));
-        assert_eq!(parse("rchar: 1\n"), None);
-        assert!(written_bytes(std::process::id()).is_some());
+    fn the_sectors_that_were_written_are_those_of_the_device() {
+        let stats = " 254       0 vda 10 1 200 5 30 4 4096 7 0 8 9\n 254       1 vda1 1 1 2 5 3 4 77 7 0 8 9\n";
+        assert_eq!(parse(stats, 254, 0), Some(4096));
+        assert_eq!(parse(stats, 254, 1), Some(77));
+        assert_eq!(parse(stats, 8, 0), None);
+        assert_eq!(parse("", 8, 0), None);
     }
 }

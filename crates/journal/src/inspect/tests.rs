@@ -259,6 +259,62 @@ fn what_a_cut_made_void_is_not_counted() {
 }
 
 #[test]
+fn blocks_that_a_later_cut_made_void_are_not_missed_when_the_rest_is_filed() {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let by_caller = Options {
+        commit: Commit::ByCaller,
+        ..options(1)
+    };
+    let mut stepped = Journal::open_stepped(disk.clone(), &by_caller).unwrap();
+    for number in 0..20u8 {
+        append(&mut stepped, BUSY, &[number; 1000]);
+    }
+    let kept = Index(stepped.journal.shard_end(SHARD).index.0 - 10);
+    stepped.journal.cut(SHARD, Index(kept.0 + 1)).unwrap();
+    append(&mut stepped, BUSY, b"new");
+    stepped
+        .journal
+        .commit(SHARD, stepped.journal.shard_end(SHARD).index);
+    settle(&mut stepped);
+    drop(stepped);
+    let found = look(&disk);
+    assert!(!found.extents.is_empty());
+    assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
+    assert_eq!(found.streams[&(SHARD, BUSY)].records, 11);
+}
+
+#[test]
+fn a_loss_that_was_accepted_is_no_damage_and_what_is_missing_is_still_said() {
+    let disk = Arc::new(SimulatedDisk::new(1));
+    let mut stepped = Journal::open_stepped(disk.clone(), &options(1)).unwrap();
+    for number in 0..4u8 {
+        append(&mut stepped, BUSY, &[number; 300]);
+    }
+    drop(stepped);
+    let (bytes, _) = disk.images(&segment::path(1)).unwrap();
+    let at = bytes
+        .windows(300)
+        .position(|window| window == [1; 300])
+        .unwrap();
+    disk.flip(&segment::path(1), at as u64 * 8).unwrap();
+    let accepting = Options {
+        accept_loss: crate::AcceptLoss::Yes,
+        ..options(2)
+    };
+    drop(Journal::open_stepped(disk.clone(), &accepting).unwrap());
+    let found = look(&disk);
+    assert_eq!(found.damage, []);
+    assert!(found.line.lost_bytes > 300);
+    let offsets: Vec<_> = found
+        .missing
+        .iter()
+        .map(|one| (one.first, one.last))
+        .collect();
+    assert_eq!(offsets, [(1, 1)]);
+    assert_eq!(found.streams[&(SHARD, BUSY)].records, 3);
+}
+
+#[test]
 fn a_directory_without_a_journal_is_told_so() {
     let disk = SimulatedDisk::new(1);
     let request = Request {

@@ -1,5 +1,7 @@
 //! `telpher agents` and `telpher connections`: what the node shows of itself.
 
+use std::time::Duration;
+
 use client::Client;
 use model::Name;
 use serde::Serialize;
@@ -11,6 +13,9 @@ use crate::output::{self, Format, one_line, table};
 use crate::serve::SYSTEM_AGENT;
 use crate::settings::Environment;
 use crate::utc;
+
+/// How long the node's own agent may take to answer.
+const LIMIT: Duration = Duration::from_secs(30);
 
 const ABOUT_OWN: &str = "\
 The node itself is an agent too: `telpher/system/node` answers these commands, over a connection \
@@ -80,12 +85,24 @@ pub(super) async fn ask(
     method: &str,
     question: &impl Serialize,
 ) -> Result<Value, Failure> {
+    ask_within(client, format, method, question, LIMIT).await
+}
+
+/// The same, for what may take longer.
+pub(super) async fn ask_within(
+    client: &Client,
+    format: Format,
+    method: &str,
+    question: &impl Serialize,
+    limit: Duration,
+) -> Result<Value, Failure> {
     let name: Name = agent_name(SYSTEM_AGENT)?;
     let caller = client
         .caller(name.as_str())
         .map_err(|error| Failure::new(Exit::Usage, error))?;
     let reply = caller
         .call(method, serde_json::json!(question).to_string())
+        .deadline(limit)
         .await
         .map_err(|error| tell_call_failure(format, &name, &error))?;
     serde_json::from_slice(&reply).map_err(|error| {

@@ -52,6 +52,11 @@ impl Target {
         given(&self.url, environment, "TELPHER_URL").unwrap_or_else(|| URL_DEFAULT.to_owned())
     }
 
+    /// The bearer token, if there is one.
+    pub(crate) fn token(&self, environment: &Environment) -> Option<String> {
+        given(&self.token, environment, "TELPHER_TOKEN")
+    }
+
     /// Connects, or says why not.
     pub(crate) async fn connect(&self, environment: &Environment) -> Result<Client, Failure> {
         self.try_connect(environment).await.map_err(connect_failure)
@@ -59,7 +64,7 @@ impl Target {
 
     async fn try_connect(&self, environment: &Environment) -> Result<Client, ConnectError> {
         let mut builder = Client::builder();
-        if let Some(token) = given(&self.token, environment, "TELPHER_TOKEN") {
+        if let Some(token) = self.token(environment) {
             builder = builder.token(token);
         }
         if let Some(name) = given(&self.name, environment, "TELPHER_NAME") {

@@ -3,26 +3,30 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bench::clock::now_ns;
 use journal::disk::RealDisk;
-use journal::{AcceptLoss, Journal, Options};
+use journal::{AcceptLoss, Journal, MeasuredDisk, Options, SyncTimes};
 use node::config::Config;
 
 use crate::failure::{Exit, Failure};
 
 /// Where it lies in the data directory.
-const DIRECTORY: &str = "journal";
+pub(super) const DIRECTORY: &str = "journal";
 
 /// How long the end of a node waits for what is queued.
 const FLUSH: Duration = Duration::from_secs(2);
 
 /// Opens it, or makes it where there is none.
-pub(super) fn open(config: &Config, ports: &node::Ports) -> Result<Arc<Journal>, Failure> {
+pub(super) fn open(
+    config: &Config,
+    ports: &node::Ports,
+) -> Result<(Arc<Journal>, Arc<SyncTimes>), Failure> {
     let dir = config.data.dir.join(DIRECTORY);
     let options = options(config, ports);
     let clock = ports.clock.clone();
-    let opened = Journal::open(Arc::new(RealDisk::new(&dir)), &options, move || {
-        clock.unix_ms()
-    });
+    let disk = MeasuredDisk::new(Arc::new(RealDisk::new(&dir)), now_ns);
+    let times = disk.times().clone();
+    let opened = Journal::open(Arc::new(disk), &options, move || clock.unix_ms());
     let (journal, recovery) = opened.map_err(|error| {
         let message = format!("the journal in {}: {error}", dir.display());
         Failure::new(Exit::Failed, message).hint(format!(
@@ -37,7 +41,7 @@ pub(super) fn open(config: &Config, ports: &node::Ports) -> Result<Arc<Journal>,
         torn_bytes = recovery.torn_bytes,
         "the journal is open"
     );
-    Ok(Arc::new(journal))
+    Ok((Arc::new(journal), times))
 }
 
 fn options(config: &Config, ports: &node::Ports) -> Options {

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::journal::Journal;
+use ::journal::{Journal, SyncTimes};
 use edge::{Gate, native};
 use node::Handle;
 use node::config::Config;
 use tokio::task::JoinSet;
 
 use super::doors::{Addresses, Doors};
-use super::journal;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::Workers;
+use super::{backup, journal};
 use crate::failure::{Exit, Failure};
 
 /// A node that serves while this is held.
@@ -31,7 +31,13 @@ pub(super) struct Means {
     pub(super) ports: node::Ports,
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
     /// Where it keeps what it is told to keep; without one it keeps nothing.
-    pub(super) journal: Option<Arc<Journal>>,
+    pub(super) journal: Option<Kept>,
+}
+
+/// A journal, and how long it waits for the disk.
+pub(super) struct Kept {
+    pub(super) journal: Arc<Journal>,
+    pub(super) sync_times: Arc<SyncTimes>,
 }
 
 impl Running {
@@ -46,18 +52,29 @@ impl Running {
         let doors = Doors::bind(config, tls.is_some()).await?;
         let addresses = doors.addresses.clone();
         let limits = node_limits(config);
+        let mut source = None;
         let node = match journal {
             None => Handle::new(limits, ports),
-            Some(journal) => {
+            Some(Kept {
+                journal,
+                sync_times,
+            }) => {
+                source = Some(backup::Source {
+                    journal: journal.clone(),
+                    data: config.data.dir.clone(),
+                    gate: gate.clone(),
+                });
                 let options = journal::store_options(config);
                 let node = Handle::with_journal(limits, ports, journal, options);
-                node.map_err(|error| Failure::new(Exit::Failed, error))?
+                let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
+                node.show_sync_times(sync_times);
+                node
             }
         };
         let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers, door.clone());
         let workers = Arc::new(workers.map_err(threads_failure)?);
-        let system = SystemAgent::start(&node, &door).await?;
+        let system = SystemAgent::start(&node, &door, source).await?;
         let mut tasks = doors.open(tls, workers, node.clone(), gate);
         tasks.spawn(edge::sweep(node.clone()));
         Ok(Self {

@@ -10,7 +10,7 @@ use edge::native::Door;
 use model::Name;
 use node::Handle;
 
-use super::kept;
+use super::{backup, kept};
 use crate::failure::{Exit, Failure};
 
 /// Under which name the node answers for itself.
@@ -23,10 +23,17 @@ pub(super) struct SystemAgent {
 
 impl SystemAgent {
     /// Subscribes the agent.
-    pub(super) async fn start(node: &Handle, door: &Door) -> Result<Self, Failure> {
+    pub(super) async fn start(
+        node: &Handle,
+        door: &Door,
+        source: Option<backup::Source>,
+    ) -> Result<Self, Failure> {
         let name = Name::parse(SYSTEM_AGENT).map_err(failed)?;
         let client = connect(door).await.map_err(failed)?;
-        let attached = server(node).attach(&client, &name).await.map_err(failed)?;
+        let attached = server(node, source)
+            .attach(&client, &name)
+            .await
+            .map_err(failed)?;
         Ok(Self {
             _attached: attached,
         })
@@ -54,7 +61,7 @@ async fn connect(door: &Door) -> Result<Client, client::ConnectError> {
         .await
 }
 
-fn server(node: &Handle) -> Server {
+fn server(node: &Handle, source: Option<backup::Source>) -> Server {
     let (agents, connections) = (node.clone(), node.clone());
     let server = Server::new()
         .handle_sync("agents", move |_: Request| {
@@ -63,5 +70,9 @@ fn server(node: &Handle) -> Server {
         .handle_sync("connections", move |_: Request| {
             Ok(connections_json(&connections).to_string())
         });
-    kept::methods(server, node)
+    let server = kept::methods(server, node);
+    match source {
+        Some(source) => backup::method(server, source),
+        None => server,
+    }
 }

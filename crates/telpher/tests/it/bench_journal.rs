@@ -38,7 +38,6 @@ fn every_append_is_acknowledged_and_what_it_cost_is_counted() {
         let per_sync = metric(case, "messages_per_sync");
         assert!((0.9..=4.1).contains(&per_sync), "{per_sync}");
         assert!(metric(case, "blocks_per_second") >= metric(case, "syncs_per_second"));
-        assert!(metric(case, "write_amplification") > 1.0);
         assert!(
             metric(case, "p50_latency_ms") > 0.0 && metric(case, "node_cpu_us_per_message") > 0.0
         );
@@ -54,4 +53,31 @@ fn every_append_is_acknowledged_and_what_it_cost_is_counted() {
 fn fewer_writers_than_threads_is_nothing_to_run() {
     let ended = Place::new().run("bench journal --writers 1 --threads 2 --quiet");
     ended.expect(1).tells("nothing to run", "--threads 1");
+}
+
+#[test]
+fn a_check_with_kills_finds_everything_that_was_acknowledged() {
+    let place = Place::new();
+    let line = "bench journal --kill-9-check 4 --json --quiet --size 100 --dir .";
+    let found = place.run(line).expect(0).json();
+    assert_eq!(found["kills"], 4);
+    assert!(found["acked"].as_u64().unwrap() > 0, "{found:#}");
+    for wrong in ["lost", "duplicated", "reordered", "reused", "foreign"] {
+        assert_eq!(found[wrong], 0, "{wrong}: {found:#}");
+    }
+}
+
+#[test]
+fn appends_through_a_node_are_measured_with_what_they_cost_the_node() {
+    let place = Place::new();
+    let ended = place.run(
+        "bench journal --via door --shape 2x4 --filing on --size 100 --streams 10 --duration 300ms \
+         --repeats 1 --json --quiet --dir .",
+    );
+    let results = ended.expect(0).json();
+    let case = case(&results, "via", "door");
+    assert!(metric(case, "sender_total_messages") > 0.0 && metric(case, "sender_errors") == 0.0);
+    let per_sync = metric(case, "messages_per_sync");
+    assert!((0.5..=8.2).contains(&per_sync), "{per_sync}");
+    assert!(metric(case, "node_cpu_us_per_message") > 0.0);
 }

@@ -6,6 +6,7 @@
     reason = "what goes wrong in a test ends it, and a test that hangs ends by the real clock"
 )]
 
+mod backup;
 mod bench;
 mod bench_journal;
 mod clients;
@@ -22,6 +23,7 @@ mod reconnect;
 mod serve;
 mod shutdown;
 mod stopped;
+mod storage;
 mod support;
 mod tls;
 mod tokens;

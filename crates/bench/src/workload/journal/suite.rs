@@ -204,13 +204,14 @@ fn measure_door(
     });
     let mut load = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { setup_ns, .. } = load.json()?;
-    let before = Counted::of(&node);
+    let before = Counted::of(&node, place.path());
     let watch = Watch::start(&[(Role::Sender, load.pid()), (Role::Node, node.pid())])?;
     load.say("go")?;
     let Appended { tally, window_ns } =
         load.json_while(matrix.window + PATIENCE, || node.check_alive())?;
     let usage = watch.stop();
-    let storage = Counted::of(&node).since(&before, tally.completed_count() * case.size);
+    let storage =
+        Counted::of(&node, place.path()).since(&before, tally.completed_count() * case.size);
     Ok(Measurement {
         setup_ns: Some(setup_ns),
         usage: Some(usage),
@@ -232,11 +233,11 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(node: &Node) -> Self {
+    fn of(node: &Node, disk: &Path) -> Self {
         Self {
             syncs: node.metric("telpher_journal_syncs_total"),
             blocks: node.metric("telpher_journal_blocks_total"),
-            written_bytes: process::written_bytes(node.pid()),
+            written_bytes: process::written_bytes(disk),
         }
     }
 
@@ -276,7 +277,8 @@ fn setup(matrix: &Matrix) -> Setup {
             ),
             note(
                 "Written",
-                "what the process handed to the disk, filing and merging included, over the bytes of all payloads",
+                "what the device was sent during the window, by everybody, over the bytes of all payloads: filing and \
+                 merging are in it, and so is every sync's last page",
             ),
         ],
     }

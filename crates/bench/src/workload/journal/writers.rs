@@ -47,12 +47,12 @@ pub(crate) fn write(spec: &WritersSpec) -> Result<(), Failure> {
 }
 
 fn measure(journal: &Journal, spec: &WritersSpec) -> Result<Written, Failure> {
-    let pid = std::process::id();
-    let (stats, bytes) = (journal.stats(), process::written_bytes(pid));
+    let disk = Path::new(&spec.directory);
+    let (stats, bytes) = (journal.stats(), process::written_bytes(disk));
     let begin_ns = now_ns();
     let tally = append_for(journal, spec, Duration::from_nanos(spec.window_ns))?;
     let window_ns = now_ns() - begin_ns;
-    let (stats_after, bytes_after) = (journal.stats(), process::written_bytes(pid));
+    let (stats_after, bytes_after) = (journal.stats(), process::written_bytes(disk));
     let storage = Storage {
         syncs: stats_after.syncs - stats.syncs,
         blocks: Some(stats_after.blocks - stats.blocks),

@@ -1,0 +1,169 @@
+//! The files of the line: which there are, which are missing, and where each ends.
+
+use super::{Damage, InspectError, Inspection};
+use crate::Position;
+use crate::disk::Disk;
+use crate::manifest::Manifest;
+use crate::segment::{self, LINE_DIR, Segment, SegmentError};
+
+/// A file of the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentView {
+    /// The file.
+    pub path: String,
+    /// Its number.
+    pub sequence: u64,
+    /// Bytes of the file.
+    pub size: u64,
+    /// What it is for now.
+    pub state: SegmentState,
+    /// Where it begins in the line, and where its blocks end.
+    pub positions: (Position, Position),
+    /// Whole blocks.
+    pub blocks: u64,
+    /// Records in them.
+    pub records: u64,
+}
+
+/// What a segment is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentState {
+    /// Its records are in extents; it will be used again.
+    Filed,
+    /// Whole and waiting to be filed.
+    Sealed,
+    /// The last one: appends go there.
+    Active,
+    /// Its header cannot be used.
+    Unreadable,
+}
+
+/// A segment that is not filed, and whether the next one is there.
+pub(super) struct Opened {
+    pub(super) segment: Segment,
+    /// Its place among the views.
+    pub(super) view: usize,
+    pub(super) successor: Successor,
+}
+
+/// What follows a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Successor {
+    /// Nothing: it is the last.
+    None,
+    /// A segment that says where this one ends.
+    Says(Position),
+    /// One that cannot be read.
+    Unreadable,
+}
+
+/// Opens every segment, and says which are missing or have no header.
+pub(super) fn open(
+    disk: &dyn Disk,
+    manifest: Option<&Manifest>,
+    found: &mut Inspection,
+) -> Result<Vec<Opened>, InspectError> {
+    let names = super::list(disk, LINE_DIR)?;
+    let mut sequences: Vec<u64> = names
+        .iter()
+        .filter_map(|name| segment::sequence_of(name))
+        .collect();
+    sequences.sort_unstable();
+    let filed = manifest.map_or(0, |manifest| manifest.sequence);
+    let mut expected = match manifest {
+        Some(_) => Some(filed + 1),
+        None => sequences.first().copied(),
+    };
+    let mut opened: Vec<Opened> = Vec::new();
+    for &sequence in &sequences {
+        let file = disk.open(&segment::path(sequence))?;
+        let mut view = SegmentView {
+            path: segment::path(sequence),
+            sequence,
+            size: file.size()?,
+            state: SegmentState::Filed,
+            positions: (Position(0), Position(0)),
+            blocks: 0,
+            records: 0,
+        };
+        if sequence > filed {
+            let missing = expected.into_iter().flat_map(|first| first..sequence);
+            found.damage.extend(missing.map(missing_segment));
+            expected = Some(sequence + 1);
+            let segment = open_one(disk, sequence, found)?;
+            follow(opened.last_mut(), sequence, segment.as_ref());
+            view.state = match &segment {
+                Some(_) => SegmentState::Active,
+                None => SegmentState::Unreadable,
+            };
+            if let Some(segment) = segment {
+                view.positions.0 = segment.header.base;
+                opened.push(Opened {
+                    segment,
+                    view: found.line.segments.len(),
+                    successor: Successor::None,
+                });
+            }
+        }
+        found.line.segments.push(view);
+    }
+    if filed > 0 && sequences.last().is_none_or(|last| *last <= filed) {
+        found.damage.push(missing_segment(filed + 1));
+    }
+    for one in &opened {
+        if one.successor != Successor::None {
+            found.line.segments[one.view].state = SegmentState::Sealed;
+        }
+    }
+    Ok(opened)
+}
+
+/// The segment before `sequence` learns what follows it.
+fn follow(last: Option<&mut Opened>, sequence: u64, next: Option<&Segment>) {
+    let Some(last) = last else { return };
+    let is_next = last.segment.header.sequence + 1 == sequence;
+    let range = last.segment.header.first()..=last.segment.header.limit();
+    last.successor = match next.map(|next| next.header.previous_end) {
+        Some(end) if is_next && range.contains(&end) => Successor::Says(end),
+        _ => Successor::Unreadable,
+    };
+}
+
+fn missing_segment(sequence: u64) -> Damage {
+    Damage::of_file(segment::path(sequence), 0, "it is missing")
+}
+
+fn open_one(
+    disk: &dyn Disk,
+    sequence: u64,
+    found: &mut Inspection,
+) -> Result<Option<Segment>, InspectError> {
+    let path = segment::path(sequence);
+    let of_header = |what: &str| Damage::of_file(&path, segment::SEGMENT_HEADER_SIZE, what);
+    if found.journal_id == 0 {
+        let mut bytes = vec![0; segment::SEGMENT_HEADER_SIZE as usize];
+        let read = disk.open(&path)?.read_at(&mut bytes, 0).ok();
+        let header = read.and_then(|()| segment::SegmentHeader::decode(&bytes, &path).ok());
+        if let Some(header) = header {
+            found.journal_id = header.journal_id;
+            found.shard_count = header.shards.len() as u16;
+        }
+    }
+    match Segment::open(disk, sequence, found.journal_id) {
+        Ok(segment) => Ok(Some(segment)),
+        Err(SegmentError::Damaged { .. }) => {
+            found.damage.push(of_header("the header is damaged"));
+            Ok(None)
+        }
+        Err(other @ SegmentError::OtherJournal { .. }) => {
+            found.damage.push(of_header(&other.to_string()));
+            Ok(None)
+        }
+        Err(error @ (SegmentError::Io { .. } | SegmentError::Newer { .. })) => Err(error.into()),
+    }
+}
+
+/// Bytes of all that will be read once.
+pub(super) fn bytes(opened: &[Opened]) -> u64 {
+    opened.iter().map(|one| one.segment.header.size).sum()
+}

@@ -1,0 +1,156 @@
+//! What the node's own agent does when it is asked for a backup.
+//!
+//! It writes to the disk of this machine at a path that somebody else chose, so whoever asks shows
+//! an administrator's token once more, and the path must not exist.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::{Fault, Request, Server};
+use edge::{Gate, Role};
+use journal::backup::{self, Copied};
+use journal::disk::{Disk as _, RealDisk};
+use journal::{Health, Journal};
+use model::ErrorCode;
+use node::ports::Disk as _;
+use node::tokens::FILE_NAME;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::journal::DIRECTORY;
+
+/// How long filing may take to bring everything into the copy.
+const FILING_LIMIT: Duration = Duration::from_secs(120);
+
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Asks for a backup.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Backup {
+    /// An absolute path on the node's machine where there is nothing yet.
+    pub(crate) path: PathBuf,
+    /// A bearer token of an administrator, empty where none is required.
+    pub(crate) token: String,
+}
+
+/// What a backup is made of.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) journal: Arc<Journal>,
+    /// The node's data directory.
+    pub(super) data: PathBuf,
+    pub(super) gate: Arc<dyn Gate>,
+}
+
+/// Adds the method to the agent's.
+pub(super) fn method(server: Server, source: Source) -> Server {
+    server.handle("backup", move |request: Request| {
+        let source = source.clone();
+        async move {
+            let made = tokio::task::spawn_blocking(move || answer(&source, &request.body)).await;
+            match made {
+                Ok(answer) => answer.map(|value| value.to_string()),
+                Err(error) => Err(Fault::new(format!("the backup ended early: {error}"))),
+            }
+        }
+    })
+}
+
+fn answer(source: &Source, body: &[u8]) -> Result<Value, Fault> {
+    let invalid = |message: String| Fault::with_code(ErrorCode::InvalidArgument, message);
+    let asked: Backup = serde_json::from_slice(body).map_err(|error| invalid(error.to_string()))?;
+    let pass = source.gate.admit(&asked.token);
+    let pass =
+        pass.map_err(|error| Fault::with_code(ErrorCode::Unauthenticated, error.to_string()))?;
+    if pass.role != Role::Admin {
+        let message = "a backup takes an administrator's token";
+        return Err(Fault::with_code(ErrorCode::Denied, message));
+    }
+    if !asked.path.is_absolute() {
+        return Err(invalid(format!("{} is not absolute", asked.path.display())));
+    }
+    let copied = make(source, &asked.path)?;
+    Ok(json!({
+        "path": asked.path.display().to_string(),
+        "linked": copied.linked,
+        "copied": copied.copied,
+        "bytes": copied.bytes,
+        "filed": copied.filed.0,
+    }))
+}
+
+/// Copies everything under another name, which becomes the one that was asked for at the end: a
+/// backup that has its name is complete.
+fn make(source: &Source, target: &Path) -> Result<Copied, Fault> {
+    if target.symlink_metadata().is_ok() {
+        let message = format!("{} is there already", target.display());
+        return Err(Fault::with_code(ErrorCode::InvalidArgument, message));
+    }
+    let position = source.journal.seal();
+    wait_until_filed(&source.journal, position)?;
+    let mut name = target.as_os_str().to_owned();
+    name.push(".unfinished");
+    let unfinished = PathBuf::from(name);
+    let created = std::fs::create_dir(&unfinished);
+    created.map_err(|error| failed(&unfinished, &error))?;
+    let copied = fill(source, &unfinished).and_then(|copied| {
+        let renamed = std::fs::rename(&unfinished, target).and_then(|()| sync_parent(target));
+        renamed.map_err(|error| failed(target, &error))?;
+        Ok(copied)
+    });
+    if copied.is_err() {
+        // What is left of the attempt is of no use; the first error is what counts.
+        let _ = std::fs::remove_dir_all(&unfinished);
+    }
+    copied
+}
+
+fn fill(source: &Source, target: &Path) -> Result<Copied, Fault> {
+    let (from, to) = (source.data.join(DIRECTORY), target.join(DIRECTORY));
+    let link = |path: &str| std::fs::hard_link(from.join(path), to.join(path));
+    let copied = backup::copy(&RealDisk::new(&from), &RealDisk::new(&to), &link)
+        .map_err(|error| Fault::new(error.to_string()))?;
+    // Whoever may use the node may use what is restored from it.
+    let disk = node::ports::RealDisk;
+    let tokens = disk.read(&source.data.join(FILE_NAME));
+    if let Some(bytes) = tokens.map_err(|error| Fault::new(error.to_string()))? {
+        let written = disk.write(&target.join(FILE_NAME), &bytes);
+        written.map_err(|error| Fault::new(error.to_string()))?;
+    }
+    RealDisk::new(target)
+        .sync_dir("")
+        .map_err(|error| failed(target, &error))?;
+    Ok(copied)
+}
+
+fn wait_until_filed(journal: &Journal, position: journal::Position) -> Result<(), Fault> {
+    let unavailable = |message: String| Fault::with_code(ErrorCode::Unavailable, message);
+    for _ in 0..FILING_LIMIT.as_millis() / LOOK.as_millis() {
+        if journal.is_filed(position) {
+            return Ok(());
+        }
+        match journal.health() {
+            Health::Serving | Health::DiskFull => std::thread::sleep(LOOK),
+            Health::FilingFailed { reason } | Health::Failed { reason } => {
+                return Err(unavailable(format!("the journal has stopped: {reason}")));
+            }
+        }
+    }
+    Err(unavailable(
+        "filing does not keep up: is the disk full?".to_owned(),
+    ))
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) => std::fs::File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> Fault {
+    Fault::new(format!("{}: {error}", path.display()))
+}
