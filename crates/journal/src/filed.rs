@@ -21,6 +21,7 @@ impl filing::Line for Shared {
         let sealed = Sealed {
             segment: segment.clone(),
             end: successor.header.previous_end,
+            shards: successor.header.shards.clone(),
             cuts: segments.cuts.clone(),
             is_inherited: segment.header.sequence < segments.first_own,
         };

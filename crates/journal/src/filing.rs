@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::extent::{ExtentError, ExtentSet};
 use crate::manifest::{Manifest, ManifestError};
-use crate::segment::Segment;
+use crate::segment::{Segment, ShardEnd};
 use crate::{Index, Position, ShardId, StreamId};
 
 mod census;
@@ -64,6 +64,8 @@ pub struct Sealed {
     pub segment: Segment,
     /// Where its last block ends.
     pub end: Position,
+    /// How far each shard was there.
+    pub shards: Vec<ShardEnd>,
     /// Cuts that may void blocks in it, wherever they stand.
     pub cuts: Vec<Cut>,
     /// It was there at the start: what its file held before is not known.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0 │ "TLMF"         │ version u32
-//!  8 │ crc u32        │ shards u32
+//!  8 │ crc u32        │ shards u16 │ flags u16: 1 has lost
 //! 16 │ journal id u64 │ filed u64
 //! 32 │ sequence u64   │ extent next u64
 //! 48 │ shards × ( index u64 │ term u64 │ extents u64
@@ -17,7 +17,7 @@ use std::io;
 
 use crate::disk::Disk;
 use crate::extent::{Identity, write_all};
-use crate::record::{u32_at, u64_at};
+use crate::record::{u16_at, u32_at, u64_at};
 use crate::{Index, Position, ShardId};
 
 /// The newest format this build reads, and the one it writes.
@@ -30,6 +30,7 @@ pub const PATH: &str = "MANIFEST";
 const PATH_UNFINISHED: &str = "MANIFEST.new";
 
 const MAGIC: [u8; 4] = *b"TLMF";
+const HAS_LOST: u16 = 1;
 const HEAD_SIZE: usize = 48;
 const SHARD_SIZE: usize = 24;
 const EXTENT_SIZE: usize = 40;
@@ -45,6 +46,9 @@ pub struct Manifest {
     pub sequence: u64,
     /// The number of the next extent.
     pub extent_next: u64,
+    /// A part of the line was lost, knowingly, and is filed: what is not filed yet may not continue
+    /// what is.
+    pub has_lost: bool,
     /// The shards; how many there are never changes.
     pub shards: Vec<Shard>,
 }
@@ -87,6 +91,7 @@ impl Manifest {
             filed: Position(0),
             sequence: 0,
             extent_next: 1,
+            has_lost: false,
             shards: vec![Shard::default(); usize::from(shard_count)],
         }
     }
@@ -133,7 +138,8 @@ impl Manifest {
         let mut out = vec![0; HEAD_SIZE];
         out[0..4].copy_from_slice(&MAGIC);
         out[4..8].copy_from_slice(&VERSION.to_le_bytes());
-        out[12..16].copy_from_slice(&(self.shards.len() as u32).to_le_bytes());
+        out[12..14].copy_from_slice(&(self.shards.len() as u16).to_le_bytes());
+        out[14..16].copy_from_slice(&(u16::from(self.has_lost) * HAS_LOST).to_le_bytes());
         let words = [
             self.journal_id,
             self.filed.0,
@@ -181,14 +187,17 @@ impl Manifest {
         }
         let journal_id = u64_at(bytes, 16);
         let mut rest = &bytes[HEAD_SIZE..];
-        let shards = (0..u32_at(bytes, 12)).map(|number| {
-            let shard = ShardId(u16::try_from(number).ok()?);
-            take_shard(&mut rest, journal_id, shard)
-        });
+        let shards =
+            (0..u16_at(bytes, 12)).map(|number| take_shard(&mut rest, journal_id, ShardId(number)));
         let shards: Option<Vec<Shard>> = shards.collect();
         let shards = shards.filter(|_| rest.is_empty());
+        let flags = u16_at(bytes, 14);
+        if flags > HAS_LOST {
+            return Err(ManifestError::Damaged("its flags are unknown"));
+        }
         let manifest = Manifest {
             journal_id,
+            has_lost: flags == HAS_LOST,
             filed: Position(u64_at(bytes, 24)),
             sequence: u64_at(bytes, 32),
             extent_next: u64_at(bytes, 40),

@@ -91,11 +91,11 @@ fn open(
     let extents = Arc::new(ExtentSet::open(&*disk, manifest.extents())?);
     let erasures = Arc::new(Erasures::default());
     let (shards, has_erased) = load_shards(&manifest, &extents, &erasures)?;
-    let recovered = recovery::recover(&*disk, &manifest, &shards, options.accept_loss)?;
+    let epochs = Epochs::new(options.entropy ^ manifest.journal_id);
+    let recovered = recovery::recover(&*disk, &manifest, &shards, epochs, options.accept_loss)?;
     commit_what_is_known(&manifest, &shards, options.commit, &erasures);
     let spares = Arc::new(Spares::open(disk.clone(), options.segment_size)?);
     reuse_filed(&*disk, &spares, &recovered.filed)?;
-    let epochs = Epochs::new(options.entropy ^ manifest.journal_id);
     let mut segments = recovered.segments.clone();
     let active = begin_segment(&*disk, &manifest, options, &spares, &shards, &recovered)?;
     if recovered.is_last_empty {

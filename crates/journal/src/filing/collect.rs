@@ -18,6 +18,8 @@ pub(super) struct Collected {
     /// All payloads.
     bytes: Vec<u8>,
     blocks: Vec<Block>,
+    /// A range is marked whose loss was accepted.
+    pub(super) has_lost: bool,
     shards: BTreeMap<ShardId, Share>,
 }
 
@@ -86,7 +88,8 @@ impl Collected {
                     index: block.header.index,
                     position: block.header.position,
                 }),
-                BlockKind::Idle | BlockKind::Lost => {}
+                BlockKind::Lost => collected.has_lost = true,
+                BlockKind::Idle => {}
             }
         }
         if scan.position() != sealed.end {

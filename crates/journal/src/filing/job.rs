@@ -91,9 +91,31 @@ impl Filing {
                 (known.index, known.term) = (share.index, share.term);
             }
         }
+        if self.collected.has_lost {
+            self.note_lost(manifest);
+        } else if !self.sealed.is_inherited {
+            // What this run began continues what it found.
+            manifest.has_lost = false;
+        }
         for extent in &self.written {
             if let Some(shard) = manifest.shards.get_mut(usize::from(extent.shard.0)) {
                 shard.extents.push(*extent);
+            }
+        }
+    }
+
+    /// Blocks whose loss was accepted count as filed: nothing looks for them any more.
+    fn note_lost(&self, manifest: &mut Manifest) {
+        manifest.has_lost = true;
+        let ends = manifest.shards.iter_mut().zip(&self.sealed.shards);
+        for (number, (known, end)) in ends.enumerate() {
+            let cuts = self.sealed.cuts.iter().filter(|cut| {
+                usize::from(cut.shard.0) == number && cut.position >= self.sealed.end
+            });
+            let valid = cuts.map(|cut| Index(cut.index.0 - 1)).min();
+            let index = valid.unwrap_or(end.index).min(end.index);
+            if index > known.index {
+                (known.index, known.term) = (index, end.term);
             }
         }
     }

@@ -131,6 +131,7 @@ impl TestLine {
         state.sealed.push(Sealed {
             segment,
             end,
+            shards: vec![],
             cuts: vec![],
             is_inherited: false,
         });

@@ -1,0 +1,384 @@
+//! Puts what is found in the line back into the shards, and judges it on the way.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use super::files::Found;
+use super::{DamagedRange, LineError, Recovery, contradiction, io_error};
+use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
+use crate::filing::Cut;
+use crate::manifest::Manifest;
+use crate::record::{self, RecordKind};
+use crate::segment::{
+    self, BlockView, SEGMENT_HEADER_SIZE, Scan, Segment, SegmentHeader, ShardEnd,
+};
+use crate::shard::{Shard, State};
+use crate::tail::Placed;
+use crate::{Index, Position, ShardId};
+
+/// Whether the place where whole blocks end was durable: somebody may have been told so.
+fn was_durable(end: Position, hint: Position) -> bool {
+    hint > end
+}
+
+/// See the module's documentation.
+pub(super) struct Replay<'a> {
+    shards: &'a [Shard],
+    pub(super) recovery: Recovery,
+    /// What is marked if the loss is accepted: which segment, from where, to where.
+    lost: Vec<(usize, Position, Position)>,
+    pub(super) cuts: Vec<Cut>,
+    /// Blocks of shards, from an index on, that a cut must make void.
+    void: Vec<(ShardId, Index)>,
+    /// Damage has been seen, now or by an earlier run that accepted it: what follows may not
+    /// continue what is before.
+    has_gaps: bool,
+}
+
+impl<'a> Replay<'a> {
+    pub(super) fn new(manifest: &Manifest, shards: &'a [Shard]) -> Replay<'a> {
+        Replay {
+            shards,
+            recovery: Recovery::default(),
+            lost: Vec::new(),
+            cuts: Vec::new(),
+            void: Vec::new(),
+            has_gaps: manifest.has_lost,
+        }
+    }
+
+    /// The segment that must follow what is filed is not there, nor any behind it.
+    pub(super) fn nothing_behind(&mut self, manifest: &Manifest) {
+        let path = segment::path(manifest.sequence + 1);
+        self.note(path, 0, manifest.filed, 0);
+    }
+
+    /// Checks that a segment begins where the shards are; the one before it ends at `end`.
+    pub(super) fn begin(
+        &mut self,
+        place: usize,
+        found: &mut Found,
+        end: Position,
+    ) -> Result<(), LineError> {
+        if !found.has_header() {
+            // It stood there, and what it said follows from what is before.
+            let header = Arc::make_mut(&mut found.header);
+            header.previous_end = end;
+            header.shards = self.shards.iter().map(end_of).collect();
+            let path = segment::path(header.sequence);
+            self.note(path, 0, header.base, SEGMENT_HEADER_SIZE);
+            return Ok(());
+        }
+        match place {
+            0 => self.begin_line(&found.header),
+            _ => self.begin_segment(&found.header),
+        }
+    }
+
+    /// Reads a segment's blocks and returns where they end.
+    pub(super) fn segment(
+        &mut self,
+        place: usize,
+        found: &Found,
+        sealed_end: Option<Position>,
+    ) -> Result<Position, LineError> {
+        match found.segment() {
+            Some(segment) => self.blocks(place, &segment, sealed_end),
+            None => {
+                let end = sealed_end.unwrap_or(found.header.limit());
+                self.damaged(place, &found.header, found.header.first(), end);
+                Ok(end)
+            }
+        }
+    }
+
+    /// Where the segment ended was said by a header that is damaged, so blocks may be missing here:
+    /// that is marked too. Returns where the segment ends now.
+    pub(super) fn mark_end(
+        &mut self,
+        place: usize,
+        header: &SegmentHeader,
+        end: Position,
+    ) -> Position {
+        let torn = std::mem::take(&mut self.recovery.torn_bytes);
+        let mark = aligned(torn.max(BLOCK_HEADER_SIZE as u64));
+        let to = Position(end.0 + mark).min(header.limit());
+        if to.0 - end.0 < BLOCK_HEADER_SIZE as u64 {
+            // A hint fills the room that every block leaves: nothing is missing.
+            return end;
+        }
+        self.lost.push((place, end, to));
+        to
+    }
+
+    /// The shards are where the filed part of the line ends. Blocks in it that a cut further on
+    /// made void are not filed, so there may be fewer than the first unfiled segment knows.
+    fn begin_line(&mut self, header: &SegmentHeader) -> Result<(), LineError> {
+        for (shard, expected) in self.shards.iter().zip(&header.shards) {
+            let mut state = shard.state.lock();
+            let end = state.end().index;
+            if end < expected.index {
+                self.void.push((shard.id, Index(end.0 + 1)));
+                state.skip_to(expected.index, header.base);
+            }
+        }
+        self.begin_segment(header)
+    }
+
+    /// Checks that blocks which were taken for void are.
+    pub(super) fn check_void(&self, header: &SegmentHeader) -> Result<(), LineError> {
+        let is_cut = |(shard, index): &(ShardId, Index)| {
+            let mut cuts = self.cuts.iter();
+            cuts.any(|cut| cut.shard == *shard && cut.index <= *index)
+        };
+        if self.has_gaps || self.void.iter().all(is_cut) {
+            return Ok(());
+        }
+        let what = "blocks of a shard are not there";
+        Err(contradiction(header, header.base, what))
+    }
+
+    /// Checks that the shards are where the segment says they were when it began.
+    fn begin_segment(&mut self, header: &SegmentHeader) -> Result<(), LineError> {
+        for (shard, expected) in self.shards.iter().zip(&header.shards) {
+            let mut state = shard.state.lock();
+            if state.end().index < expected.index {
+                self.skip_to(header, &mut state, shard, expected.index, header.base)?;
+            }
+            if state.end().index > expected.index {
+                let what = "a shard has more blocks than the segment knows";
+                return Err(contradiction(header, header.base, what));
+            }
+        }
+        Ok(())
+    }
+
+    fn blocks(
+        &mut self,
+        place: usize,
+        segment: &Segment,
+        sealed_end: Option<Position>,
+    ) -> Result<Position, LineError> {
+        let limit = sealed_end.unwrap_or(segment.header.limit());
+        let io_error = |error| io_error(&segment.header, error);
+        let mut scan = Scan::new(segment, limit);
+        loop {
+            while let Some(block) = scan.next_block().map_err(io_error)? {
+                self.block(segment, &block)?;
+            }
+            let end = scan.position();
+            if sealed_end == Some(end) {
+                return Ok(end);
+            }
+            if sealed_end.is_none() && self.is_torn(segment, end)? {
+                return Ok(end);
+            }
+            let found = scan.seek().map_err(io_error)?;
+            let resumed = found.map_or(limit, |header| header.position);
+            self.damaged(place, &segment.header, end, resumed);
+            if found.is_none() {
+                return Ok(limit);
+            }
+        }
+    }
+
+    /// Whether what follows `end`, in the last segment, was never acked.
+    fn is_torn(&mut self, segment: &Segment, end: Position) -> Result<bool, LineError> {
+        let mut ahead = Scan::from(segment, end, segment.header.limit());
+        let mut torn_end = end.0;
+        while let Some(header) = ahead
+            .seek()
+            .map_err(|error| io_error(&segment.header, error))?
+        {
+            if was_durable(end, header.hint) {
+                return Ok(false);
+            }
+            torn_end = header.end().0;
+        }
+        let claimed =
+            claimed_length(segment, end).map_err(|error| io_error(&segment.header, error))?;
+        self.recovery.torn_bytes = torn_end.max(end.0 + claimed) - end.0;
+        Ok(true)
+    }
+
+    fn block(&mut self, segment: &Segment, block: &BlockView<'_>) -> Result<(), LineError> {
+        let header = &block.header;
+        self.recovery.blocks += 1;
+        self.recovery.bytes += u64::from(header.length);
+        match header.kind {
+            BlockKind::Idle => Ok(()),
+            BlockKind::Lost => {
+                self.has_gaps = true;
+                Ok(())
+            }
+            BlockKind::Records => self.records(segment, block),
+            BlockKind::Cut => {
+                let mut state = self.shard(segment, header)?.state.lock();
+                if header.index.0 > state.end().index.0 + 1 || header.index.0 == 0 {
+                    let what = "a cut is behind the shard's end";
+                    return Err(contradiction(&segment.header, header.position, what));
+                }
+                state.void_from(header.index);
+                self.cuts.push(Cut {
+                    shard: header.shard,
+                    index: header.index,
+                    position: header.position,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    fn records(&mut self, segment: &Segment, block: &BlockView<'_>) -> Result<(), LineError> {
+        let header = &block.header;
+        let shard = self.shard(segment, header)?;
+        let mut state = shard.state.lock();
+        let next = state.end().index.0 + 1;
+        if header.index.0 > next {
+            let last = Index(header.index.0 - 1);
+            self.skip_to(&segment.header, &mut state, shard, last, header.position)?;
+        }
+        if header.index.0 < next {
+            let what = "the block's index is not the shard's next";
+            return Err(contradiction(&segment.header, header.position, what));
+        }
+        self.check_offsets(segment, block, shard, &state)?;
+        let placed = Placed {
+            position: header.position,
+            length: header.length,
+            time_ms: header.time_ms,
+        };
+        state.replay(header.index, header.term, placed, block.body);
+        Ok(())
+    }
+
+    /// Records continue their streams; where damage was found, they may leave a gap.
+    fn check_offsets(
+        &mut self,
+        segment: &Segment,
+        block: &BlockView<'_>,
+        shard: &Shard,
+        state: &State,
+    ) -> Result<(), LineError> {
+        let position = block.header.position;
+        let mut count = 0;
+        let mut nexts = std::collections::BTreeMap::new();
+        for parsed in record::records(block.body) {
+            let (_, record) = parsed
+                .map_err(|_| contradiction(&segment.header, position, "a record is malformed"))?;
+            count += 1;
+            if record.kind != RecordKind::Data {
+                continue;
+            }
+            let next = nexts
+                .entry(record.stream)
+                .or_insert_with(|| state.streams.get(&record.stream).map_or(0, |one| one.next));
+            if record.offset < *next || (record.offset > *next && !self.has_gaps) {
+                let what = "a record's offset is not its stream's next";
+                return Err(contradiction(&segment.header, position, what));
+            }
+            if record.offset > *next && !self.recovery.lost.is_empty() {
+                let lost = &mut self.recovery.lost;
+                lost.add_records(shard.id, record.stream, *next, record.offset - 1);
+            }
+            *next = record.offset + 1;
+        }
+        if count != block.header.count {
+            let what = "the block has another count of records than it says";
+            return Err(contradiction(&segment.header, position, what));
+        }
+        Ok(())
+    }
+
+    /// Blocks of the shard up to `last` are not there.
+    fn skip_to(
+        &mut self,
+        header: &SegmentHeader,
+        state: &mut State,
+        shard: &Shard,
+        last: Index,
+        at: Position,
+    ) -> Result<(), LineError> {
+        if !self.has_gaps {
+            return Err(contradiction(header, at, "blocks of a shard are not there"));
+        }
+        let first = Index(state.end().index.0 + 1);
+        if !self.recovery.lost.is_empty() {
+            self.recovery.lost.add_blocks(shard.id, first, last);
+        }
+        state.skip_to(last, at);
+        Ok(())
+    }
+
+    fn shard(&self, segment: &Segment, header: &BlockHeader) -> Result<&'a Shard, LineError> {
+        let unknown = || contradiction(&segment.header, header.position, "the shard is unknown");
+        self.shards
+            .get(usize::from(header.shard.0))
+            .ok_or_else(unknown)
+    }
+
+    /// What is between is not what was written.
+    fn damaged(&mut self, place: usize, header: &SegmentHeader, from: Position, to: Position) {
+        let path = segment::path(header.sequence);
+        self.note(path, from.0 - header.base.0, from, to.0 - from.0);
+        if from < to {
+            self.lost.push((place, from, to));
+        }
+    }
+
+    fn note(&mut self, path: String, offset: u64, position: Position, length: u64) {
+        self.recovery.lost.ranges.push(DamagedRange {
+            path,
+            offset,
+            position,
+            length,
+        });
+        self.has_gaps = true;
+    }
+
+    /// Puts a block over every range whose loss was accepted, so that the line is whole again.
+    pub(super) fn mark_lost(&self, segments: &VecDeque<Segment>) -> Result<(), LineError> {
+        for (place, from, to) in &self.lost {
+            let segment = &segments[*place];
+            let header = BlockHeader {
+                kind: BlockKind::Lost,
+                shard: ShardId(0),
+                length: (to.0 - from.0) as u32,
+                position: *from,
+                epoch: segment.header.epoch,
+                hint: segment.header.first(),
+                count: 0,
+                term: 0,
+                index: Index(0),
+                time_ms: 0,
+            };
+            let mut bytes = [0; BLOCK_HEADER_SIZE];
+            header.seal(&mut bytes, segment.header.seed());
+            let offset = from.0 - segment.header.base.0;
+            segment::write_all(&*segment.file, &bytes, offset)
+                .and_then(|()| segment.file.sync_data())
+                .map_err(|error| io_error(&segment.header, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// The length that the torn block says it has; 0 if it does not even begin.
+fn claimed_length(segment: &Segment, position: Position) -> io::Result<u64> {
+    let left = segment.header.limit().0 - position.0;
+    let mut bytes = [0; BLOCK_HEADER_SIZE];
+    if left < bytes.len() as u64 {
+        return Ok(0);
+    }
+    segment
+        .file
+        .read_at(&mut bytes, position.0 - segment.header.base.0)?;
+    let header = BlockHeader::parse(&bytes)
+        .filter(|header| header.position == position && header.epoch == segment.header.epoch);
+    Ok(header.map_or(0, |header| u64::from(header.length).min(left)))
+}
+
+fn end_of(shard: &Shard) -> ShardEnd {
+    shard.state.lock().end()
+}
