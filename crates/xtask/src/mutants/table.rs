@@ -57,7 +57,7 @@ pub(super) const MUTANTS: [Mutant; 8] = [
         name: "hint-ignored",
         harm: "damage of acked data is taken for a torn tail and cut off",
         edits: &[Edit {
-            file: "recovery.rs",
+            file: "recovery/replay.rs",
             text: "    hint > end\n",
             replacement: "    hint > end && false\n",
         }],
