@@ -16,6 +16,7 @@ mod doctor;
 mod documents;
 mod inspect;
 mod kept;
+mod kill9;
 mod listen;
 mod native;
 mod outputs;
