@@ -18,20 +18,22 @@ impl filing::Line for Shared {
     fn sealed(&self) -> Option<Sealed> {
         let segments = self.segments.lock();
         let (segment, successor) = (segments.open.front()?, segments.open.get(1)?);
-        let sealed = Sealed {
+        let mut sealed = Sealed {
             segment: segment.clone(),
             end: successor.header.previous_end,
             shards: successor.header.shards.clone(),
-            cuts: segments.cuts.clone(),
+            cuts: Vec::new(),
             is_inherited: segment.header.sequence < segments.first_own,
         };
         let is_published = sealed.end <= segments.durable;
         drop(segments);
-        let is_committed = |shard: &Shard| {
-            let state = shard.state.lock();
-            state.last_before(sealed.end) <= state.committed()
-        };
-        (is_published && self.shards.iter().all(is_committed)).then_some(sealed)
+        let is_settled = |shard: &Shard| shard.state.lock().is_settled_before(sealed.end);
+        if !is_published || !self.shards.iter().all(is_settled) {
+            return None;
+        }
+        // Not before: what is void here by a cut is so by one that is known by now.
+        sealed.cuts.clone_from(&self.segments.lock().cuts);
+        Some(sealed)
     }
 
     fn waiting(&self) -> usize {

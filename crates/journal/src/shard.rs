@@ -55,6 +55,8 @@ pub(crate) struct State {
     committed: Index,
     /// In blocks that are not committed, in order.
     trims: VecDeque<Trim>,
+    /// Cuts that are not in the line yet.
+    cuts_pending: usize,
 }
 
 /// A trim or an erase.
@@ -116,6 +118,7 @@ impl State {
             capacity: 0,
             committed: end.index,
             trims: VecDeque::new(),
+            cuts_pending: 0,
         }
     }
 
@@ -244,7 +247,10 @@ impl State {
     /// shard is durable.
     pub(crate) fn place(&mut self, written: Written) -> Index {
         match written.kind {
-            BlockKind::Cut => Index(written.index.0 - 1),
+            BlockKind::Cut => {
+                self.cuts_pending -= 1;
+                Index(written.index.0 - 1)
+            }
             _ => {
                 self.tail.push(written.placed, written.body);
                 written.index
@@ -271,6 +277,13 @@ impl State {
         self.void_from(index);
         let built = self.begin(BlockKind::Cut, index, 0);
         self.closed.push(built);
+        self.cuts_pending += 1;
+    }
+
+    /// Whether everything of the shard before a position is committed, or void by a cut that is in
+    /// the line.
+    pub(crate) fn is_settled_before(&self, position: Position) -> bool {
+        self.cuts_pending == 0 && self.last_before(position) <= self.committed
     }
 
     /// Forgets blocks from `index` on.
@@ -320,7 +333,7 @@ impl State {
     }
 
     /// Where the shard's last block before a position is.
-    pub(crate) fn last_before(&self, position: Position) -> Index {
+    fn last_before(&self, position: Position) -> Index {
         self.tail.last_before(position)
     }
 }
