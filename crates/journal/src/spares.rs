@@ -24,8 +24,8 @@ use crate::disk::{Disk, File};
 use crate::extent::write_all;
 use crate::segment::LINE_DIR;
 
-/// What one step of zeroing writes and syncs.
-const ZERO_SIZE: u64 = 4 << 20;
+/// What one step of zeroing writes and syncs: as much as the line's own syncs may wait for.
+const ZERO_SIZE: u64 = 1 << 20;
 
 /// A file of the right size, synced, that holds nothing anybody needs.
 #[derive(Clone, Debug)]

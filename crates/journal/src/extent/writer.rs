@@ -20,9 +20,9 @@ use crate::disk::{Disk, File};
 /// What is written at once.
 const WRITE_SIZE: usize = 512 * 1024;
 
-/// What may be written before it is synced. Small, so that the line's own syncs never wait behind
-/// a large one.
-const SYNC_SIZE: u64 = 4 << 20;
+/// What may be written before it is synced. Small, so that the line's own syncs never wait long
+/// behind one: 4 MiB cost its p99 a half more.
+const SYNC_SIZE: u64 = 1 << 20;
 
 /// An extent that is being written.
 #[derive(Debug)]
