@@ -77,7 +77,12 @@ struct Open {
 impl Collected {
     /// Reads a segment.
     pub(super) fn read(sealed: &Sealed) -> Result<Collected, FilingError> {
-        let mut collected = Collected::default();
+        let size = sealed.end.0.saturating_sub(sealed.segment.header.first().0);
+        let mut collected = Collected {
+            // Once and for all: a vector that grows is there twice while it is copied.
+            bytes: Vec::with_capacity(size.min(sealed.segment.header.size) as usize),
+            ..Collected::default()
+        };
         let mut cuts = sealed.cuts.clone();
         let mut scan = Scan::new(&sealed.segment, sealed.end);
         while let Some(block) = scan.next_block()? {
