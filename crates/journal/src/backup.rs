@@ -14,6 +14,7 @@ use crate::extent::{self, ExtentError, Identity};
 use crate::filing::Line as _;
 use crate::manifest::{Manifest, ManifestError};
 use crate::segment::{self, LINE_DIR, SEGMENT_HEADER_SIZE, Segment, SegmentError};
+use crate::zeros::write_zeros;
 use crate::{Journal, Position};
 
 /// Read and written at once.
@@ -205,11 +206,7 @@ fn remove_others(target: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
 fn write_segment(target: &dyn Disk, like: &Segment) -> io::Result<()> {
     let header = &like.header;
     let file: Arc<dyn File> = target.create(SEGMENT_UNFINISHED)?;
-    let zeros = vec![0; CHUNK_SIZE.min(header.size) as usize];
-    for offset in (0..header.size).step_by(CHUNK_SIZE as usize) {
-        let size = CHUNK_SIZE.min(header.size - offset) as usize;
-        extent::write_all(&*file, &zeros[..size], offset)?;
-    }
+    write_zeros(&*file, 0, header.size)?;
     debug_assert!(header.size > SEGMENT_HEADER_SIZE);
     file.sync_all()?;
     segment::begin(target, file, SEGMENT_UNFINISHED, (**header).clone())?;

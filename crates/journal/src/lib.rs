@@ -46,6 +46,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod zeros;
 
 pub use background::Background;
 pub use durable::{Status, Ticket};

@@ -7,13 +7,12 @@ use std::io;
 use std::sync::Arc;
 
 use crate::disk::Disk;
-use crate::extent::write_all;
+use crate::zeros::write_zeros;
 
 /// Where it lies.
 pub const PATH: &str = "reserve";
 
 const PATH_UNFINISHED: &str = "reserve.new";
-const WRITE_SIZE: u64 = 1 << 20;
 
 /// The reserve of a directory.
 #[derive(Debug)]
@@ -74,11 +73,7 @@ impl Reserve {
             _ => {}
         }
         let file = self.disk.create(PATH_UNFINISHED)?;
-        let zeros = vec![0; WRITE_SIZE.min(self.size) as usize];
-        for offset in (0..self.size).step_by(WRITE_SIZE as usize) {
-            let size = WRITE_SIZE.min(self.size - offset) as usize;
-            write_all(&*file, &zeros[..size], offset)?;
-        }
+        write_zeros(&*file, 0, self.size)?;
         file.sync_all()?;
         self.disk.rename(PATH_UNFINISHED, PATH)?;
         self.disk.sync_dir("")

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::disk::{Disk, File};
-use crate::extent::write_all;
 use crate::segment::LINE_DIR;
+use crate::zeros::write_zeros;
 
 /// What one step of zeroing writes and syncs: as much as the line's own syncs may wait for.
 const ZERO_SIZE: u64 = 1 << 20;
@@ -283,7 +283,7 @@ impl Spares {
 
     fn zero_some(&self, zeroing: &mut Zeroing) -> io::Result<()> {
         let size = ZERO_SIZE.min(self.size - zeroing.done);
-        write_all(&*zeroing.spare.file, &vec![0; size as usize], zeroing.done)?;
+        write_zeros(&*zeroing.spare.file, zeroing.done, size)?;
         zeroing.done += size;
         match zeroing.done == self.size {
             true => zeroing.spare.file.sync_all(),
