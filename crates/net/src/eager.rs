@@ -5,10 +5,16 @@
 //! CPU of its own, the look is in vain. So it is tried, and rarely tried where it was in vain.
 
 use std::io::{self, Read};
+use std::marker::PhantomData;
 use std::os::fd::AsFd;
-use std::task::Poll;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use socket2::SockRef;
+use tokio::io::AsyncRead;
+
+use crate::Source;
+use crate::tcp::poll_read;
 
 /// Looks in vain in a row after which there are pauses between them.
 const VAIN_MAX: u32 = 4;
@@ -17,9 +23,43 @@ const VAIN_MAX: u32 = 4;
 const PAUSE_MIN: u32 = 32;
 const PAUSE_MAX: u32 = 1024;
 
+/// The reading half `R` of a socket `S`, which is looked at where it is worth a try.
+pub(crate) struct EagerSource<R, S> {
+    read: R,
+    eager: Eager,
+    socket: PhantomData<fn() -> S>,
+}
+
+impl<R, S> EagerSource<R, S> {
+    pub(crate) fn new(read: R) -> Self {
+        Self {
+            read,
+            eager: Eager::default(),
+            socket: PhantomData,
+        }
+    }
+}
+
+impl<R: AsyncRead + AsRef<S> + Send + Unpin, S: AsFd> Source for EagerSource<R, S> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        poll_read(Pin::new(&mut self.read), cx, buffer)
+    }
+
+    fn poll_read_answer(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.poll_read(cx, buffer) {
+            Poll::Pending => self.eager.poll_read(self.read.as_ref(), buffer),
+            ready => ready,
+        }
+    }
+}
+
 /// Whether looks were worth it so far.
 #[derive(Debug, Default)]
-pub(crate) struct Eager {
+struct Eager {
     /// Looks in vain since the last that was not.
     vain: u32,
     /// Reads until the next look.
@@ -30,11 +70,7 @@ impl Eager {
     /// Reads from a non-blocking socket of which nothing is reported, if that is worth a try. The
     /// task that reads must be registered with the reactor already: what comes after a look in vain
     /// wakes it.
-    pub(crate) fn poll_read(
-        &mut self,
-        socket: &impl AsFd,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_read(&mut self, socket: &impl AsFd, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         if !self.is_worth_it() {
             return Poll::Pending;
         }

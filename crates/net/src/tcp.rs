@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::eager::Eager;
-use crate::{Sink, Source, Stream};
+use crate::eager::EagerSource;
+use crate::{Sink, Stream};
 
 /// Connects to the first address of `host` that answers.
 pub async fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
@@ -38,35 +38,10 @@ pub fn split_tcp(socket: TcpStream) -> io::Result<Stream> {
     let peer = socket.peer_addr()?.to_string();
     let (read, write) = socket.into_split();
     Ok(Stream {
-        source: Box::new(TcpSource {
-            read,
-            eager: Eager::default(),
-        }),
+        source: Box::new(EagerSource::<_, TcpStream>::new(read)),
         sink: Arc::new(TcpSink(write)),
         peer,
     })
-}
-
-struct TcpSource {
-    read: OwnedReadHalf,
-    eager: Eager,
-}
-
-impl Source for TcpSource {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        poll_read(Pin::new(&mut self.read), cx, buffer)
-    }
-
-    fn poll_read_answer(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.poll_read(cx, buffer) {
-            Poll::Pending => self.eager.poll_read(self.read.as_ref(), buffer),
-            ready => ready,
-        }
-    }
 }
 
 /// [`AsyncRead::poll_read`] with a plain slice and a count.

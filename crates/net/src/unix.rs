@@ -3,16 +3,14 @@
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::net::{UnixListener, UnixStream};
 
-use crate::eager::Eager;
-use crate::tcp::poll_read;
-use crate::{Sink, Source, Stream};
+use crate::eager::EagerSource;
+use crate::{Sink, Stream};
 
 /// Connects to the socket at `path`.
 pub async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
@@ -47,35 +45,10 @@ pub fn split_unix(socket: UnixStream) -> io::Result<Stream> {
     };
     let (read, write) = socket.into_split();
     Ok(Stream {
-        source: Box::new(UnixSource {
-            read,
-            eager: Eager::default(),
-        }),
+        source: Box::new(EagerSource::<_, UnixStream>::new(read)),
         sink: Arc::new(UnixSink(write)),
         peer,
     })
-}
-
-struct UnixSource {
-    read: OwnedReadHalf,
-    eager: Eager,
-}
-
-impl Source for UnixSource {
-    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        poll_read(Pin::new(&mut self.read), cx, buffer)
-    }
-
-    fn poll_read_answer(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.poll_read(cx, buffer) {
-            Poll::Pending => self.eager.poll_read(self.read.as_ref(), buffer),
-            ready => ready,
-        }
-    }
 }
 
 struct UnixSink(OwnedWriteHalf);
