@@ -7,7 +7,7 @@
 use std::io;
 
 use crate::disk::File;
-use crate::segment::write_all;
+use crate::segment::write_at_once;
 
 const PAGE_SIZE: usize = 4096;
 
@@ -66,7 +66,7 @@ impl WriteBuffer {
             return Ok(());
         }
         let start = self.page + self.phase();
-        write_all(file, &self.bytes[start..start + self.length], self.offset)?;
+        write_at_once(file, &self.bytes[start..start + self.length], self.offset)?;
         self.offset += self.length as u64;
         self.length = 0;
         Ok(())

@@ -252,7 +252,7 @@ pub fn begin(
     spare: &str,
     header: SegmentHeader,
 ) -> io::Result<Segment> {
-    write_all(&*file, &header.encode(), 0)?;
+    write_at_once(&*file, &header.encode(), 0)?;
     sync_header(&*file)?;
     disk.rename(spare, &path(header.sequence))?;
     sync_names(disk)?;
@@ -284,8 +284,8 @@ pub fn sequence_of(name: &str) -> Option<u64> {
         .then(|| digits.parse().ok())?
 }
 
-/// Writes everything; a short write is an error.
-pub(crate) fn write_all(file: &dyn File, bytes: &[u8], offset: u64) -> io::Result<()> {
+/// Writes everything at once: on the line a short write is an error, and not gone on with.
+pub(crate) fn write_at_once(file: &dyn File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let written = file.write_at(bytes, offset)?;
     if written == bytes.len() {
         return Ok(());

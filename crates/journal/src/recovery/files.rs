@@ -80,7 +80,7 @@ impl Found {
         };
         if evidence != Evidence::Header {
             file.set_size(header.size)?;
-            segment::write_all(&*file, &header.encode(), 0)?;
+            segment::write_at_once(&*file, &header.encode(), 0)?;
             file.sync_all()?;
         }
         Ok(Segment { file, header })

@@ -356,7 +356,7 @@ impl<'a> Replay<'a> {
             let mut bytes = [0; BLOCK_HEADER_SIZE];
             header.seal(&mut bytes, segment.header.seed());
             let offset = from.0 - segment.header.base.0;
-            segment::write_all(&*segment.file, &bytes, offset)
+            segment::write_at_once(&*segment.file, &bytes, offset)
                 .and_then(|()| segment.file.sync_data())
                 .map_err(|error| io_error(&segment.header, error))?;
         }

@@ -75,7 +75,7 @@ fn header() -> SegmentHeader {
 fn example() -> (Segment, Vec<Position>) {
     let header = header();
     let file = Memory(Mutex::new(vec![0; SIZE as usize]));
-    write_all(&file, &header.encode(), 0).unwrap();
+    write_at_once(&file, &header.encode(), 0).unwrap();
     let mut ends = vec![header.first()];
     let mut first = Vec::new();
     for (stream, offset, kind, bytes) in [
@@ -113,7 +113,7 @@ fn example() -> (Segment, Vec<Position>) {
         let mut block = vec![0; BLOCK_HEADER_SIZE];
         block.extend_from_slice(body);
         header.seal(&mut block, Seed::new(JOURNAL, header.epoch));
-        write_all(&file, &block, position.0 - SIZE).unwrap();
+        write_at_once(&file, &block, position.0 - SIZE).unwrap();
         ends.push(Position(position.0 + aligned(block.len() as u64)));
     }
     let segment = Segment {
