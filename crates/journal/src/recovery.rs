@@ -9,6 +9,7 @@
 
 mod damage;
 mod files;
+mod gaps;
 mod replay;
 
 use std::collections::VecDeque;

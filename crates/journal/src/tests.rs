@@ -9,6 +9,7 @@ use crate::disk::simulated::{Fate, Fault, Kind};
 use crate::disk::{Disk, SimulatedDisk};
 
 mod background;
+mod cuts;
 mod damage;
 mod reading;
 mod tearing;

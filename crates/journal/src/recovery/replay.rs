@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::files::Found;
+use super::gaps::Gaps;
 use super::{DamagedRange, LineError, Recovery, contradiction, io_error};
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::filing::Cut;
@@ -29,8 +30,10 @@ pub(super) struct Replay<'a> {
     /// What is marked if the loss is accepted: which segment, from where, to where.
     lost: Vec<(usize, Position, Position)>,
     pub(super) cuts: Vec<Cut>,
-    /// Blocks of shards, from an index on, that a cut must make void.
+    /// Blocks of shards, from an index on, that a cut must make void: filing left them out. Until
+    /// that cut everything else of the shard is void too, and follows what is not there.
     void: Vec<(ShardId, Index)>,
+    gaps: Gaps,
     /// Damage has been seen, now or by an earlier run that accepted it: what follows may not
     /// continue what is before.
     has_gaps: bool,
@@ -44,6 +47,7 @@ impl<'a> Replay<'a> {
             lost: Vec::new(),
             cuts: Vec::new(),
             void: Vec::new(),
+            gaps: Gaps::default(),
             has_gaps: manifest.has_lost,
         }
     }
@@ -68,7 +72,13 @@ impl<'a> Replay<'a> {
             header.shards = self.shards.iter().map(end_of).collect();
             let path = segment::path(header.sequence);
             self.note(path, 0, header.base, SEGMENT_HEADER_SIZE);
-            return Ok(());
+            return match found.segment() {
+                Some(segment) => {
+                    learn_shards(&segment, &mut Arc::make_mut(&mut found.header).shards)
+                        .map_err(|error| io_error(&segment.header, error))
+                }
+                None => Ok(()),
+            };
         }
         match place {
             0 => self.begin_line(&found.header),
@@ -128,11 +138,7 @@ impl<'a> Replay<'a> {
 
     /// Checks that blocks which were taken for void are.
     pub(super) fn check_void(&self, header: &SegmentHeader) -> Result<(), LineError> {
-        let is_cut = |(shard, index): &(ShardId, Index)| {
-            let mut cuts = self.cuts.iter();
-            cuts.any(|cut| cut.shard == *shard && cut.index <= *index)
-        };
-        if self.has_gaps || self.void.iter().all(is_cut) {
+        if self.has_gaps || self.void.is_empty() {
             return Ok(());
         }
         let what = "blocks of a shard are not there";
@@ -213,21 +219,38 @@ impl<'a> Replay<'a> {
                 Ok(())
             }
             BlockKind::Records => self.records(segment, block),
-            BlockKind::Cut => {
-                let mut state = self.shard(segment, header)?.state.lock();
-                if header.index.0 > state.end().index.0 + 1 || header.index.0 == 0 {
-                    let what = "a cut is behind the shard's end";
-                    return Err(contradiction(&segment.header, header.position, what));
-                }
-                state.void_from(header.index);
-                self.cuts.push(Cut {
-                    shard: header.shard,
-                    index: header.index,
-                    position: header.position,
-                });
-                Ok(())
-            }
+            BlockKind::Cut => self.cut(segment, header),
         }
+    }
+
+    fn cut(&mut self, segment: &Segment, header: &BlockHeader) -> Result<(), LineError> {
+        let shard = self.shard(segment, header)?;
+        let mut state = shard.state.lock();
+        // Nothing was committed since but what is filed.
+        if header.index <= state.committed() {
+            let what = "a cut makes void what is filed";
+            return Err(contradiction(&segment.header, header.position, what));
+        }
+        let last = Index(header.index.0 - 1);
+        if state.end().index < last {
+            self.skip_to(&segment.header, &mut state, shard, last, header.position)?;
+        }
+        self.void_from(&mut state, header);
+        Ok(())
+    }
+
+    /// Takes back what a shard has from a block's index on: a cut there, or one that is lost before
+    /// the block, made it void.
+    fn void_from(&mut self, state: &mut State, header: &BlockHeader) {
+        state.void_from(header.index);
+        self.gaps.void_from(header.shard, header.index, state);
+        self.void
+            .retain(|(shard, first)| *shard != header.shard || *first < header.index);
+        self.cuts.push(Cut {
+            shard: header.shard,
+            index: header.index,
+            position: header.position,
+        });
     }
 
     fn records(&mut self, segment: &Segment, block: &BlockView<'_>) -> Result<(), LineError> {
@@ -240,8 +263,12 @@ impl<'a> Replay<'a> {
             self.skip_to(&segment.header, &mut state, shard, last, header.position)?;
         }
         if header.index.0 < next {
-            let what = "the block's index is not the shard's next";
-            return Err(contradiction(&segment.header, header.position, what));
+            // Its cut may be among what is lost; what is filed was never cut.
+            if !self.has_gaps || header.index <= state.committed() {
+                let what = "the block's index is not the shard's next";
+                return Err(contradiction(&segment.header, header.position, what));
+            }
+            self.void_from(&mut state, header);
         }
         self.check_offsets(segment, block, shard, &state)?;
         let placed = Placed {
@@ -253,7 +280,8 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Records continue their streams; where damage was found, they may leave a gap.
+    /// Records continue their streams; they may leave a gap where damage was found, or where they
+    /// follow what is void and as void themselves.
     fn check_offsets(
         &mut self,
         segment: &Segment,
@@ -262,6 +290,7 @@ impl<'a> Replay<'a> {
         state: &State,
     ) -> Result<(), LineError> {
         let position = block.header.position;
+        let may_leave_gap = self.has_gaps || self.void.iter().any(|(void, _)| *void == shard.id);
         let mut count = 0;
         let mut nexts = std::collections::BTreeMap::new();
         for parsed in record::records(block.body) {
@@ -274,13 +303,17 @@ impl<'a> Replay<'a> {
             let next = nexts
                 .entry(record.stream)
                 .or_insert_with(|| state.streams.get(&record.stream).map_or(0, |one| one.next));
-            if record.offset < *next || (record.offset > *next && !self.has_gaps) {
+            if record.offset < *next || (record.offset > *next && !may_leave_gap) {
                 let what = "a record's offset is not its stream's next";
                 return Err(contradiction(&segment.header, position, what));
             }
-            if record.offset > *next && !self.recovery.lost.is_empty() {
-                let lost = &mut self.recovery.lost;
-                lost.add_records(shard.id, record.stream, *next, record.offset - 1);
+            if record.offset > *next {
+                let (index, stream) = (block.header.index, record.stream);
+                self.gaps.note(shard.id, index, stream, *next);
+                if !self.recovery.lost.is_empty() {
+                    let lost = &mut self.recovery.lost;
+                    lost.add_records(shard.id, stream, *next, record.offset - 1);
+                }
             }
             *next = record.offset + 1;
         }
@@ -362,6 +395,24 @@ impl<'a> Replay<'a> {
         }
         Ok(())
     }
+}
+
+/// Raises how far the shards were when a segment began to where its first blocks say they were:
+/// there may have been void ones, which filing left out.
+fn learn_shards(segment: &Segment, shards: &mut [ShardEnd]) -> io::Result<()> {
+    let mut left: Vec<Option<&mut ShardEnd>> = shards.iter_mut().map(Some).collect();
+    let mut scan = Scan::new(segment, segment.header.limit());
+    while let Some(block) = scan.next_block()? {
+        let header = &block.header;
+        let is_told = matches!(header.kind, BlockKind::Records | BlockKind::Cut);
+        let of_shard = left
+            .get_mut(usize::from(header.shard.0))
+            .filter(|_| is_told);
+        if let Some(end) = of_shard.and_then(Option::take) {
+            end.index = end.index.max(Index(header.index.0.saturating_sub(1)));
+        }
+    }
+    Ok(())
 }
 
 /// The length that the torn block says it has; 0 if it does not even begin.

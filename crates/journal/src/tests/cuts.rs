@@ -1,0 +1,145 @@
+//! Cuts, and what was filed, lost or stopped beside them.
+
+use super::*;
+use crate::filing::{Line as _, Step};
+use crate::inspect;
+
+/// Opens it for a caller who says what is committed, and commits what is there.
+fn open_by_caller(disk: &Arc<SimulatedDisk>, entropy: u64, accept_loss: AcceptLoss) -> Stepped {
+    let options = Options {
+        commit: Commit::ByCaller,
+        accept_loss,
+        ..options(entropy)
+    };
+    let stepped = Journal::open_stepped(disk.clone(), &options).unwrap();
+    let end = stepped.journal.shard_end(SHARD).index;
+    stepped.journal.commit(SHARD, end);
+    stepped
+}
+
+fn reopen(disk: &Arc<SimulatedDisk>, entropy: u64) -> Stepped {
+    open_by_caller(disk, entropy, AcceptLoss::No)
+}
+
+impl Stepped {
+    /// Ends the active segment.
+    fn seal(&mut self) {
+        self.prepare_spare();
+        self.journal.shared().seal();
+        self.settle();
+    }
+
+    /// Goes on filing until so many segments are left.
+    fn file_until(&mut self, segments: usize) {
+        while self.journal.stats().segments > segments {
+            assert_eq!(self.background.step(1000), Step::Worked);
+        }
+    }
+}
+
+/// Two blocks that stay, and void ones behind them in the first segment and in the second; the cut
+/// stands in the third, with what came in their place. Another stream has void records only.
+fn cut_from_the_third(disk: &Arc<SimulatedDisk>) -> Stepped {
+    let mut stepped = reopen(disk, 1);
+    stepped.append_durably(STREAM, b"one");
+    let kept = stepped.append_durably(STREAM, b"two");
+    stepped.journal.commit(SHARD, kept.ticket.index);
+    let void = stepped.append_durably(STREAM, b"void");
+    stepped.append_durably(StreamId(8), b"void too");
+    stepped.seal();
+    stepped.append_durably(STREAM, b"void behind void");
+    stepped.append_durably(StreamId(8), b"void too behind void");
+    stepped.seal();
+    stepped.journal.cut(SHARD, void.ticket.index).unwrap();
+    let instead = stepped.append_durably(STREAM, b"instead");
+    assert_eq!((instead.offset, instead.ticket), (void.offset, void.ticket));
+    stepped.journal.commit(SHARD, instead.ticket.index);
+    assert_eq!(stepped.journal.stats().segments, 3);
+    stepped
+}
+
+/// Everything of the stream that was never void.
+fn expected() -> Vec<Vec<u8>> {
+    [&b"one"[..], b"two", b"instead"].map(<[u8]>::to_vec).into()
+}
+
+fn assert_whole(disk: &SimulatedDisk) {
+    let request = inspect::Request {
+        kept: None,
+        progress: &mut |_, _| {},
+    };
+    let found = inspect::inspect(disk, request).unwrap();
+    assert!(found.is_whole(), "{:?} {:?}", found.damage, found.missing);
+}
+
+#[test]
+fn void_blocks_are_filed_away_segment_by_segment_before_their_cut() {
+    let disk = disk();
+    let mut stepped = cut_from_the_third(&disk);
+    for segments in (1..=3).rev() {
+        stepped.file_until(segments);
+        assert_eq!(stepped.read(STREAM), expected());
+        let stopped = Arc::new(disk.fork());
+        assert_whole(&stopped);
+        let mut again = reopen(&stopped, 2);
+        assert_eq!(again.read(STREAM), expected(), "{segments} segments");
+        assert_eq!(again.append_durably(STREAM, b"next").offset, 3);
+        assert_eq!(again.append_durably(StreamId(8), b"first").offset, 0);
+        stepped.seal();
+    }
+}
+
+#[test]
+fn a_header_that_is_lost_between_void_blocks_and_their_cut_is_accepted_once() {
+    let disk = disk();
+    let mut stepped = cut_from_the_third(&disk);
+    stepped.file_until(2);
+    drop(stepped);
+    disk.flip(&segment::path(2), 100).unwrap();
+    for (entropy, accept_loss) in [(2, AcceptLoss::Yes), (3, AcceptLoss::No)] {
+        let stepped = open_by_caller(&disk, entropy, accept_loss);
+        assert_eq!(stepped.read(STREAM), expected());
+    }
+    let mut stepped = reopen(&disk, 4);
+    assert_eq!(stepped.append_durably(StreamId(8), b"first").offset, 0);
+}
+
+/// Flips a bit in the cut that stands in the third segment.
+fn damage_cut(disk: &SimulatedDisk) {
+    let segment = segment::Segment::open(disk, 3, 0xC0FFEE).unwrap();
+    let mut scan = segment::Scan::new(&segment, segment.header.limit());
+    while let Some(block) = scan.next_block().unwrap() {
+        if block.header.kind == block::BlockKind::Cut {
+            let offset = block.header.position.0 - segment.header.base.0;
+            disk.flip(&segment::path(3), (offset + 30) * 8).unwrap();
+            return;
+        }
+    }
+    panic!("there is no cut");
+}
+
+#[test]
+fn a_cut_that_is_lost_is_known_from_the_blocks_behind_it() {
+    for filed in [0, 1, 2] {
+        let disk = disk();
+        let mut stepped = cut_from_the_third(&disk);
+        stepped.append_durably(STREAM, b"last");
+        stepped.file_until(3 - filed);
+        drop(stepped);
+        damage_cut(&disk);
+        let mut expected = expected();
+        expected.push(b"last".to_vec());
+        for (entropy, accept_loss) in [(2, AcceptLoss::Yes), (3, AcceptLoss::No)] {
+            let stepped = open_by_caller(&disk, entropy, accept_loss);
+            assert_eq!(stepped.read(STREAM), expected, "{filed} filed");
+        }
+        let mut stepped = reopen(&disk, 4);
+        assert_eq!(stepped.append_durably(StreamId(8), b"first").offset, 0);
+        stepped.seal();
+        stepped
+            .journal
+            .commit(SHARD, stepped.journal.shard_end(SHARD).index);
+        stepped.file_until(1);
+        assert_eq!(stepped.read(STREAM), expected, "{filed} filed");
+    }
+}
