@@ -1,7 +1,7 @@
 //! The line and the filing together.
 
 use super::*;
-use crate::filing::{Line as _, Step};
+use crate::filing::Step;
 
 impl Stepped {
     /// Steps both until neither has anything to do.
@@ -177,38 +177,4 @@ fn a_loss_that_was_accepted_is_filed() {
     let read = stepped.journal.read(SHARD, STREAM, 0, ALL).unwrap();
     let offsets: Vec<_> = read.records.iter().map(|record| record.offset).collect();
     assert_eq!(offsets, [0, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
-}
-
-#[test]
-fn a_segment_is_not_filed_while_a_cut_of_its_blocks_is_not_in_the_line() {
-    let disk = disk();
-    let open = |entropy| {
-        let options = Options {
-            commit: Commit::ByCaller,
-            ..options(entropy)
-        };
-        let stepped = Journal::open_stepped(disk.clone(), &options).unwrap();
-        let end = stepped.journal.shard_end(SHARD).index;
-        stepped.journal.commit(SHARD, end);
-        stepped
-    };
-    let mut stepped = open(1);
-    let kept = stepped.append_durably(STREAM, b"kept");
-    let void = stepped.append_durably(STREAM, b"void");
-    stepped.journal.commit(SHARD, kept.ticket.index);
-    stepped.journal.shared().seal();
-    stepped.settle();
-    stepped.journal.cut(SHARD, void.ticket.index).unwrap();
-    // The filing comes first, and the line's thread later.
-    while stepped.background.step(1000) == Step::Worked {}
-    let instead = stepped.append_durably(STREAM, b"instead");
-    assert_eq!((instead.offset, instead.ticket), (void.offset, void.ticket));
-    stepped.journal.commit(SHARD, instead.ticket.index);
-    stepped.journal.shared().seal();
-    stepped.settle_all(1000);
-    assert_eq!(stepped.journal.stats().segments, 1);
-    let expected = [b"kept".to_vec(), b"instead".to_vec()];
-    assert_eq!(stepped.read(STREAM), expected);
-    drop(stepped);
-    assert_eq!(open(2).read(STREAM), expected);
 }

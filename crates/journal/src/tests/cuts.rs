@@ -1,8 +1,10 @@
 //! Cuts, and what was filed, lost or stopped beside them.
 
 use super::*;
+use crate::block::{BlockHeader, BlockKind};
 use crate::filing::{Line as _, Step};
 use crate::inspect;
+use crate::segment::{Scan, Segment};
 
 /// Opens it for a caller who says what is committed, and commits what is there.
 fn open_by_caller(disk: &Arc<SimulatedDisk>, entropy: u64, accept_loss: AcceptLoss) -> Stepped {
@@ -35,6 +37,29 @@ impl Stepped {
             assert_eq!(self.background.step(1000), Step::Worked);
         }
     }
+}
+
+#[test]
+fn a_segment_is_not_filed_while_a_cut_of_its_blocks_is_not_in_the_line() {
+    let disk = disk();
+    let mut stepped = reopen(&disk, 1);
+    let kept = stepped.append_durably(STREAM, b"kept");
+    let void = stepped.append_durably(STREAM, b"void");
+    stepped.journal.commit(SHARD, kept.ticket.index);
+    stepped.seal();
+    stepped.journal.cut(SHARD, void.ticket.index).unwrap();
+    // The filing comes first, and the line's thread later.
+    while stepped.background.step(1000) == Step::Worked {}
+    assert_eq!(stepped.journal.stats().segments, 2);
+    let instead = stepped.append_durably(STREAM, b"instead");
+    assert_eq!((instead.offset, instead.ticket), (void.offset, void.ticket));
+    stepped.journal.commit(SHARD, instead.ticket.index);
+    stepped.seal();
+    stepped.file_until(1);
+    let expected = [b"kept".to_vec(), b"instead".to_vec()];
+    assert_eq!(stepped.read(STREAM), expected);
+    drop(stepped);
+    assert_eq!(reopen(&disk, 2).read(STREAM), expected);
 }
 
 /// Two blocks that stay, and void ones behind them in the first segment and in the second; the cut
@@ -76,7 +101,8 @@ fn assert_whole(disk: &SimulatedDisk) {
 fn void_blocks_are_filed_away_segment_by_segment_before_their_cut() {
     let disk = disk();
     let mut stepped = cut_from_the_third(&disk);
-    for segments in (1..=3).rev() {
+    stepped.seal();
+    for segments in (1..=4).rev() {
         stepped.file_until(segments);
         assert_eq!(stepped.read(STREAM), expected());
         let stopped = Arc::new(disk.fork());
@@ -85,7 +111,6 @@ fn void_blocks_are_filed_away_segment_by_segment_before_their_cut() {
         assert_eq!(again.read(STREAM), expected(), "{segments} segments");
         assert_eq!(again.append_durably(STREAM, b"next").offset, 3);
         assert_eq!(again.append_durably(StreamId(8), b"first").offset, 0);
-        stepped.seal();
     }
 }
 
@@ -104,18 +129,21 @@ fn a_header_that_is_lost_between_void_blocks_and_their_cut_is_accepted_once() {
     assert_eq!(stepped.append_durably(StreamId(8), b"first").offset, 0);
 }
 
-/// Flips a bit in the cut that stands in the third segment.
-fn damage_cut(disk: &SimulatedDisk) {
-    let segment = segment::Segment::open(disk, 3, 0xC0FFEE).unwrap();
-    let mut scan = segment::Scan::new(&segment, segment.header.limit());
+/// Flips a bit in the blocks of a segment to which this applies, of which there is at least one.
+fn damage(disk: &SimulatedDisk, sequence: u64, mut is_it: impl FnMut(&BlockHeader) -> bool) {
+    let segment = Segment::open(disk, sequence, options(0).journal_id).unwrap();
+    let mut scan = Scan::new(&segment, segment.header.limit());
+    let mut places = Vec::new();
     while let Some(block) = scan.next_block().unwrap() {
-        if block.header.kind == block::BlockKind::Cut {
-            let offset = block.header.position.0 - segment.header.base.0;
-            disk.flip(&segment::path(3), (offset + 30) * 8).unwrap();
-            return;
+        if is_it(&block.header) {
+            places.push(block.header.position.0 - segment.header.base.0);
         }
     }
-    panic!("there is no cut");
+    assert!(!places.is_empty());
+    for place in places {
+        disk.flip(&segment::path(sequence), (place + 30) * 8)
+            .unwrap();
+    }
 }
 
 #[test]
@@ -126,7 +154,7 @@ fn a_cut_that_is_lost_is_known_from_the_blocks_behind_it() {
         stepped.append_durably(STREAM, b"last");
         stepped.file_until(3 - filed);
         drop(stepped);
-        damage_cut(&disk);
+        damage(&disk, 3, |header| header.kind == BlockKind::Cut);
         let mut expected = expected();
         expected.push(b"last".to_vec());
         for (entropy, accept_loss) in [(2, AcceptLoss::Yes), (3, AcceptLoss::No)] {
@@ -141,5 +169,35 @@ fn a_cut_that_is_lost_is_known_from_the_blocks_behind_it() {
             .commit(SHARD, stepped.journal.shard_end(SHARD).index);
         stepped.file_until(1);
         assert_eq!(stepped.read(STREAM), expected, "{filed} filed");
+    }
+}
+
+#[test]
+fn blocks_that_are_lost_are_void_when_a_cut_behind_them_says_so() {
+    let disk = disk();
+    let mut stepped = reopen(&disk, 1);
+    let kept = stepped.append_durably(STREAM, b"kept");
+    stepped.journal.commit(SHARD, kept.ticket.index);
+    let lost = stepped.append_durably(STREAM, b"lost");
+    let void = stepped.append_durably(STREAM, b"void");
+    let index = void.ticket.index;
+    stepped.append_durably(STREAM, b"void too");
+    stepped.journal.cut(SHARD, index).unwrap();
+    assert_eq!(
+        stepped.append_durably(STREAM, b"instead").offset,
+        void.offset
+    );
+    drop(stepped);
+    let mut count = 0;
+    damage(&disk, 1, |header| {
+        count += u64::from(header.kind == BlockKind::Records);
+        header.kind == BlockKind::Records && (2..=4).contains(&count)
+    });
+    for (entropy, accept_loss) in [(2, AcceptLoss::Yes), (3, AcceptLoss::No)] {
+        let stepped = open_by_caller(&disk, entropy, accept_loss);
+        assert_eq!(stepped.journal.shard_end(SHARD).index, index);
+        let read = stepped.journal.read(SHARD, STREAM, 0, ALL).unwrap();
+        let offsets: Vec<u64> = read.records.iter().map(|record| record.offset).collect();
+        assert_eq!(offsets, [kept.offset, lost.offset + 1]);
     }
 }
