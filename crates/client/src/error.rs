@@ -163,6 +163,11 @@ fn hint(code: ErrorCode, sent: Sent) -> &'static str {
         ErrorCode::Internal => "this is a defect; the log of the side that raised it says more",
         ErrorCode::Replaced => "another connection uses the same instance; give each its own",
         ErrorCode::Conflict => "read what others appended, decide anew, and expect the new end",
+        ErrorCode::NotFound => "check the name; whatever is kept under it is made by its first use",
+        ErrorCode::Gone => "it was erased on purpose; use another name",
+        ErrorCode::IdReused => "give what is new an id of its own",
+        ErrorCode::Trimmed => "begin at the oldest that is kept, which the details name",
+        ErrorCode::OverBudget => "allow a larger budget, or leave parts of that turn out",
     }
 }
 

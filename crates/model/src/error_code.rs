@@ -68,11 +68,21 @@ pub enum ErrorCode {
     Replaced = 17,
     /// The stream does not end where the writer expected.
     Conflict = 18,
+    /// There is nothing of that name.
+    NotFound = 19,
+    /// It was erased, and its name is not used again.
+    Gone = 20,
+    /// The id stands for something else already.
+    IdReused = 21,
+    /// What was asked for is not kept any more.
+    Trimmed = 22,
+    /// A single turn is larger than the budget.
+    OverBudget = 23,
 }
 
 impl ErrorCode {
     /// Every code, in the order of their numbers.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 23] = [
         Self::NoResponder,
         Self::UnknownMethod,
         Self::Busy,
@@ -91,6 +101,11 @@ impl ErrorCode {
         Self::Internal,
         Self::Replaced,
         Self::Conflict,
+        Self::NotFound,
+        Self::Gone,
+        Self::IdReused,
+        Self::Trimmed,
+        Self::OverBudget,
     ];
 
     /// The code of that number.
@@ -124,6 +139,11 @@ impl ErrorCode {
             Self::Internal => "internal",
             Self::Replaced => "replaced",
             Self::Conflict => "conflict",
+            Self::NotFound => "not_found",
+            Self::Gone => "gone",
+            Self::IdReused => "id_reused",
+            Self::Trimmed => "trimmed",
+            Self::OverBudget => "over_budget",
         }
     }
 
@@ -150,6 +170,11 @@ impl ErrorCode {
             Self::Internal => "a defect; the log of the side that raised it says more",
             Self::Replaced => "the same instance subscribed again from another connection",
             Self::Conflict => "the stream does not end where the append expected: others appended",
+            Self::NotFound => "nothing was ever kept under the name",
+            Self::Gone => "what had the name was erased; the name is not used again",
+            Self::IdReused => "the id was used before, for something else",
+            Self::Trimmed => "what was asked for lies before the oldest that is kept",
+            Self::OverBudget => "a single turn of the conversation is larger than the budget",
         }
     }
 
@@ -160,7 +185,12 @@ impl ErrorCode {
             | Self::Throttled
             | Self::Denied
             | Self::Replaced
-            | Self::Conflict => "node",
+            | Self::Conflict
+            | Self::NotFound
+            | Self::Gone
+            | Self::IdReused
+            | Self::Trimmed
+            | Self::OverBudget => "node",
             Self::UnknownMethod | Self::HandlerError => "responder",
             Self::Unconfirmed | Self::Cancelled | Self::DeadlineExceeded => "client or node",
             Self::Busy | Self::TooLarge | Self::InvalidArgument => "client, node or responder",
@@ -197,7 +227,12 @@ impl ErrorCode {
             | Self::Protocol
             | Self::Internal
             | Self::Replaced
-            | Self::Conflict => Retry::Never,
+            | Self::Conflict
+            | Self::NotFound
+            | Self::Gone
+            | Self::IdReused
+            | Self::Trimmed
+            | Self::OverBudget => Retry::Never,
         }
     }
 }
@@ -231,7 +266,7 @@ mod tests {
             assert_eq!(code.as_str().parse(), Ok(code));
         }
         assert_eq!(ErrorCode::from_u16(0), None);
-        assert_eq!(ErrorCode::from_u16(19), None);
+        assert_eq!(ErrorCode::from_u16(24), None);
     }
 
     #[test]

@@ -29,7 +29,11 @@ impl Exit {
 impl From<ErrorCode> for Exit {
     fn from(code: ErrorCode) -> Self {
         match code {
-            ErrorCode::NoResponder | ErrorCode::UnknownMethod => Self::NotFound,
+            ErrorCode::NoResponder
+            | ErrorCode::UnknownMethod
+            | ErrorCode::NotFound
+            | ErrorCode::Gone
+            | ErrorCode::Trimmed => Self::NotFound,
             ErrorCode::Busy | ErrorCode::Unavailable => Self::Unavailable,
             ErrorCode::DeadlineExceeded => Self::Timeout,
             ErrorCode::Throttled | ErrorCode::Denied | ErrorCode::Unauthenticated => Self::Denied,
@@ -42,7 +46,9 @@ impl From<ErrorCode> for Exit {
             | ErrorCode::Protocol
             | ErrorCode::Internal
             | ErrorCode::Replaced
-            | ErrorCode::Conflict => Self::Failed,
+            | ErrorCode::Conflict
+            | ErrorCode::IdReused
+            | ErrorCode::OverBudget => Self::Failed,
         }
     }
 }
