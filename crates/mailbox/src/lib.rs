@@ -2,7 +2,8 @@
 //!
 //! A mailbox is an agent's durable queue of writes. What is in it is *unacknowledged*: it is handed
 //! out when a subscriber has room, and again until one has acknowledged it, its time to live is
-//! over, or somebody removes it. The engine only decides. It holds a few numbers for each message
+//! over, or somebody removes it. After as many deliveries as are allowed it is a *dead letter*: it
+//! stays, and goes out no more unless somebody gives it back. The engine only decides. It holds a few numbers for each message
 //! and none of its bytes; where those are and when they are durable is the shell's to say, and so
 //! is the time. What a subscriber *is* stays a type parameter.
 //!
@@ -17,8 +18,13 @@ mod ids;
 mod mailbox;
 pub mod record;
 mod senders;
+mod span;
+mod terms;
 
 pub use ids::{IDS_KEPT, WriteId};
-pub use mailbox::{
-    Accepted, Again, Answer, Limits, Mailbox, Offer, Pending, Place, Refused, State, Written,
+pub use mailbox::Mailbox;
+pub use span::Span;
+pub use terms::{
+    Accepted, Again, Answer, Cause, Limits, Offer, Pending, Place, Refused, Standing, State,
+    Straggler, Written,
 };

@@ -1,158 +1,32 @@
 //! One mailbox.
 
+mod dead;
+mod restore;
+mod stragglers;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::ids::{IDS_KEPT, Ids, WriteId};
+use crate::ids::{Ids, WriteId};
 use crate::record::Note;
 use crate::senders::{SenderId, Senders};
+use crate::terms::{
+    Accepted, Again, Answer, Cause, Limits, Offer, Pending, Place, Refused, State, Written,
+};
 
 /// Pause before a message that was refused is handed out again: doubled each time up to the
 /// longest.
 const PAUSE_MS: u64 = 1_000;
 const PAUSE_MS_MAX: u64 = 60_000;
 
-/// What a mailbox holds at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Unacknowledged messages.
-    pub messages_max: usize,
-    /// Their bytes, as the shell counts them.
-    pub bytes_max: u64,
-    /// Messages that are handed out at the same time.
-    pub in_flight_max: usize,
-}
-
-/// A message that was appended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written<'a> {
-    /// Where; above every earlier one.
-    pub offset: u64,
-    /// What the writer calls it.
-    pub id: Option<WriteId>,
-    /// Who wrote it.
-    pub sender: &'a str,
-    /// Its size against the limit.
-    pub size: u32,
-    /// When it is given up.
-    pub expires_ms: u64,
-}
-
-/// A write may go in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
-    /// Append it, and say [`Mailbox::written`].
-    New,
-    /// It is there already, or was.
-    Duplicate {
-        /// The offset of the original.
-        offset: u64,
-    },
-}
-
-/// A write may not go in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// There are too many messages.
-    #[error("the mailbox holds {messages} unacknowledged messages, its limit")]
-    Messages {
-        /// As many.
-        messages: usize,
-    },
-    /// They are too large together.
-    #[error("{size} more bytes do not fit into the mailbox: {bytes} of {bytes_max} are taken")]
-    Bytes {
-        /// What was to be written.
-        size: u32,
-        /// What is there.
-        bytes: u64,
-        /// The limit.
-        bytes_max: u64,
-    },
-}
-
-/// A message that is to be handed out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer<'a, S> {
-    /// Which one.
-    pub offset: u64,
-    /// How often it is handed out with this time.
-    pub delivery: u32,
-    /// To whom.
-    pub place: Place<'a, S>,
-}
-
-/// Who may get a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place<'a, S> {
-    /// Anybody.
-    Any,
-    /// Nobody but this one: an earlier message of the same sender is with it.
-    Only(&'a S),
-    /// Somebody else than this one, if there is: it has not answered.
-    Other(&'a S),
-}
-
-/// What became of an [`Offer`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer<S> {
-    /// It was handed to this one, who will answer, fail or be lost.
-    Handed(S),
-    /// The only one who may get it has no room.
-    Full,
-    /// Nobody has room, or nobody is there, or the message cannot be read now.
-    Nobody,
-}
-
-/// When a message that was not acknowledged is handed out again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
-    /// At once: whoever had it is gone or silent.
-    Now,
-    /// Later, with a pause that grows: it was refused.
-    Later,
-    /// After this long: whoever refused it said so.
-    After {
-        /// Milliseconds.
-        pause_ms: u64,
-    },
-}
-
-/// A message of the mailbox, for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pending<'a> {
-    /// Which one.
-    pub offset: u64,
-    /// Who wrote it.
-    pub sender: &'a str,
-    /// How often it was handed out.
-    pub deliveries: u32,
-    /// When it is given up.
-    pub expires_ms: u64,
-    /// What it waits for.
-    pub state: State,
-}
-
-/// What a message waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// To be on disk.
-    Unsynced,
-    /// Somebody with room for it.
-    Waiting,
-    /// The answer of whom it was handed to.
-    Unanswered,
-    /// The end of a pause.
-    Paused {
-        /// When that is.
-        until_ms: u64,
-    },
-}
-
 #[derive(Debug)]
 struct Entry<S> {
     size: u32,
     sender: SenderId,
     deliveries: u32,
+    /// Deliveries before it was given back.
+    forgiven: u32,
+    /// Where its bytes are.
+    record: u64,
     expires_ms: u64,
     stage: Stage<S>,
 }
@@ -171,6 +45,8 @@ enum Stage<S> {
     },
     /// In the queue of those that go out again.
     Due { due_ms: u64, not_to: Option<S> },
+    /// It goes out no more, unless it is given back.
+    Dead(Cause),
 }
 
 /// See the crate's documentation. `S` is a subscriber.
@@ -188,11 +64,17 @@ pub struct Mailbox<S> {
     /// Messages that go out again, by time.
     due: BTreeSet<(u64, u64)>,
     in_flight: usize,
+    dead: usize,
+    /// Messages that were written once more, by where their bytes are now.
+    moved: BTreeMap<u64, u64>,
+    /// Every message below this was, and none from here on.
+    moved_end: u64,
     /// No message expires before this.
     earliest_expiry_ms: u64,
     /// What happened since the notes were taken.
     notes: Vec<Note>,
     expired: u64,
+    died: u64,
 }
 
 impl<S: Clone + PartialEq> Mailbox<S> {
@@ -208,9 +90,13 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             senders: Senders::default(),
             due: BTreeSet::new(),
             in_flight: 0,
+            dead: 0,
+            moved: BTreeMap::new(),
+            moved_end: 0,
             earliest_expiry_ms: u64::MAX,
             notes: Vec::new(),
             expired: 0,
+            died: 0,
         }
     }
 
@@ -271,6 +157,8 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             size,
             sender: self.senders.enter(sender),
             deliveries: 0,
+            forgiven: 0,
+            record: offset,
             expires_ms,
             stage: Stage::Unsynced,
         };
@@ -331,6 +219,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             let delivery = entry.deliveries.saturating_add(1);
             let answer = offer(Offer {
                 offset,
+                record: entry.record,
                 delivery,
                 place,
             });
@@ -373,6 +262,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             let delivery = entry.deliveries.saturating_add(1);
             let answer = offer(Offer {
                 offset,
+                record: entry.record,
                 delivery,
                 place,
             });
@@ -427,6 +317,22 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             self.expire_one(offset);
             return true;
         }
+        if self.is_spent(offset) {
+            let cause = match again {
+                Again::Now => Cause::Unanswered,
+                Again::Later | Again::After { .. } => Cause::Refused,
+            };
+            self.die(offset, cause);
+            return true;
+        }
+        self.go_again(offset, again, now_ms);
+        true
+    }
+
+    fn go_again(&mut self, offset: u64, again: Again, now_ms: u64) {
+        let Some(entry) = self.entries.get_mut(&offset) else {
+            return;
+        };
         let pause_ms = match again {
             Again::Now => 0,
             Again::Later => pause_ms(entry.deliveries),
@@ -450,7 +356,6 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             };
         }
         self.due.insert((due_ms, offset));
-        true
     }
 
     /// Forgets what has expired and is not being handled.
@@ -483,9 +388,10 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
-    /// Removes everything and says how much that was.
-    pub fn purge(&mut self) -> usize {
-        let offsets: Vec<_> = self.entries.keys().copied().collect();
+    /// Removes the messages that wait for what is meant, and says how many there were.
+    pub fn purge(&mut self, is_meant: impl Fn(State) -> bool) -> usize {
+        let meant = self.pending(0).filter(|it| is_meant(it.state));
+        let offsets: Vec<_> = meant.map(|it| it.offset).collect();
         for offset in &offsets {
             self.remove(*offset);
         }
@@ -501,6 +407,10 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         if let Stage::Due { due_ms, .. } = entry.stage {
             self.due.remove(&(due_ms, offset));
         }
+        if let Stage::Dead(_) = entry.stage {
+            self.dead -= 1;
+        }
+        self.moved.remove(&entry.record);
         self.senders.leave(entry.sender);
         self.notes.push(Note::Left { offset });
         true
@@ -530,14 +440,14 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         std::mem::take(&mut self.expired)
     }
 
-    /// The oldest message that is still needed, if there is any.
-    pub fn oldest(&self) -> Option<u64> {
-        self.entries.keys().next().copied()
-    }
-
-    /// Unacknowledged messages.
+    /// Unacknowledged messages, dead letters among them.
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Those that are no dead letters.
+    pub fn live(&self) -> usize {
+        self.entries.len() - self.dead
     }
 
     /// Whether nothing is in it.
@@ -564,6 +474,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
     pub fn pending(&self, from: u64) -> impl Iterator<Item = Pending<'_>> + '_ {
         self.entries.range(from..).map(|(offset, entry)| Pending {
             offset: *offset,
+            record: entry.record,
             sender: self.senders.name(entry.sender),
             deliveries: entry.deliveries,
             expires_ms: entry.expires_ms,
@@ -573,6 +484,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 Stage::Unanswered { .. } => State::Unanswered,
                 Stage::Due { due_ms: 0, .. } => State::Waiting,
                 Stage::Due { due_ms, .. } => State::Paused { until_ms: *due_ms },
+                Stage::Dead(cause) => State::Dead(*cause),
             },
         })
     }
@@ -580,53 +492,6 @@ impl<S: Clone + PartialEq> Mailbox<S> {
     /// The ids to keep when the writes themselves are forgotten, oldest first.
     pub fn ids(&self) -> impl Iterator<Item = (u64, Option<WriteId>)> + '_ {
         self.ids.iter()
-    }
-
-    /// Reads a write back. Records are restored in the order of the stream, before anything else,
-    /// and then [`Mailbox::restored`].
-    pub fn restore(&mut self, written: Written<'_>) {
-        self.restore_id(written.offset, written.id);
-        self.insert(written);
-    }
-
-    /// Reads a note back; one about a message that was forgotten says nothing.
-    pub fn restore_note(&mut self, note: Note) {
-        match note {
-            Note::Handed { offset, deliveries } => {
-                if let Some(entry) = self.entries.get_mut(&offset) {
-                    entry.deliveries = deliveries;
-                }
-            }
-            Note::Left { offset } => {
-                self.remove(offset);
-            }
-        }
-    }
-
-    /// Reads an id back.
-    pub fn restore_id(&mut self, offset: u64, id: Option<WriteId>) {
-        self.restored_ids.insert(offset, id);
-        if self.restored_ids.len() > IDS_KEPT {
-            self.restored_ids.pop_first();
-        }
-    }
-
-    /// Everything was read back: what was handed out before goes out again, the rest in order.
-    pub fn restored(&mut self) {
-        self.notes.clear();
-        self.ids.merge(std::mem::take(&mut self.restored_ids));
-        for (offset, entry) in &mut self.entries {
-            if entry.deliveries == 0 {
-                entry.stage = Stage::First;
-                self.senders.wait(entry.sender, *offset);
-            } else {
-                entry.stage = Stage::Due {
-                    due_ms: 0,
-                    not_to: None,
-                };
-                self.due.insert((0, *offset));
-            }
-        }
     }
 }
 

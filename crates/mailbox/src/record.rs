@@ -1,18 +1,24 @@
 //! What stands in a mailbox's stream, byte by byte.
 //!
-//! Three kinds of records, told apart by the tag that the stream keeps beside each. All numbers are
+//! Four kinds of records, told apart by the tag that the stream keeps beside each. All numbers are
 //! little-endian. A layout is never changed: another one gets another tag.
 //!
 //! ```text
 //! 1 WRITE   flags u8 (bit 0: an id follows) | id 16 | expires_ms u64 | sender u16 + text
 //!           | method u8 + text | metadata u16 + bytes | body
-//! 2 NOTES   any number of: offset u64 | deliveries u32 (2^32-1: it has left the mailbox)
+//! 2 NOTES   any number of: offset u64 | deliveries u32, or from the top of its range: 1 it has left
+//!           the mailbox, 2 it is a dead letter and was refused, 3 and was not answered, 4 it was
+//!           given back
 //! 3 IDS     any number of: offset u64 | flags u8 (bit 0: it has an id) | id 16
+//! 4 MOVED   offset u64 | written_ms u64 | deliveries u32 | forgiven u32
+//!           | dead u8 (0 no, 1 it was refused, 2 it was not answered) | WRITE
 //! ```
 //!
-//! IDS repeats the ids of the newest writes, so that the writes themselves can be forgotten.
+//! IDS repeats the ids of the newest writes, and MOVED a write of long ago under its first offset,
+//! so that the writes themselves can be forgotten.
 
 use crate::ids::WriteId;
+use crate::terms::{Cause, Standing};
 
 /// Tag of a [`Write`].
 pub const WRITE: u8 = 1;
@@ -20,11 +26,16 @@ pub const WRITE: u8 = 1;
 pub const NOTES: u8 = 2;
 /// Tag of the ids of the newest writes.
 pub const IDS: u8 = 3;
+/// Tag of a [`Moved`].
+pub const MOVED: u8 = 4;
 
 const HAS_ID: u8 = 1;
 const NOTE_SIZE: usize = 12;
 const ID_SIZE: usize = 25;
 const LEFT: u32 = u32::MAX;
+const DEAD_REFUSED: u32 = u32::MAX - 1;
+const DEAD_UNANSWERED: u32 = u32::MAX - 2;
+const REVIVED: u32 = u32::MAX - 3;
 
 /// Bytes that are no record of their tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -121,6 +132,18 @@ pub enum Note {
         /// Which message.
         offset: u64,
     },
+    /// It is a dead letter.
+    Dead {
+        /// Which message.
+        offset: u64,
+        /// How its last delivery ended.
+        cause: Cause,
+    },
+    /// It is none any more: it was given back.
+    Revived {
+        /// Which message.
+        offset: u64,
+    },
 }
 
 /// Appends notes, as the bytes of one record.
@@ -128,9 +151,14 @@ pub fn encode_notes(notes: &[Note], out: &mut Vec<u8>) {
     out.reserve(notes.len() * NOTE_SIZE);
     for note in notes {
         let (offset, deliveries) = match *note {
-            // The count stops where its mark begins.
-            Note::Handed { offset, deliveries } => (offset, deliveries.min(LEFT - 1)),
+            // The count stops where the marks begin.
+            Note::Handed { offset, deliveries } => (offset, deliveries.min(REVIVED - 1)),
             Note::Left { offset } => (offset, LEFT),
+            Note::Dead { offset, cause } => match cause {
+                Cause::Refused => (offset, DEAD_REFUSED),
+                Cause::Unanswered => (offset, DEAD_UNANSWERED),
+            },
+            Note::Revived { offset } => (offset, REVIVED),
         };
         out.extend_from_slice(&offset.to_le_bytes());
         out.extend_from_slice(&deliveries.to_le_bytes());
@@ -147,9 +175,76 @@ pub fn decode_notes(bytes: &[u8]) -> impl Iterator<Item = Result<Note, Malformed
         let offset = u64::from_le_bytes(rest.array()?);
         Ok(match u32::from_le_bytes(rest.array()?) {
             LEFT => Note::Left { offset },
+            DEAD_REFUSED => Note::Dead {
+                offset,
+                cause: Cause::Refused,
+            },
+            DEAD_UNANSWERED => Note::Dead {
+                offset,
+                cause: Cause::Unanswered,
+            },
+            REVIVED => Note::Revived { offset },
             deliveries => Note::Handed { offset, deliveries },
         })
     })
+}
+
+/// A write that was appended once more, and how it stood then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved<'a> {
+    /// Where it was written first: what everybody calls it.
+    pub offset: u64,
+    /// When that was, in milliseconds since 1970-01-01 UTC.
+    pub written_ms: u64,
+    /// How it stood.
+    pub standing: Standing,
+    /// The bytes of its [`Write`].
+    pub write: &'a [u8],
+}
+
+impl<'a> Moved<'a> {
+    /// Bytes before those of the write.
+    pub const HEAD_SIZE: usize = 25;
+
+    /// Appends the record.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let Standing {
+            deliveries,
+            forgiven,
+            dead,
+        } = self.standing;
+        out.extend_from_slice(&self.offset.to_le_bytes());
+        out.extend_from_slice(&self.written_ms.to_le_bytes());
+        out.extend_from_slice(&deliveries.to_le_bytes());
+        out.extend_from_slice(&forgiven.to_le_bytes());
+        out.push(match dead {
+            None => 0,
+            Some(Cause::Refused) => 1,
+            Some(Cause::Unanswered) => 2,
+        });
+        out.extend_from_slice(self.write);
+    }
+
+    /// Reads a record back.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let what = "write that was moved";
+        let mut rest = Rest { bytes, what };
+        Ok(Self {
+            offset: u64::from_le_bytes(rest.array()?),
+            written_ms: u64::from_le_bytes(rest.array()?),
+            standing: Standing {
+                deliveries: u32::from_le_bytes(rest.array()?),
+                forgiven: u32::from_le_bytes(rest.array()?),
+                dead: match rest.array::<1>()?[0] {
+                    0 => None,
+                    1 => Some(Cause::Refused),
+                    2 => Some(Cause::Unanswered),
+                    _ => return Err(Malformed { what }),
+                },
+            },
+            write: rest.bytes,
+        })
+    }
 }
 
 /// Appends the ids of the newest writes, oldest first, as the bytes of one record.

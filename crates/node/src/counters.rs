@@ -67,6 +67,8 @@ counters! {
     Unacknowledged => "mailbox_unacknowledged";
     /// Messages of mailboxes that nobody took in time.
     Expired => "mailbox_expired";
+    /// Messages of mailboxes that were delivered as often as is allowed.
+    DeadLetters => "mailbox_dead_letters";
     /// Mailboxes that could not be read when somebody subscribed to their name.
     Unreadable => "mailbox_unreadable";
     /// Records appended to streams.

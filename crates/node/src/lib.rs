@@ -33,7 +33,7 @@ pub use ports::{Clock, Delivery, Entropy, Extract, Failure, Message, Outgoing, O
 pub use ports::{Pushed, StoredRecord};
 pub use routing::{ConnectionId, Ticket};
 pub use storage::{StorageState, StorageView, SyncTimesView};
-pub use store::{AdminError, Key, MailboxView, MessageView, Options as StoreOptions, Range};
+pub use store::{AdminError, Key, MailboxView, MessageView, Options as StoreOptions, Part, Range};
 pub use store::{DIRECTORY, NamedStream};
 pub use store::{StoreError, Stored, StreamView};
 pub use turn::{Cast, SYSTEM_ORG, Turn};

@@ -16,6 +16,7 @@ mod load;
 mod mailbox;
 mod raw;
 mod settle;
+mod tidy;
 mod write;
 
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ use journal::{AppendError, Journal, ReadError, ReadLimit, ShardId, Status, Strea
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
 
-pub use admin::{AdminError, MailboxView, MessageView, Stored, StreamView};
+pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
 pub(crate) use answers::Answers;
 pub use directory::{DIRECTORY, NamedStream};
 use directory::{Directory, Entry, Kind, Location};
@@ -52,6 +53,9 @@ pub struct Options {
     pub ack_timeout: Duration,
     /// Messages of one mailbox that are handed out at the same time.
     pub in_flight_max: usize,
+    /// Deliveries after which a message that nobody acknowledged is a dead letter; 0 for as many as
+    /// it takes.
+    pub deliveries_max: u32,
 }
 
 impl Default for Options {
@@ -62,6 +66,7 @@ impl Default for Options {
             ttl: Duration::from_secs(7 * 24 * 3600),
             ack_timeout: Duration::from_secs(30),
             in_flight_max: 256,
+            deliveries_max: 0,
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) use backup::Backup;
 pub(crate) use descriptors::{granted as descriptors_granted, raise as raise_descriptors};
 pub(crate) use embedded::Embedded;
 use gate::TokenGate;
-pub(crate) use kept::{Mailbox, Message, Messages, Names};
+pub(crate) use kept::{Message, Messages, Names, Purge, Retry};
 pub(crate) use ready::Audience;
 use running::{Kept, Means, Running, threads_failure};
 pub(crate) use signals::Signals;

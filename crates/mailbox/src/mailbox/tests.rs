@@ -1,14 +1,26 @@
 use std::fmt::Write as _;
 
 use super::*;
+use crate::terms::Standing;
 
+mod dead;
 mod properties;
+mod stragglers;
 
 const LIMITS: Limits = Limits {
     messages_max: 4,
     bytes_max: 1000,
     in_flight_max: 3,
+    deliveries_max: 4,
 };
+
+/// What a stream keeps of a script.
+#[derive(Clone, Copy)]
+enum Kept<'a> {
+    Write(Written<'a>),
+    Note(Note),
+    Moved(Written<'a>, u64, Standing),
+}
 
 /// Runs a script against an empty mailbox and compares the transcript.
 ///
@@ -16,13 +28,16 @@ const LIMITS: Limits = Limits {
 /// |---|---|
 /// | `write OFFSET SENDER [EXPIRES]` | a write of 10 bytes that is durable |
 /// | `ack OFFSET` · `lost OFFSET` · `refused OFFSET [AFTER]` | answers |
+/// | `retry OFFSET` | gives a dead letter back |
+/// | `move RECORD` | writes the oldest once more, at that place |
+/// | `show` | what each message waits for |
 /// | `at TIME` | the time from now on |
 /// | `to NAME=ROOM…` | offers what may go out to these subscribers |
 /// | `expire` · `restart` | |
 #[track_caller]
 fn check(script: &str, expected: &str) {
     let mut mailbox = Mailbox::new(LIMITS);
-    let mut log: Vec<(Option<Written<'_>>, Option<Note>)> = Vec::new();
+    let mut log: Vec<Kept<'_>> = Vec::new();
     let mut now_ms = 0;
     let mut out = String::new();
     for line in script.lines().map(str::trim).filter(|it| !it.is_empty()) {
@@ -41,7 +56,7 @@ fn check(script: &str, expected: &str) {
                     Ok(_) => {
                         mailbox.written(written);
                         mailbox.durable(written.offset + 1);
-                        log.push((Some(written), None));
+                        log.push(Kept::Write(written));
                     }
                     Err(refused) => writeln!(out, "refused: {refused}").unwrap(),
                 }
@@ -61,6 +76,36 @@ fn check(script: &str, expected: &str) {
                 };
                 assert!(mailbox.again(number(1).unwrap(), again, now_ms));
             }
+            "retry" => {
+                if !mailbox.revive(number(1).unwrap()) {
+                    out.push_str("not there\n");
+                }
+            }
+            "move" => {
+                let straggler = mailbox.straggler(u64::MAX).unwrap();
+                let record = number(1).unwrap();
+                let written = log.iter().find_map(|kept| match kept {
+                    Kept::Write(written) if written.offset == straggler.offset => Some(*written),
+                    _ => None,
+                });
+                mailbox.moved(straggler.offset, record);
+                log.push(Kept::Moved(written.unwrap(), record, straggler.standing));
+                let oldest = mailbox.oldest();
+                writeln!(out, "moved {}, oldest {oldest:?}", straggler.offset).unwrap();
+            }
+            "show" => {
+                for message in mailbox.pending(0) {
+                    let Pending {
+                        offset,
+                        record,
+                        deliveries,
+                        state,
+                        ..
+                    } = message;
+                    writeln!(out, "{offset} at {record}: {deliveries}, {state:?}").unwrap();
+                }
+                writeln!(out, "{} dead", mailbox.dead()).unwrap();
+            }
             "at" => now_ms = number(1).unwrap(),
             "to" => {
                 let room = words[1..].iter().map(|word| {
@@ -75,23 +120,20 @@ fn check(script: &str, expected: &str) {
             }
             "restart" => {
                 mailbox = Mailbox::new(LIMITS);
-                for (written, note) in &log {
-                    match (written, note) {
-                        (Some(written), _) => mailbox.restore(*written),
-                        (_, Some(note)) => mailbox.restore_note(*note),
-                        _ => {}
+                for kept in &log {
+                    match kept {
+                        Kept::Write(written) => mailbox.restore(*written),
+                        Kept::Note(note) => mailbox.restore_note(*note),
+                        Kept::Moved(written, record, standing) => {
+                            mailbox.restore_moved(*written, *record, *standing);
+                        }
                     }
                 }
                 mailbox.restored();
             }
             other => panic!("{other}?"),
         }
-        log.extend(
-            mailbox
-                .take_notes()
-                .into_iter()
-                .map(|note| (None, Some(note))),
-        );
+        log.extend(mailbox.take_notes().into_iter().map(Kept::Note));
     }
     let lines = |text: &str| -> Vec<String> {
         let lines = text.lines().map(str::trim).filter(|it| !it.is_empty());
@@ -373,9 +415,10 @@ fn a_purge_leaves_nothing_and_late_answers_change_nothing() {
     }
     mailbox.durable(3);
     hand_out(&mut mailbox, 0, vec![("a", 1)], &mut String::new());
-    assert_eq!(mailbox.purge(), 3);
+    assert_eq!(mailbox.purge(|state| state != State::Waiting), 1);
     assert!(!mailbox.acknowledge(0));
     assert!(!mailbox.again(0, Again::Now, 0));
+    assert_eq!(mailbox.purge(|_| true), 2);
     assert_eq!(
         (mailbox.len(), mailbox.bytes(), mailbox.in_flight()),
         (0, 0, 0)

@@ -25,13 +25,41 @@ fn the_layouts_are_what_they_were() {
             deliveries: 2,
         },
         Note::Left { offset: 4 },
+        Note::Dead {
+            offset: 3,
+            cause: Cause::Refused,
+        },
+        Note::Dead {
+            offset: 2,
+            cause: Cause::Unanswered,
+        },
+        Note::Revived { offset: 1 },
     ];
     let mut bytes = Vec::new();
     encode_notes(&notes, &mut bytes);
-    let expected = b"\x05\0\0\0\0\0\0\0\x02\0\0\0\x04\0\0\0\0\0\0\0\xff\xff\xff\xff";
+    let expected = b"\x05\0\0\0\0\0\0\0\x02\0\0\0\x04\0\0\0\0\0\0\0\xff\xff\xff\xff\
+        \x03\0\0\0\0\0\0\0\xfe\xff\xff\xff\x02\0\0\0\0\0\0\0\xfd\xff\xff\xff\
+        \x01\0\0\0\0\0\0\0\xfc\xff\xff\xff";
     assert_eq!(bytes, expected);
     let read: Result<Vec<_>, _> = decode_notes(expected).collect();
     assert_eq!(read.unwrap(), notes);
+
+    let moved = Moved {
+        offset: 5,
+        written_ms: 0x0102,
+        standing: Standing {
+            deliveries: 9,
+            forgiven: 4,
+            dead: Some(Cause::Unanswered),
+        },
+        write: b"write",
+    };
+    let mut bytes = Vec::new();
+    moved.encode(&mut bytes);
+    let expected = b"\x05\0\0\0\0\0\0\0\x02\x01\0\0\0\0\0\0\x09\0\0\0\x04\0\0\0\x02write";
+    assert_eq!(bytes, expected);
+    assert_eq!(Moved::decode(expected), Ok(moved));
+    assert!(Moved::decode(&expected[..24]).is_err());
 
     let ids = [(7, Some(WriteId(*b"0123456789abcdef"))), (9, None)];
     let mut bytes = Vec::new();
@@ -74,7 +102,7 @@ proptest! {
     fn any_bytes_are_decoded_without_a_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
     ) {
-        let _ = Write::decode(&bytes);
+        let _ = (Write::decode(&bytes), Moved::decode(&bytes));
         prop_assert_eq!(decode_notes(&bytes).count(), bytes.len().div_ceil(NOTE_SIZE));
         prop_assert_eq!(decode_ids(&bytes).count(), bytes.len().div_ceil(ID_SIZE));
     }

@@ -22,4 +22,8 @@ options! {
 
     /// Messages of one mailbox that are handed out at the same time.
     "mailbox.in_flight_max" => in_flight_max: u32 = 256, from "1" to "65536";
+
+    /// Deliveries after which a message that nobody acknowledged goes out no more and is a dead
+    /// letter, until it is given back; 0 for as many as it takes.
+    "mailbox.deliveries_max" => deliveries_max: u32 = 0, from "0" to "1000000000";
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ::mailbox::State as Waits;
 use ::mailbox::record::Write;
+use ::mailbox::{Cause, State as Waits};
 use journal::Health;
 use model::{ErrorCode, Name};
 
@@ -18,14 +18,37 @@ use crate::handle::{Handle, Inner};
 pub struct MailboxView {
     /// `org/namespace/agent`.
     pub name: String,
-    /// Unacknowledged messages.
+    /// Unacknowledged messages, without dead letters.
     pub messages: usize,
-    /// Their bytes, with what is kept beside them.
+    /// Dead letters.
+    pub dead: usize,
+    /// The bytes of both, with what is kept beside them.
     pub bytes: u64,
     /// Those that are handed out and not answered.
     pub unanswered: usize,
-    /// The oldest one, if there is any.
+    /// The oldest message, if there is any.
     pub oldest: Option<u64>,
+}
+
+/// Which messages of a mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Those that go out.
+    Live,
+    /// Dead letters.
+    Dead,
+    /// Both.
+    All,
+}
+
+impl Part {
+    fn contains(self, state: Waits) -> bool {
+        match self {
+            Self::Live => !matches!(state, Waits::Dead(_)),
+            Self::Dead => matches!(state, Waits::Dead(_)),
+            Self::All => true,
+        }
+    }
 }
 
 /// A message in a mailbox.
@@ -47,6 +70,8 @@ pub struct MessageView {
     pub state: &'static str,
     /// The time until it is handed out again, when it waits for that.
     pub pause: Option<Duration>,
+    /// How the last delivery of a dead letter ended.
+    pub cause: Option<&'static str>,
     /// What was written.
     pub body: Vec<u8>,
 }
@@ -89,10 +114,11 @@ impl Handle {
         let view = |name: String| {
             let view = store.open_mailbox(&self.inner, &name, |_, state| MailboxView {
                 name: name.clone(),
-                messages: state.mailbox.len(),
+                messages: state.mailbox.live(),
+                dead: state.mailbox.dead(),
                 bytes: state.mailbox.bytes(),
                 unanswered: state.mailbox.in_flight(),
-                oldest: state.mailbox.oldest(),
+                oldest: state.mailbox.pending(0).next().map(|it| it.offset),
             });
             Ok(view?)
         };
@@ -103,11 +129,12 @@ impl Handle {
     pub fn messages(
         &self,
         name: &str,
+        part: Part,
         from: u64,
         limit: usize,
     ) -> Result<Vec<MessageView>, AdminError> {
         self.with_mailbox(name, |store, inner, state| {
-            store.peek(inner, state, from, limit)
+            store.peek(inner, state, part, from, limit)
         })
     }
 
@@ -120,10 +147,23 @@ impl Handle {
         })
     }
 
-    /// Removes every message of a mailbox, and says how many there were.
-    pub fn purge(&self, name: &str) -> Result<usize, AdminError> {
+    /// Removes messages of a mailbox, and says how many there were.
+    pub fn purge(&self, name: &str, part: Part) -> Result<usize, AdminError> {
         self.with_mailbox(name, |store, inner, state| {
-            let count = state.mailbox.purge();
+            let count = state.mailbox.purge(|waits| part.contains(waits));
+            state.note(&store.journal, inner.ports.clock.unix_ms());
+            count
+        })
+    }
+
+    /// Gives dead letters of a mailbox back, that at an offset or all of them, and says how many.
+    /// They go out with the next sweep.
+    pub fn retry(&self, name: &str, offset: Option<u64>) -> Result<usize, AdminError> {
+        self.with_mailbox(name, |store, inner, state| {
+            let count = match offset {
+                Some(offset) => usize::from(state.mailbox.revive(offset)),
+                None => state.mailbox.revive_all(),
+            };
             state.note(&store.journal, inner.ports.clock.unix_ms());
             count
         })
@@ -211,16 +251,24 @@ impl Store {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    fn peek(&self, inner: &Inner, state: &mut State, from: u64, limit: usize) -> Vec<MessageView> {
+    fn peek(
+        &self,
+        inner: &Inner,
+        state: &State,
+        part: Part,
+        from: u64,
+        limit: usize,
+    ) -> Vec<MessageView> {
         let Some(location) = state.location else {
             return Vec::new();
         };
         let now_ms = inner.ports.clock.unix_ms();
         let mut shelf = Shelf::new(&self.journal, location);
-        let pending = state.mailbox.pending(from).take(limit);
+        let pending = state.mailbox.pending(from);
+        let pending = pending.filter(|it| part.contains(it.state)).take(limit);
         let view = |pending: ::mailbox::Pending<'_>| {
-            let record = shelf.find(pending.offset)?;
-            let write = Write::decode(&record.payload).ok()?;
+            let lying = shelf.find(pending.record)?;
+            let write = Write::decode(lying.write()).ok()?;
             let (waits, pause) = match pending.state {
                 Waits::Unsynced => ("unsynced", None),
                 Waits::Waiting => ("waiting", None),
@@ -229,16 +277,23 @@ impl Store {
                     let pause = Duration::from_millis(until_ms.saturating_sub(now_ms));
                     ("paused", Some(pause))
                 }
+                Waits::Dead(_) => ("dead", None),
+            };
+            let cause = match pending.state {
+                Waits::Dead(Cause::Refused) => Some("refused"),
+                Waits::Dead(Cause::Unanswered) => Some("unanswered"),
+                _ => None,
             };
             Some(MessageView {
                 offset: pending.offset,
                 sender: pending.sender.to_owned(),
                 method: write.method.to_owned(),
-                written_ms: record.time_ms,
+                written_ms: lying.written_ms,
                 expires_ms: pending.expires_ms,
                 deliveries: pending.deliveries,
                 state: waits,
                 pause,
+                cause,
                 body: write.body.to_vec(),
             })
         };

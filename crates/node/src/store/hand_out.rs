@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ::mailbox::record::{self, Write};
+use ::mailbox::record::{self, Moved, Write};
 use ::mailbox::{Again, Answer, Offer, Place};
 use journal::{Journal, ReadLimit, Record};
 use routing::{ConnectionId, Subscriber, Table};
@@ -105,6 +105,8 @@ impl Store {
         }
         let expired = state.mailbox.take_expired();
         inner.counters.add_to(Counter::Expired, expired);
+        let died = state.mailbox.take_died();
+        inner.counters.add_to(Counter::DeadLetters, died);
         state.note(&self.journal, now_ms);
     }
 
@@ -138,10 +140,10 @@ impl Hands<'_> {
         target: &routing::Target,
         methods: &mut super::mailbox::Methods,
     ) -> Answer<Instance> {
-        let Some(record) = self.shelf.find(offer.offset) else {
+        let Some(lying) = self.shelf.find(offer.record) else {
             return Answer::Nobody;
         };
-        let Ok(write) = Write::decode(&record.payload) else {
+        let Ok(write) = Write::decode(lying.write()) else {
             return Answer::Nobody;
         };
         let message = Parts {
@@ -150,7 +152,7 @@ impl Hands<'_> {
             delivery: Delivery {
                 offset: offer.offset,
                 delivery: offer.delivery,
-                written_ms: record.time_ms,
+                written_ms: lying.written_ms,
             },
         };
         let table = self.table;
@@ -247,8 +249,8 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// The write at that offset; `None` when it cannot be read.
-    pub(super) fn find(&mut self, offset: u64) -> Option<Record> {
+    /// The write at that offset, first or once more; `None` when it cannot be read.
+    pub(super) fn find(&mut self, offset: u64) -> Option<Lying> {
         let place = |records: &[Record]| {
             let place = records.binary_search_by_key(&offset, |record| record.offset);
             place.ok()
@@ -258,7 +260,38 @@ impl<'a> Shelf<'a> {
             let read = self.journal.read(shard, stream, offset, CHUNK);
             self.records = read.ok()?.records;
         }
-        let record = &self.records[place(&self.records)?];
-        (record.tag == record::WRITE).then(|| record.clone())
+        Lying::new(self.records[place(&self.records)?].clone())
+    }
+}
+
+/// A message as it lies in its stream.
+pub(super) struct Lying {
+    /// When it was written.
+    pub(super) written_ms: u64,
+    record: Record,
+    /// Where in the record the write begins.
+    begin: usize,
+}
+
+impl Lying {
+    fn new(record: Record) -> Option<Self> {
+        let (written_ms, begin) = match record.tag {
+            record::WRITE => (record.time_ms, 0),
+            record::MOVED => {
+                let moved = Moved::decode(&record.payload).ok()?;
+                (moved.written_ms, Moved::HEAD_SIZE)
+            }
+            _ => return None,
+        };
+        Some(Self {
+            written_ms,
+            record,
+            begin,
+        })
+    }
+
+    /// The bytes of the write.
+    pub(super) fn write(&self) -> &[u8] {
+        &self.record.payload[self.begin..]
     }
 }

@@ -4,7 +4,7 @@ use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
 
 use ::mailbox::record::{self, Malformed};
-use ::mailbox::{Limits, Mailbox, Written};
+use ::mailbox::{Limits, Mailbox, Span, Written};
 use journal::{ReadError, ReadLimit, Status};
 use model::{ErrorCode, Name};
 use parking_lot::{MappedMutexGuard, MutexGuard};
@@ -111,6 +111,7 @@ impl Store {
             messages_max: options.messages_max,
             bytes_max: options.size_max,
             in_flight_max: options.in_flight_max,
+            deliveries_max: options.deliveries_max,
         });
         let location = self.find(Kind::Mailbox, base);
         let mut stream = Progress::default();
@@ -140,8 +141,8 @@ impl Store {
         let Location { shard, stream } = location;
         let start = self.journal.stream(shard, stream).map_or(0, |it| it.start);
         let mut progress = Progress {
-            start,
-            ..Progress::default()
+            span: Span::new(start),
+            ticket: None,
         };
         let mut from = start;
         loop {
@@ -152,18 +153,16 @@ impl Store {
             from = last.offset + 1;
             for record in &read.records {
                 let bytes = &record.payload;
-                progress.bytes += bytes.len() as u64;
+                progress.span.push(record.offset, bytes.len());
                 match record.tag {
                     record::WRITE => {
-                        let write = record::Write::decode(bytes)?;
-                        progress.writes += 1;
-                        mailbox.restore(Written {
-                            offset: record.offset,
-                            id: write.id,
-                            sender: write.sender,
-                            size: bytes.len() as u32,
-                            expires_ms: write.expires_ms,
-                        });
+                        progress.span.count_write();
+                        mailbox.restore(written(record.offset, bytes)?);
+                    }
+                    record::MOVED => {
+                        let moved = record::Moved::decode(bytes)?;
+                        let written = written(moved.offset, moved.write)?;
+                        mailbox.restore_moved(written, record.offset, moved.standing);
                     }
                     record::NOTES => {
                         for note in record::decode_notes(bytes) {
@@ -222,7 +221,7 @@ impl Store {
                 .next()
                 .is_some()
         };
-        state.stream.ticket.is_none_or(is_synced) && (mailbox.is_empty() || !waits())
+        state.stream.ticket.is_none_or(is_synced) && (mailbox.live() == 0 || !waits())
     }
 
     fn let_go(&self, inner: &Inner, slot: &Arc<Slot>) {
@@ -241,6 +240,18 @@ impl Store {
         drop(stage);
         self.forget(slot);
     }
+}
+
+/// What stands in the bytes of a write.
+fn written(offset: u64, bytes: &[u8]) -> Result<Written<'_>, Malformed> {
+    let write = record::Write::decode(bytes)?;
+    Ok(Written {
+        offset,
+        id: write.id,
+        sender: write.sender,
+        size: bytes.len() as u32,
+        expires_ms: write.expires_ms,
+    })
 }
 
 pub(super) fn loaded(stage: MutexGuard<'_, Stage>) -> Option<MappedMutexGuard<'_, State>> {

@@ -3,21 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use journal::{AppendError, Journal, Ticket};
-use mailbox::Mailbox;
-use mailbox::record::{self, Note};
+use journal::{Appended, Ticket};
+use mailbox::{Mailbox, Span};
 use model::Name;
 use parking_lot::Mutex;
 use routing::{ConnectionId, Target};
 
 use super::directory::Location;
-
-/// Bytes of records after which the ids of the newest writes are repeated, so that what lies
-/// before can be forgotten.
-const IDS_AFTER_BYTES: u64 = 1 << 20;
-
-/// Writes after which they are.
-const IDS_AFTER_WRITES: u64 = 1024;
 
 /// Methods that are remembered; more than that are made anew.
 const METHODS_MAX: usize = 64;
@@ -59,14 +51,18 @@ pub(super) struct State {
 /// How the mailbox's stream goes on.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Its oldest record.
-    pub(super) start: u64,
-    /// Writes since the ids were repeated.
-    pub(super) writes: u64,
-    /// Bytes since then.
-    pub(super) bytes: u64,
+    /// Its records from the oldest on.
+    pub(super) span: Span,
     /// The last append.
     pub(super) ticket: Option<Ticket>,
+}
+
+impl Progress {
+    /// A record of that size was appended.
+    pub(super) fn push(&mut self, appended: Appended, size: usize) {
+        self.span.push(appended.offset, size);
+        self.ticket = Some(appended.ticket);
+    }
 }
 
 /// Methods that messages are for: subscribers' routes are known by them, so that each is there once.
@@ -84,59 +80,5 @@ impl Methods {
         let made: Arc<str> = method.into();
         self.0.insert(method.into(), made.clone());
         made
-    }
-}
-
-impl State {
-    /// Appends what has happened, and forgets what nobody needs. What cannot be appended now is
-    /// lost: it is about messages that will be handed out once more.
-    pub(super) fn note(&mut self, journal: &Journal, now_ms: u64) {
-        let notes = self.mailbox.take_notes();
-        let Some(location) = self.location else {
-            return;
-        };
-        if notes.is_empty() && !self.stream.is_long() {
-            return;
-        }
-        // Whoever cannot append is told so when he writes.
-        let _ = self.append_notes(journal, location, &notes, now_ms);
-    }
-
-    fn append_notes(
-        &mut self,
-        journal: &Journal,
-        location: Location,
-        notes: &[Note],
-        now_ms: u64,
-    ) -> Result<(), AppendError> {
-        let mut bytes = Vec::new();
-        let mut guard = journal.lock(location.shard, now_ms);
-        if !notes.is_empty() {
-            record::encode_notes(notes, &mut bytes);
-            let appended = guard.append(location.stream, None, record::NOTES, &bytes)?;
-            self.stream.ticket = Some(appended.ticket);
-            self.stream.bytes += bytes.len() as u64;
-        }
-        let oldest = self.mailbox.oldest();
-        if self.stream.is_long() && oldest.is_none_or(|oldest| oldest > self.stream.start) {
-            bytes.clear();
-            record::encode_ids(self.mailbox.ids(), &mut bytes);
-            let appended = guard.append(location.stream, None, record::IDS, &bytes)?;
-            let start = oldest.map_or(appended.offset, |oldest| oldest.min(appended.offset));
-            guard.trim(location.stream, start)?;
-            self.stream = Progress {
-                start,
-                ticket: Some(appended.ticket),
-                ..Progress::default()
-            };
-        }
-        Ok(())
-    }
-}
-
-impl Progress {
-    /// Whether enough was appended for the ids to be worth repeating.
-    fn is_long(&self) -> bool {
-        self.writes >= IDS_AFTER_WRITES || self.bytes >= IDS_AFTER_BYTES
     }
 }

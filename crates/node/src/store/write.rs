@@ -182,9 +182,8 @@ impl Store {
             size,
             expires_ms: write.expires_ms,
         });
-        state.stream.ticket = Some(appended.ticket);
-        state.stream.writes += 1;
-        state.stream.bytes += u64::from(size);
+        state.stream.push(appended, bytes.len());
+        state.stream.span.count_write();
         let answer = Answer::Stored {
             offset: appended.offset,
             is_duplicate: false,

@@ -8,7 +8,7 @@ use super::agents::{ask, rows, text};
 use super::target::{Target, agent_name, block_on};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format, table};
-use crate::serve::{Mailbox, Message, Messages, Names};
+use crate::serve::{Message, Messages, Names, Purge, Retry};
 use crate::settings::Environment;
 use crate::utc;
 
@@ -18,6 +18,9 @@ Examples:
   telpher mailbox peek acme/demo/worker    what waits, oldest first; nothing is taken
   telpher mailbox ack acme/demo/worker 7   done with: it is not delivered again
   telpher mailbox purge acme/demo/worker   done with everything that waits there
+  telpher mailbox peek acme/demo/worker --dead    dead letters: delivered as often as is allowed
+  telpher mailbox retry acme/demo/worker 7        deliver that one again, as often as any other
+  telpher mailbox retry acme/demo/worker --all    deliver all of them again
 
 `telpher write` puts messages in, `telpher listen` takes them out.";
 
@@ -33,6 +36,8 @@ pub(crate) enum Command {
     Ack(AckArgs),
     /// Remove every message of a mailbox
     Purge(PurgeArgs),
+    /// Have dead letters delivered again
+    Retry(RetryArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -52,6 +57,10 @@ pub(crate) struct ListArgs {
 pub(crate) struct PeekArgs {
     /// Name of the agent
     agent: String,
+
+    /// Dead letters, which are shown nowhere else
+    #[arg(long)]
+    dead: bool,
 
     /// The first offset
     #[arg(long, value_name = "OFFSET", default_value_t = 0)]
@@ -88,6 +97,30 @@ pub(crate) struct PurgeArgs {
     /// Name of the agent
     agent: String,
 
+    /// Nothing but dead letters
+    #[arg(long)]
+    dead: bool,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RetryArgs {
+    /// Name of the agent
+    agent: String,
+
+    /// The message's place, as `telpher mailbox peek --dead` shows it
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    offset: Option<u64>,
+
+    /// Every dead letter of the mailbox
+    #[arg(long)]
+    all: bool,
+
     #[command(flatten)]
     format: Format,
 
@@ -104,6 +137,7 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
         Command::Peek(args) => peek(&args, environment),
         Command::Ack(args) => ack(&args, environment),
         Command::Purge(args) => purge(&args, environment),
+        Command::Retry(args) => retry(&args, environment),
     }
 }
 
@@ -143,6 +177,7 @@ pub(super) async fn pages(
 fn peek(args: &PeekArgs, environment: &Environment) -> Result<(), Failure> {
     let messages = Messages {
         name: base(&args.agent)?,
+        dead: args.dead,
         from: args.from,
         limit: args.limit,
     };
@@ -177,12 +212,37 @@ fn ack(args: &AckArgs, environment: &Environment) -> Result<(), Failure> {
 }
 
 fn purge(args: &PurgeArgs, environment: &Environment) -> Result<(), Failure> {
-    let name = base(&args.agent)?;
+    let purge = Purge {
+        name: base(&args.agent)?,
+        dead: args.dead,
+    };
     block_on(async {
         let client = args.target.connect(environment).await?;
-        let value = ask(&client, args.format, "purge", &Mailbox { name }).await?;
+        let value = ask(&client, args.format, "purge", &purge).await?;
         let human = format!("removed {}\n", text(&value["purged"]));
         output::print(args.format, &value, &human)
+    })
+}
+
+fn retry(args: &RetryArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = base(&args.agent)?;
+    let retry = Retry {
+        name: name.clone(),
+        offset: args.offset,
+    };
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let value = ask(&client, args.format, "retry", &retry).await?;
+        let human = format!("gave back {}\n", text(&value["retried"]));
+        output::print(args.format, &value, &human)?;
+        match args.offset {
+            Some(offset) if value["retried"] == 0 => {
+                let message = format!("no dead letter lies at {offset} for `{name}`");
+                Err(Failure::new(Exit::NotFound, message)
+                    .hint(format!("`telpher mailbox peek {name} --dead` shows them")))
+            }
+            _ => Ok(()),
+        }
     })
 }
 
@@ -199,11 +259,11 @@ fn base(agent: &str) -> Result<String, Failure> {
 }
 
 fn list_table(mailboxes: &[Value]) -> String {
-    let keys = ["name", "messages", "bytes", "unanswered", "oldest"];
+    let keys = ["name", "messages", "dead", "bytes", "unanswered", "oldest"];
     let line = |mailbox: &Value| keys.map(|key| text(&mailbox[key]));
     let lines: Vec<_> = mailboxes.iter().map(line).collect();
     table(
-        ["NAME", "MESSAGES", "BYTES", "UNANSWERED", "OLDEST"],
+        ["NAME", "MESSAGES", "DEAD", "BYTES", "UNANSWERED", "OLDEST"],
         &lines,
     )
 }
@@ -220,6 +280,10 @@ fn peek_table(value: &Value) -> String {
     ];
     let line = |message: &Value| {
         let written_ms = message["written_ms"].as_u64().unwrap_or(0);
+        let state = match message["cause"].as_str() {
+            Some(cause) => format!("dead: {cause}"),
+            None => text(&message["state"]),
+        };
         let body = match &message["body"] {
             Value::Null => "(no text)".to_owned(),
             body => text(body),
@@ -229,7 +293,7 @@ fn peek_table(value: &Value) -> String {
             text(&message["sender"]),
             utc::format(written_ms / 1000),
             text(&message["deliveries"]),
-            text(&message["state"]),
+            state,
             text(&message["method"]),
             body,
         ]
@@ -247,15 +311,17 @@ mod tests {
     #[test]
     fn the_tables_say_what_waits() {
         let mailbox = json!({
-            "name": "a/b/c", "messages": 2, "bytes": 120, "unanswered": 1, "oldest": 7,
+            "name": "a/b/c", "messages": 2, "dead": 1, "bytes": 120, "unanswered": 1, "oldest": 7,
         });
         insta::assert_snapshot!("list", list_table(&[mailbox]));
         let message = json!({
             "offset": 7, "sender": "a/b/alice", "method": "", "written_ms": 1_700_000_000_123_u64,
             "expires_ms": 1_700_000_600_123_u64, "deliveries": 1, "state": "unanswered",
-            "pause_ms": null, "body": "line\none",
+            "pause_ms": null, "cause": null, "body": "line\none",
         });
-        insta::assert_snapshot!("peek", peek_table(&json!({ "messages": [message] })));
+        let mut dead = message.clone();
+        (dead["state"], dead["cause"]) = ("dead".into(), "refused".into());
+        insta::assert_snapshot!("peek", peek_table(&json!({ "messages": [message, dead] })));
     }
 
     #[test]

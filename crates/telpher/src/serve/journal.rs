@@ -72,6 +72,7 @@ pub(super) fn store_options(config: &Config) -> node::StoreOptions {
         ttl: mailbox.ttl,
         ack_timeout: mailbox.ack_timeout,
         in_flight_max: mailbox.in_flight_max as usize,
+        deliveries_max: mailbox.deliveries_max,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use client::{Fault, Request, Server};
 use model::ErrorCode;
-use node::{AdminError, Handle, MailboxView, MessageView, StreamView};
+use node::{AdminError, Handle, MailboxView, MessageView, Part, StreamView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -27,6 +27,9 @@ pub(crate) struct Names {
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Messages {
     pub(crate) name: String,
+    /// Dead letters, and nothing else; without it nothing of them.
+    #[serde(default)]
+    pub(crate) dead: bool,
     /// The first offset.
     pub(crate) from: u64,
     /// Messages, at most.
@@ -40,10 +43,21 @@ pub(crate) struct Message {
     pub(crate) offset: u64,
 }
 
-/// Names a mailbox.
+/// Empties a mailbox.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Mailbox {
+pub(crate) struct Purge {
     pub(crate) name: String,
+    /// Of nothing but its dead letters.
+    #[serde(default)]
+    pub(crate) dead: bool,
+}
+
+/// Gives dead letters back.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Retry {
+    pub(crate) name: String,
+    /// Which one; all of them without.
+    pub(crate) offset: Option<u64>,
 }
 
 /// Adds the methods to the agent's.
@@ -55,16 +69,26 @@ pub(super) fn methods(server: Server, node: &Handle) -> Server {
     });
     let server = method(server, node, "messages", |node, messages: Messages| {
         let limit = messages.limit.min(LIMIT_MAX);
-        let views = node.messages(&messages.name, messages.from, limit)?;
+        let part = if messages.dead {
+            Part::Dead
+        } else {
+            Part::Live
+        };
+        let views = node.messages(&messages.name, part, messages.from, limit)?;
         Ok(json!({ "messages": views.iter().map(message).collect::<Vec<_>>() }))
     });
     let server = method(server, node, "acknowledge", |node, message: Message| {
         let was_there = node.acknowledge(&message.name, message.offset)?;
         Ok(json!({ "acknowledged": was_there }))
     });
-    let server = method(server, node, "purge", |node, mailbox: Mailbox| {
-        let count = node.purge(&mailbox.name)?;
+    let server = method(server, node, "purge", |node, purge: Purge| {
+        let part = if purge.dead { Part::Dead } else { Part::All };
+        let count = node.purge(&purge.name, part)?;
         Ok(json!({ "purged": count }))
+    });
+    let server = method(server, node, "retry", |node, retry: Retry| {
+        let count = node.retry(&retry.name, retry.offset)?;
+        Ok(json!({ "retried": count }))
     });
     method(server, node, "streams", |node, names: Names| {
         let limit = names.limit.min(LIMIT_MAX);
@@ -94,6 +118,7 @@ fn mailbox(view: &MailboxView) -> Value {
     json!({
         "name": view.name,
         "messages": view.messages,
+        "dead": view.dead,
         "bytes": view.bytes,
         "unanswered": view.unanswered,
         "oldest": view.oldest,
@@ -112,6 +137,7 @@ fn message(view: &MessageView) -> Value {
         ("deliveries", json!(view.deliveries)),
         ("state", json!(view.state)),
         ("pause_ms", json!(pause_ms)),
+        ("cause", json!(view.cause)),
     ] {
         value.insert(key.to_owned(), field);
     }

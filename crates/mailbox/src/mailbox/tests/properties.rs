@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::*;
+use crate::terms::{Standing, Straggler};
 
 const LIMITS: Limits = Limits {
     messages_max: 20,
     bytes_max: 200,
     in_flight_max: 5,
+    deliveries_max: 3,
 };
 
 const SENDERS: [&str; 3] = ["s", "t", "u"];
@@ -40,6 +42,10 @@ enum Step {
         ms: u64,
     },
     Expire,
+    /// Dead letters are given back.
+    Revive,
+    /// The oldest is written once more, and what lies before the next is cut off.
+    Move,
     /// The newest records up to that many are lost unless they were synced.
     Crash {
         lost: usize,
@@ -57,6 +63,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..3u8).prop_map(|subscriber| Step::Lose { subscriber }),
         1 => (0..2_000u64).prop_map(|ms| Step::Pass { ms }),
         1 => Just(Step::Expire),
+        1 => Just(Step::Revive),
+        2 => Just(Step::Move),
         1 => (0..6usize).prop_map(|lost| Step::Crash { lost }),
     ]
 }
@@ -68,19 +76,23 @@ struct Message {
     expires_ms: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Record {
-    Write(u64, Message),
+    Write(Message),
     Note(Note),
+    Moved(u64, Message, Standing),
+    Ids(Vec<(u64, Option<WriteId>)>),
+    /// What lies before that is gone.
+    Cut(u64),
 }
 
 /// A mailbox, the stream under it, and what a bystander knows.
 struct World {
     mailbox: Mailbox<u8>,
+    /// Every record that was not lost in a crash, at its offset; what was cut off too.
     log: Vec<Record>,
     /// Records that will survive a crash.
     synced: usize,
-    next: u64,
     now_ms: u64,
     accepted: BTreeMap<u64, Message>,
     acknowledged: BTreeSet<u64>,
@@ -95,13 +107,17 @@ impl World {
             mailbox: Mailbox::new(LIMITS),
             log: Vec::new(),
             synced: 0,
-            next: 0,
             now_ms: 0,
             accepted: BTreeMap::new(),
             acknowledged: BTreeSet::new(),
             out: BTreeMap::new(),
             handed_first: Vec::new(),
         }
+    }
+
+    fn append(&mut self, record: Record) -> u64 {
+        self.log.push(record);
+        self.log.len() as u64 - 1
     }
 
     fn write(&mut self, sender: usize, id: u8, ttl_ms: u64) {
@@ -117,11 +133,9 @@ impl World {
             }
             Ok(Accepted::New) => {
                 assert!(known.is_none(), "{known:?} was not recognised");
-                let offset = self.next;
-                self.next += 1;
+                let offset = self.append(Record::Write(message));
                 self.mailbox.written(written(offset, message));
                 self.accepted.insert(offset, message);
-                self.log.push(Record::Write(offset, message));
             }
             Err(_) => assert!(self.mailbox.len() >= 20),
         }
@@ -199,46 +213,99 @@ impl World {
     fn sync(&mut self) {
         self.note();
         self.synced = self.log.len();
-        self.mailbox.durable(self.next);
+        self.mailbox.durable(self.log.len() as u64);
+    }
+
+    /// What a shell does when too much of the stream is dead.
+    fn move_oldest(&mut self) {
+        self.note();
+        let Some(straggler) = self.mailbox.straggler(u64::MAX) else {
+            return;
+        };
+        let Straggler {
+            offset,
+            record,
+            standing,
+        } = straggler;
+        let is_there = match &self.log[record as usize] {
+            Record::Write(_) => record == offset,
+            Record::Moved(moved, ..) => *moved == offset,
+            _ => false,
+        };
+        assert!(
+            is_there && record >= self.start(),
+            "{straggler:?} is not there"
+        );
+        let message = self.accepted[&offset];
+        let record = self.append(Record::Moved(offset, message, standing));
+        self.mailbox.moved(offset, record);
+        let ids = self.append(Record::Ids(self.mailbox.ids().collect()));
+        let start = self.mailbox.oldest().map_or(ids, |oldest| oldest.min(ids));
+        assert!(
+            start > straggler.record,
+            "nothing is cut off by {straggler:?}"
+        );
+        self.append(Record::Cut(start));
+    }
+
+    fn start(&self) -> u64 {
+        let start = |record: &Record| match record {
+            Record::Cut(start) => Some(*start),
+            _ => None,
+        };
+        self.log.iter().rev().find_map(start).unwrap_or(0)
     }
 
     /// The newest records are gone, and the memory.
     fn crash(&mut self, lost: usize) {
         let kept = self.log.len().saturating_sub(lost).max(self.synced);
-        self.log.truncate(kept);
+        for (offset, lost) in self.log.drain(kept..).enumerate() {
+            match lost {
+                Record::Write(_) => {
+                    self.accepted.remove(&((kept + offset) as u64));
+                }
+                Record::Note(Note::Left { offset }) => {
+                    self.acknowledged.remove(&offset);
+                }
+                _ => {}
+            }
+        }
         self.synced = kept;
         self.mailbox = Mailbox::new(LIMITS);
         self.out.clear();
-        let mut left = BTreeSet::new();
-        let mut written = BTreeMap::new();
-        for record in &self.log {
+        self.restore();
+        // A first delivery may be forgotten, together with those behind it.
+        let is_kept = |offset: u64| {
+            self.log.iter().any(|record| match record {
+                Record::Note(Note::Handed { offset: it, .. } | Note::Left { offset: it }) => {
+                    *it == offset
+                }
+                _ => false,
+            })
+        };
+        self.handed_first.retain(|(_, offset)| is_kept(*offset));
+    }
+
+    fn restore(&mut self) {
+        let start = self.start();
+        for (offset, record) in self.log.iter().enumerate().skip(start as usize) {
+            let offset = offset as u64;
             match record {
-                Record::Write(offset, message) => {
-                    written.insert(*offset, *message);
-                    self.mailbox.restore(self::written(*offset, *message));
+                Record::Write(message) => self.mailbox.restore(written(offset, *message)),
+                Record::Note(note) => self.mailbox.restore_note(*note),
+                Record::Moved(first, message, standing) => {
+                    let written = written(*first, *message);
+                    self.mailbox.restore_moved(written, offset, *standing);
                 }
-                Record::Note(note) => {
-                    if let Note::Left { offset } = note {
-                        left.insert(*offset);
+                Record::Ids(ids) => {
+                    for (offset, id) in ids {
+                        self.mailbox.restore_id(*offset, *id);
                     }
-                    self.mailbox.restore_note(*note);
                 }
+                Record::Cut(_) => {}
             }
         }
         self.mailbox.restored();
-        self.next = written.keys().next_back().map_or(0, |last| last + 1);
-        // An acknowledgement that was not durable is forgotten, and so is a write.
-        self.acknowledged.retain(|offset| left.contains(offset));
-        self.accepted = written;
-        // A first delivery may be forgotten, together with those behind it.
-        let is_kept = |offset: u64| {
-            let handed = |record: &Record| match record {
-                Record::Note(Note::Handed { offset: it, .. }) => *it == offset,
-                _ => false,
-            };
-            left.contains(&offset) || self.log.iter().any(handed)
-        };
-        self.handed_first.retain(|(_, offset)| is_kept(*offset));
     }
 
     /// Lets everything be delivered and acknowledged.
@@ -246,6 +313,7 @@ impl World {
         self.sync();
         for _ in 0..100 {
             self.now_ms += 60_000;
+            self.mailbox.revive_all();
             self.hand_out([3; 3]);
             while !self.out.is_empty() {
                 self.answer(0, None);
@@ -294,12 +362,20 @@ proptest! {
                 }
                 Step::Pass { ms } => world.now_ms += ms,
                 Step::Expire => world.mailbox.expire(world.now_ms),
+                Step::Revive => {
+                    let dead = world.mailbox.dead();
+                    prop_assert_eq!(world.mailbox.revive_all(), dead);
+                }
+                Step::Move => world.move_oldest(),
                 Step::Crash { lost } => world.crash(lost),
             }
             world.note();
             prop_assert!(world.mailbox.len() <= 20);
             prop_assert_eq!(world.mailbox.bytes(), world.mailbox.len() as u64 * 10);
             prop_assert_eq!(world.mailbox.in_flight(), world.out.len());
+            let is_dead = |it: &Pending<'_>| matches!(it.state, State::Dead(_));
+            let dead = world.mailbox.pending(0).filter(is_dead).count();
+            prop_assert_eq!(world.mailbox.dead(), dead);
         }
         world.drain();
         prop_assert_eq!(world.mailbox.len(), 0);

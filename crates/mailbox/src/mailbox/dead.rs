@@ -1,0 +1,85 @@
+//! Dead letters: messages that were handed out as often as the limit allows.
+//!
+//! They stay in the mailbox, and count against its limits, until somebody acknowledges them by hand
+//! or gives them back, or until they expire.
+
+use super::{Entry, Mailbox, Stage};
+use crate::record::Note;
+use crate::terms::Cause;
+
+impl<S: Clone + PartialEq> Mailbox<S> {
+    /// Gives a dead letter back: it goes out again, and may as often as any other. False when there
+    /// is none at that offset.
+    pub fn revive(&mut self, offset: u64) -> bool {
+        let Some(entry) = self.entries.get_mut(&offset) else {
+            return false;
+        };
+        let Stage::Dead(_) = entry.stage else {
+            return false;
+        };
+        entry.forgiven = entry.deliveries;
+        entry.stage = Stage::Due {
+            due_ms: 0,
+            not_to: None,
+        };
+        self.dead -= 1;
+        self.due.insert((0, offset));
+        self.notes.push(Note::Revived { offset });
+        true
+    }
+
+    /// Gives all of them back and says how many there were.
+    pub fn revive_all(&mut self) -> usize {
+        let offsets = self.dead_offsets();
+        for offset in &offsets {
+            self.revive(*offset);
+        }
+        offsets.len()
+    }
+
+    /// How many there are.
+    pub fn dead(&self) -> usize {
+        self.dead
+    }
+
+    /// Messages that have become dead letters since the last time.
+    pub fn take_died(&mut self) -> u64 {
+        std::mem::take(&mut self.died)
+    }
+
+    fn dead_offsets(&self) -> Vec<u64> {
+        let is_dead = |stage: &Stage<S>| matches!(stage, Stage::Dead(_));
+        let dead = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| is_dead(&entry.stage));
+        dead.map(|(offset, _)| *offset).collect()
+    }
+
+    /// Whether a message was handed out as often as the limit allows.
+    pub(super) fn is_spent(&self, offset: u64) -> bool {
+        let entry = self.entries.get(&offset);
+        entry.is_some_and(|entry| entry.is_spent(self.limits.deliveries_max))
+    }
+
+    /// A message that is not in a queue becomes a dead letter.
+    pub(super) fn die(&mut self, offset: u64, cause: Cause) {
+        let Some(entry) = self.entries.get_mut(&offset) else {
+            return;
+        };
+        let before = std::mem::replace(&mut entry.stage, Stage::Dead(cause));
+        let sender = entry.sender;
+        self.answered(sender, &before);
+        self.dead += 1;
+        self.died += 1;
+        self.notes.push(Note::Dead { offset, cause });
+    }
+}
+
+impl<S> Entry<S> {
+    /// Whether it was handed out that often, since it was given back if it ever was.
+    pub(super) fn is_spent(&self, deliveries_max: u32) -> bool {
+        let deliveries = self.deliveries.saturating_sub(self.forgiven);
+        deliveries_max > 0 && deliveries >= deliveries_max
+    }
+}

@@ -1,0 +1,98 @@
+//! Making a mailbox from what its stream says.
+
+use super::{Mailbox, Stage};
+use crate::ids::{IDS_KEPT, WriteId};
+use crate::record::Note;
+use crate::terms::{Cause, Standing, Written};
+
+impl<S: Clone + PartialEq> Mailbox<S> {
+    /// Reads a write back. Records are restored in the order of the stream, before anything else,
+    /// and then [`Mailbox::restored`].
+    pub fn restore(&mut self, written: Written<'_>) {
+        self.restore_id(written.offset, written.id);
+        self.insert(written);
+    }
+
+    /// Reads back a write that stands once more at `record`, and how it stood there. The write
+    /// itself may be there still, or not.
+    pub fn restore_moved(&mut self, written: Written<'_>, record: u64, standing: Standing) {
+        let offset = written.offset;
+        if !self.entries.contains_key(&offset) {
+            self.insert(written);
+        }
+        self.moved(offset, record);
+        if let Some(entry) = self.entries.get_mut(&offset) {
+            entry.deliveries = standing.deliveries;
+            entry.forgiven = standing.forgiven;
+        }
+        self.restore_dead(offset, standing.dead);
+    }
+
+    /// Reads a note back; one about a message that was forgotten says nothing.
+    pub fn restore_note(&mut self, note: Note) {
+        match note {
+            Note::Handed { offset, deliveries } => {
+                if let Some(entry) = self.entries.get_mut(&offset) {
+                    entry.deliveries = deliveries;
+                }
+            }
+            Note::Left { offset } => {
+                self.remove(offset);
+            }
+            Note::Dead { offset, cause } => self.restore_dead(offset, Some(cause)),
+            Note::Revived { offset } => {
+                self.restore_dead(offset, None);
+                if let Some(entry) = self.entries.get_mut(&offset) {
+                    entry.forgiven = entry.deliveries;
+                }
+            }
+        }
+    }
+
+    fn restore_dead(&mut self, offset: u64, cause: Option<Cause>) {
+        let Some(entry) = self.entries.get_mut(&offset) else {
+            return;
+        };
+        let stage = cause.map_or(Stage::Unsynced, Stage::Dead);
+        if let Stage::Dead(_) = std::mem::replace(&mut entry.stage, stage) {
+            self.dead -= 1;
+        }
+        self.dead += usize::from(cause.is_some());
+    }
+
+    /// Reads an id back.
+    pub fn restore_id(&mut self, offset: u64, id: Option<WriteId>) {
+        self.restored_ids.insert(offset, id);
+        if self.restored_ids.len() > IDS_KEPT {
+            self.restored_ids.pop_first();
+        }
+    }
+
+    /// Everything was read back: what was handed out before goes out again, unless that was the
+    /// last time; the rest in order.
+    pub fn restored(&mut self) {
+        self.notes.clear();
+        self.ids.merge(std::mem::take(&mut self.restored_ids));
+        let mut spent = Vec::new();
+        for (offset, entry) in &mut self.entries {
+            match &entry.stage {
+                Stage::Dead(_) => {}
+                _ if entry.is_spent(self.limits.deliveries_max) => spent.push(*offset),
+                _ if entry.deliveries == 0 => {
+                    entry.stage = Stage::First;
+                    self.senders.wait(entry.sender, *offset);
+                }
+                _ => {
+                    entry.stage = Stage::Due {
+                        due_ms: 0,
+                        not_to: None,
+                    };
+                    self.due.insert((0, *offset));
+                }
+            }
+        }
+        for offset in spent {
+            self.die(offset, Cause::Unanswered);
+        }
+    }
+}

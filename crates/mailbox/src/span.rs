@@ -1,0 +1,130 @@
+//! How much of a mailbox's stream there is, and when it is worth cutting off.
+
+use std::collections::VecDeque;
+
+/// Bytes of records after which the ids of the newest writes are repeated, so that what lies before
+/// can be forgotten.
+const LONG_BYTES: u64 = 1 << 20;
+
+/// Writes after which they are.
+const LONG_WRITES: u64 = 1024;
+
+/// Bytes between two marks: what is held is known up to as many.
+const MARK_BYTES: u64 = 64 << 10;
+
+/// The records of a stream from its start on.
+#[derive(Debug, Default)]
+pub struct Span {
+    start: u64,
+    /// Bytes of everything that was ever counted.
+    counted: u64,
+    /// Offsets, and the bytes that were counted before each.
+    marks: VecDeque<(u64, u64)>,
+    /// Writes and bytes since there was nothing to do.
+    writes: u64,
+    bytes: u64,
+}
+
+impl Span {
+    /// Nothing yet of a stream that starts there.
+    pub fn new(start: u64) -> Self {
+        Self {
+            start,
+            ..Self::default()
+        }
+    }
+
+    /// A record of that size was appended, or read back.
+    pub fn push(&mut self, offset: u64, size: usize) {
+        let is_far = |(_, before): &(u64, u64)| self.counted - before >= MARK_BYTES;
+        if self.marks.back().is_none_or(is_far) {
+            self.marks.push_back((offset, self.counted));
+        }
+        self.counted += size as u64;
+        self.bytes += size as u64;
+    }
+
+    /// That record was a write.
+    pub fn count_write(&mut self) {
+        self.writes += 1;
+    }
+
+    /// Whether enough was appended for a cut to be worth its records.
+    pub fn is_long(&self) -> bool {
+        self.writes >= LONG_WRITES || self.bytes >= LONG_BYTES
+    }
+
+    /// The oldest record.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Its bytes and those of all that follow.
+    pub fn held(&self) -> u64 {
+        self.held_from(self.start)
+    }
+
+    /// Bytes of the records from an offset on; up to 64 KiB and a record more, and no less.
+    pub fn held_from(&self, offset: u64) -> u64 {
+        let behind = self.marks.partition_point(|(mark, _)| *mark <= offset);
+        let mark = self.marks.get(behind.saturating_sub(1));
+        self.counted - mark.map_or(self.counted, |(_, before)| *before)
+    }
+
+    /// Everything before `start` was cut off.
+    pub fn cut(&mut self, start: u64) {
+        self.start = start;
+        while self
+            .marks
+            .get(1)
+            .is_some_and(|(offset, _)| *offset <= start)
+        {
+            self.marks.pop_front();
+        }
+    }
+
+    /// There is nothing to do until as much was appended once more.
+    pub fn rest(&mut self) {
+        (self.writes, self.bytes) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_what_was_pushed_and_not_cut_off() {
+        let mut span = Span::new(7);
+        assert_eq!((span.start(), span.held()), (7, 0));
+        for offset in 7..107 {
+            span.push(offset, 10_000);
+        }
+        assert_eq!(span.held(), 1_000_000);
+        for start in [8, 50, 106] {
+            let exactly = (107 - start) * 10_000;
+            let extra = span.held_from(start) - exactly;
+            span.cut(start);
+            assert_eq!(span.held() - exactly, extra);
+            assert!(extra < MARK_BYTES + 10_000, "{start}: {extra} too many");
+        }
+    }
+
+    #[test]
+    fn it_is_long_after_many_writes_or_many_bytes_until_it_rests() {
+        let mut span = Span::new(0);
+        span.push(0, LONG_BYTES as usize - 1);
+        assert!(!span.is_long());
+        span.push(1, 1);
+        assert!(span.is_long());
+        span.rest();
+        assert!(!span.is_long());
+        for offset in 0..LONG_WRITES {
+            span.push(2 + offset, 1);
+            span.count_write();
+        }
+        assert!(span.is_long());
+        span.rest();
+        assert!(!span.is_long());
+    }
+}
