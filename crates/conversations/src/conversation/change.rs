@@ -1,0 +1,207 @@
+//! What becomes of the state.
+
+use super::{Conversation, Refusal};
+use crate::limits::{Limits, is_who};
+use crate::record::StateChange;
+use crate::state::{Change, Cursors, Lifecycle, State};
+
+/// Changes after which there is a snapshot again.
+const CHANGES_MAX: u32 = 64;
+
+/// What is to be appended to the stream of state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// Nothing: it is so already.
+    Nothing,
+    /// A record with the tag [`crate::record::CHANGE`].
+    Change {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// Whose cursor moves.
+        who: String,
+        /// To which message.
+        seq: u64,
+    },
+    /// A record with the tag [`crate::record::SNAPSHOT`]; what stands before it is not needed any
+    /// more.
+    Snapshot {
+        /// Its bytes.
+        bytes: Vec<u8>,
+        /// What it says.
+        state: Box<State>,
+    },
+}
+
+/// See [`Conversation::decide_change`].
+pub(super) fn decide(
+    conversation: &Conversation,
+    expect: Option<u64>,
+    change: &Change,
+    limits: &Limits,
+    now_ms: u64,
+) -> Result<Update, Refusal> {
+    let state = &conversation.state;
+    let version = state.version;
+    if state.lifecycle == Lifecycle::Erased {
+        return Err(Refusal::Gone);
+    }
+    if let Some(expected) = expect.filter(|it| *it != version) {
+        return Err(Refusal::VersionMismatch { version, expected });
+    }
+    if let Change::Cursor { who, seq } = change {
+        return move_cursor(conversation, who, *seq, limits);
+    }
+    let mut next = state.clone();
+    change_all(conversation, &mut next, change, limits)?;
+    if next == *state && conversation.exists() {
+        return Ok(Update::Nothing);
+    }
+    next.version += 1;
+    if !conversation.exists() {
+        next.created_ms = now_ms;
+    }
+    Ok(snapshot(next))
+}
+
+fn move_cursor(
+    conversation: &Conversation,
+    who: &str,
+    seq: u64,
+    limits: &Limits,
+) -> Result<Update, Refusal> {
+    let (head, cursors) = (conversation.head, &conversation.state.cursors);
+    if conversation.state.lifecycle == Lifecycle::Copying {
+        return Err(Refusal::Copying);
+    }
+    if !is_who(who) {
+        return Err(Refusal::Who);
+    }
+    if seq > head {
+        return Err(Refusal::BeyondHead { head });
+    }
+    let max = limits.cursors_max;
+    match cursors.get(who) {
+        Some(known) if known >= seq => return Ok(Update::Nothing),
+        None if cursors.0.len() >= max => return Err(Refusal::Cursors { max }),
+        _ => {}
+    }
+    if conversation.changes + 1 >= CHANGES_MAX {
+        let mut next = conversation.state.clone();
+        next.cursors.set(who, seq);
+        return Ok(snapshot(next));
+    }
+    let mut bytes = Vec::new();
+    StateChange::Cursor { who, seq }.encode(&mut bytes);
+    Ok(Update::Change {
+        bytes,
+        who: who.to_owned(),
+        seq,
+    })
+}
+
+fn change_all(
+    conversation: &Conversation,
+    next: &mut State,
+    change: &Change,
+    limits: &Limits,
+) -> Result<(), Refusal> {
+    if next.lifecycle == Lifecycle::Copying && !matches!(change, Change::Copied | Change::Erase) {
+        return Err(Refusal::Copying);
+    }
+    match change {
+        Change::Cursor { .. } => unreachable!("a cursor moves on its own"),
+        Change::Put {
+            metadata,
+            settings,
+            is_archived,
+        } => {
+            if let Some(metadata) = metadata {
+                check_size("metadata", metadata.len(), limits.metadata_bytes_max)?;
+                next.metadata.clone_from(metadata);
+            }
+            if let Some(settings) = settings {
+                next.settings.clone_from(settings);
+            }
+            if let Some(is_archived) = is_archived {
+                next.lifecycle = match is_archived {
+                    true => Lifecycle::Archived,
+                    false => Lifecycle::Open,
+                };
+            }
+        }
+        Change::Summarize(summary) => {
+            if let Some(summary) = summary {
+                let head = conversation.head;
+                check_size("summary", summary.message.len(), limits.message_bytes_max)?;
+                if summary.through_seq > head {
+                    return Err(Refusal::BeyondHead { head });
+                }
+            }
+            next.summary.clone_from(summary);
+        }
+        Change::Copy {
+            origin,
+            metadata,
+            settings,
+        } => {
+            if conversation.exists() {
+                return Err(Refusal::Exists);
+            }
+            check_size("metadata", metadata.len(), limits.metadata_bytes_max)?;
+            next.lifecycle = Lifecycle::Copying;
+            next.origin = Some(origin.clone());
+            next.metadata.clone_from(metadata);
+            next.settings.clone_from(settings);
+        }
+        Change::Copied => {
+            if next.lifecycle == Lifecycle::Copying {
+                next.lifecycle = Lifecycle::Open;
+            }
+        }
+        Change::Erase => {
+            // Nothing of what it was is kept.
+            *next = State {
+                base: next.base,
+                version: next.version,
+                lifecycle: Lifecycle::Erased,
+                ..State::default()
+            };
+        }
+    }
+    Ok(())
+}
+
+fn check_size(what: &'static str, size: usize, max: usize) -> Result<(), Refusal> {
+    match size <= max {
+        true => Ok(()),
+        false => Err(Refusal::Size { what, size, max }),
+    }
+}
+
+fn snapshot(state: State) -> Update {
+    let mut bytes = Vec::new();
+    state.encode(&mut bytes);
+    Update::Snapshot {
+        bytes,
+        state: Box::new(state),
+    }
+}
+
+/// See [`Conversation::changed`].
+pub(super) fn apply(conversation: &mut Conversation, update: Update) {
+    match update {
+        Update::Nothing => {}
+        Update::Change { who, seq, .. } => {
+            conversation.state.cursors.set(&who, seq);
+            conversation.changes += 1;
+        }
+        Update::Snapshot { state, .. } => {
+            conversation.state = *state;
+            conversation.changes = 0;
+            if conversation.state.lifecycle == Lifecycle::Erased {
+                conversation.trimmed(conversation.head + 1);
+                conversation.state.cursors = Cursors::default();
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What stands in the streams of a conversation, byte by byte.
+//!
+//! Records are told apart by the tag that a stream keeps beside each. All numbers are
+//! little-endian; a text is UTF-8 behind its length, `text8` and `text16`. A layout is never changed:
+//! another one gets another tag.
+//!
+//! ```text
+//! the messages      1 MESSAGE   status u8 | flags u8 (bit 0: tokens are estimated) | tokens u32
+//!                               | event u64 | id text8 | role text8 | from text16
+//!                               | metadata u32 + bytes | facts u16 × (kind u8 | size u32 | call u64)
+//!                               | parts
+//! the state         1 SNAPSHOT  see `state`
+//!                   2 CHANGE    what u8 (1 a cursor) | who text16 | seq u64
+//! the events        1 MESSAGE, 2 STATE, 3 ERASED
+//!                               conversation u64 | offset u64
+//! the drafts        1 OPEN      conversation u64 | opened_ms u64 | id text8 | role text8
+//!                               | from text16 | metadata
+//!                   2 CHUNKS    draft u64 | first u32 | lines, each with its \n
+//!                   3 CLOSE     draft u64 | status u8 | seq u64
+//! ```
+
+mod bytes;
+mod draft;
+mod event;
+mod message;
+mod policy;
+mod state;
+
+pub use draft::{DraftChunks, DraftClose, DraftOpen};
+pub use event::{EventRef, EventTag};
+pub use message::{Facts, MessageView, set_event};
+pub use state::StateChange;
+
+/// Tag of a [`MessageView`] in a stream of messages.
+pub const MESSAGE: u8 = 1;
+/// Tag of a [`crate::State`] in a stream of state.
+pub const SNAPSHOT: u8 = 1;
+/// Tag of a [`StateChange`] in a stream of state.
+pub const CHANGE: u8 = 2;
+/// Tag of a [`DraftOpen`] in a stream of drafts.
+pub const DRAFT_OPEN: u8 = 1;
+/// Tag of [`DraftChunks`] in a stream of drafts.
+pub const DRAFT_CHUNKS: u8 = 2;
+/// Tag of a [`DraftClose`] in a stream of drafts.
+pub const DRAFT_CLOSE: u8 = 3;
+
+/// Bytes that are no record of their tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed {what} of a conversation")]
+pub struct Malformed {
+    /// What was being read.
+    pub what: &'static str,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! A message as it is kept.
+
+use std::fmt;
+
+use super::Malformed;
+use super::bytes::{Put, Rest};
+use crate::message::{NewMessage, PartFact, PartKind, Status};
+
+const ESTIMATED: u8 = 1;
+/// Where the event's offset is in the record.
+const EVENT_AT: usize = 6;
+const FACT_SIZE: usize = 13;
+
+/// A message as it is kept. Its number and its time are its place in the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageView<'a> {
+    /// What everybody calls it.
+    pub id: &'a str,
+    /// What its author is in the conversation.
+    pub role: &'a str,
+    /// Who wrote it, empty for nobody in particular.
+    pub from: &'a str,
+    /// What it costs a model.
+    pub tokens: u32,
+    /// Whether that is an estimate.
+    pub is_estimated: bool,
+    /// How it ended.
+    pub status: Status,
+    /// The offset of its event in the partition of its namespace.
+    pub event: u64,
+    /// One for each part.
+    pub facts: Facts<'a>,
+    /// The parts, opaque.
+    pub parts: &'a [u8],
+    /// Opaque.
+    pub metadata: &'a [u8],
+}
+
+impl<'a> MessageView<'a> {
+    /// Reads a record back.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest::new(bytes, "message");
+        let status = rest.u8()?;
+        let status = Status::from_u8(status).ok_or(rest.malformed())?;
+        let is_estimated = match rest.u8()? {
+            0 => false,
+            ESTIMATED => true,
+            _ => return Err(rest.malformed()),
+        };
+        let tokens = rest.u32()?;
+        let event = rest.u64()?;
+        let id = rest.text8()?;
+        let role = rest.text8()?;
+        let from = rest.text16()?;
+        let metadata = rest.bytes32()?;
+        let count = rest.u16()?;
+        let facts = Facts::new(rest.take(usize::from(count) * FACT_SIZE)?)?;
+        Ok(Self {
+            id,
+            role,
+            from,
+            tokens,
+            is_estimated,
+            status,
+            event,
+            facts,
+            parts: rest.bytes,
+            metadata,
+        })
+    }
+
+    /// Whether a retry of that message would be this one: what its author said is the same.
+    /// Tokens and facts are derived and do not count.
+    pub fn is_retried_by(&self, new: &NewMessage<'_>) -> bool {
+        new.id == Some(self.id)
+            && (self.role, self.from) == (new.role, new.from)
+            && self.parts == new.parts
+            && self.metadata == new.metadata
+    }
+
+    /// Appends the record.
+    ///
+    /// # Panics
+    /// When a piece is longer than [`crate::Limits::check`] lets in.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let Facts { bytes } = self.facts;
+        put(self, bytes.len() / FACT_SIZE, out);
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(self.parts);
+    }
+}
+
+impl NewMessage<'_> {
+    /// Appends the record of this message under that id. The event's offset may be said later
+    /// ([`set_event`]).
+    ///
+    /// # Panics
+    /// When a piece is longer than [`crate::Limits::check`] lets in.
+    pub fn encode(&self, id: &str, status: Status, event: u64, out: &mut Vec<u8>) {
+        let (tokens, is_estimated) = self.tokens();
+        let view = MessageView {
+            id,
+            role: self.role,
+            from: self.from,
+            tokens,
+            is_estimated,
+            status,
+            event,
+            facts: Facts::default(),
+            parts: self.parts,
+            metadata: self.metadata,
+        };
+        put(&view, self.facts.len(), out);
+        for fact in self.facts {
+            put_fact(fact, out);
+        }
+        out.extend_from_slice(self.parts);
+    }
+}
+
+/// Everything before the facts.
+fn put(view: &MessageView<'_>, fact_count: usize, out: &mut Vec<u8>) {
+    let texts = view.id.len() + view.role.len() + view.from.len();
+    out.reserve(24 + texts + view.metadata.len() + fact_count * FACT_SIZE + view.parts.len());
+    out.push(view.status as u8);
+    out.push(if view.is_estimated { ESTIMATED } else { 0 });
+    out.extend_from_slice(&view.tokens.to_le_bytes());
+    out.extend_from_slice(&view.event.to_le_bytes());
+    out.text8(view.id);
+    out.text8(view.role);
+    out.text16(view.from);
+    out.bytes32(view.metadata);
+    let count = u16::try_from(fact_count).expect("at most 65,535 parts were let in");
+    out.extend_from_slice(&count.to_le_bytes());
+}
+
+/// Says the offset of a message's event when the record stands already.
+///
+/// # Panics
+/// When the bytes are no record.
+pub fn set_event(record: &mut [u8], event: u64) {
+    record[EVENT_AT..EVENT_AT + 8].copy_from_slice(&event.to_le_bytes());
+}
+
+/// The facts about the parts of a message that is kept.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Facts<'a> {
+    /// Whole facts, each of a known kind.
+    bytes: &'a [u8],
+}
+
+impl<'a> Facts<'a> {
+    fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut kinds = bytes.iter().step_by(FACT_SIZE);
+        let is_known = |kind: &u8| PartKind::from_u8(*kind).is_some();
+        match kinds.all(is_known) {
+            true => Ok(Self { bytes }),
+            false => Err(Malformed {
+                what: "fact about a part",
+            }),
+        }
+    }
+
+    /// How many parts there are.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / FACT_SIZE
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// In the order of the parts.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = PartFact> + use<'a> {
+        let (facts, _) = self.bytes.as_chunks::<FACT_SIZE>();
+        facts.iter().map(|fact| {
+            let [kind, size @ .., _, _, _, _, _, _, _, _] = *fact;
+            let [_, _, _, _, _, call @ ..] = *fact;
+            PartFact {
+                kind: PartKind::from_u8(kind).unwrap_or(PartKind::Other),
+                size: u32::from_le_bytes(size),
+                call: u64::from_le_bytes(call),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Facts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+fn put_fact(fact: &PartFact, out: &mut Vec<u8>) {
+    out.push(fact.kind as u8);
+    out.extend_from_slice(&fact.size.to_le_bytes());
+    out.extend_from_slice(&fact.call.to_le_bytes());
+}

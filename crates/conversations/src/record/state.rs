@@ -1,0 +1,150 @@
+//! The state of a conversation as it is kept.
+//!
+//! ```text
+//! SNAPSHOT  lifecycle u8 | flags u8 (1 has an origin, 2 has a summary) | base u64 | version u64
+//!           | created_ms u64 | metadata u32 + bytes
+//!           | ttl_ms u64 | agent text16 | policy, see `policy`
+//!           | origin: conversation text16 | seq u64
+//!           | summary: through u64 | tokens u32 | flags u8 (bit 0: estimated) | message u32 + bytes
+//!           | cursors u32 × (who text16 | seq u64)
+//! ```
+
+use super::Malformed;
+use super::bytes::{Put, Rest};
+use super::policy;
+use crate::state::{Cursors, Lifecycle, Origin, Settings, State, Summary};
+
+const HAS_ORIGIN: u8 = 1;
+const HAS_SUMMARY: u8 = 2;
+const ESTIMATED: u8 = 1;
+const CURSOR: u8 = 1;
+
+/// A small change of the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateChange<'a> {
+    /// A participant has read up to a message.
+    Cursor {
+        /// Who.
+        who: &'a str,
+        /// Up to which message.
+        seq: u64,
+    },
+}
+
+impl<'a> StateChange<'a> {
+    /// Appends the record.
+    ///
+    /// # Panics
+    /// When a participant's name is longer than 65,535 bytes: nobody lets it in.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let Self::Cursor { who, seq } = self;
+        out.push(CURSOR);
+        out.text16(who);
+        out.extend_from_slice(&seq.to_le_bytes());
+    }
+
+    /// Reads a record back.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest::new(bytes, "change of the state");
+        if rest.u8()? != CURSOR {
+            return Err(rest.malformed());
+        }
+        let (who, seq) = (rest.text16()?, rest.u64()?);
+        rest.end()?;
+        Ok(Self::Cursor { who, seq })
+    }
+}
+
+impl State {
+    /// Appends the record of a snapshot.
+    ///
+    /// # Panics
+    /// When a piece is longer than [`crate::Conversation::decide_change`] lets in.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let has = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
+        out.push(self.lifecycle as u8);
+        out.push(has(self.origin.is_some(), HAS_ORIGIN) | has(self.summary.is_some(), HAS_SUMMARY));
+        for number in [self.base, self.version, self.created_ms] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.bytes32(&self.metadata);
+        out.extend_from_slice(&self.settings.ttl_ms.to_le_bytes());
+        out.text16(&self.settings.agent);
+        policy::encode(&self.settings.context, out);
+        if let Some(Origin { conversation, seq }) = &self.origin {
+            out.text16(conversation);
+            out.extend_from_slice(&seq.to_le_bytes());
+        }
+        if let Some(summary) = &self.summary {
+            out.extend_from_slice(&summary.through_seq.to_le_bytes());
+            out.extend_from_slice(&summary.tokens.to_le_bytes());
+            out.push(has(summary.is_estimated, ESTIMATED));
+            out.bytes32(&summary.message);
+        }
+        let count = u32::try_from(self.cursors.0.len()).expect("few cursors were let in");
+        out.extend_from_slice(&count.to_le_bytes());
+        for (who, seq) in self.cursors.iter() {
+            out.text16(who);
+            out.extend_from_slice(&seq.to_le_bytes());
+        }
+    }
+
+    /// Reads a snapshot back.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest::new(bytes, "state");
+        let lifecycle = rest.u8()?;
+        let lifecycle = Lifecycle::from_u8(lifecycle).ok_or(rest.malformed())?;
+        let flags = rest.u8()?;
+        if flags & !(HAS_ORIGIN | HAS_SUMMARY) != 0 {
+            return Err(rest.malformed());
+        }
+        let state = Self {
+            lifecycle,
+            base: rest.u64()?,
+            version: rest.u64()?,
+            created_ms: rest.u64()?,
+            metadata: rest.bytes32()?.to_vec(),
+            settings: Settings {
+                ttl_ms: rest.u64()?,
+                agent: rest.text16()?.to_owned(),
+                context: policy::decode(&mut rest)?,
+            },
+            origin: match flags & HAS_ORIGIN {
+                0 => None,
+                _ => Some(Origin {
+                    conversation: rest.text16()?.to_owned(),
+                    seq: rest.u64()?,
+                }),
+            },
+            summary: match flags & HAS_SUMMARY {
+                0 => None,
+                _ => Some(summary(&mut rest)?),
+            },
+            cursors: cursors(&mut rest)?,
+        };
+        rest.end()?;
+        Ok(state)
+    }
+}
+
+fn summary(rest: &mut Rest<'_>) -> Result<Summary, Malformed> {
+    Ok(Summary {
+        through_seq: rest.u64()?,
+        tokens: rest.u32()?,
+        is_estimated: match rest.u8()? {
+            0 => false,
+            ESTIMATED => true,
+            _ => return Err(rest.malformed()),
+        },
+        message: rest.bytes32()?.to_vec(),
+    })
+}
+
+fn cursors(rest: &mut Rest<'_>) -> Result<Cursors, Malformed> {
+    let mut cursors = Cursors::default();
+    for _ in 0..rest.u32()? {
+        let who = rest.text16()?;
+        cursors.set(who, rest.u64()?);
+    }
+    Ok(cursors)
+}
