@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use journal::disk::SimulatedDisk;
-use journal::{Journal, Line};
-use node::{Handle, Limits, StoreOptions};
+use journal::{Background, Journal, Line};
+use node::{Clock, Handle, Limits, StoreOptions};
 use wire::{Cast, Correlation, Flags, Key, Kind, Payload, Stored};
 
 use crate::agent::{Agent, Frame, tag};
@@ -15,6 +15,8 @@ pub(crate) struct Kept {
     pub(crate) bench: Bench,
     pub(crate) line: Line,
     pub(crate) disk: SimulatedDisk,
+    pub(crate) journal: Arc<Journal>,
+    background: Background,
     options: StoreOptions,
     starts: u64,
 }
@@ -26,11 +28,13 @@ impl Kept {
 
     pub(crate) fn with(options: StoreOptions) -> Self {
         let (disk, clock) = (SimulatedDisk::new(7), Arc::new(ManualClock::default()));
-        let (bench, line) = start(&disk, clock, options, 1);
+        let (bench, line, background, journal) = start(&disk, clock, options, 1);
         Self {
             bench,
             line,
             disk,
+            journal,
+            background,
             options,
             starts: 1,
         }
@@ -48,11 +52,13 @@ impl Kept {
         bench.node.close_all();
         disk.crash(&mut fastrand::Rng::with_seed(starts));
         let starts = starts + 1;
-        let (bench, line) = start(&disk, bench.clock.clone(), options, starts);
+        let (bench, line, background, journal) = start(&disk, bench.clock.clone(), options, starts);
         Self {
             bench,
             line,
             disk,
+            journal,
+            background,
             options,
             starts,
         }
@@ -61,6 +67,7 @@ impl Kept {
     /// Everything that was appended is on disk now.
     pub(crate) fn sync(&mut self) {
         self.line.step();
+        self.background.step(self.bench.clock.unix_ms());
     }
 
     /// Lets everybody who can go on do so, and syncs, until an answer is there.
@@ -86,7 +93,7 @@ fn start(
     clock: Arc<ManualClock>,
     options: StoreOptions,
     starts: u64,
-) -> (Bench, Line) {
+) -> (Bench, Line, Background, Arc<Journal>) {
     let journal_options = journal::Options {
         journal_id: 1,
         entropy: starts,
@@ -97,9 +104,9 @@ fn start(
     let opened = Journal::open_stepped(Arc::new(disk.clone()), &journal_options).unwrap();
     let (limits, ports) = (Limits::default(), ports(&clock));
     let journal = Arc::new(opened.journal);
-    let node = Handle::with_journal(limits, ports, journal, options).unwrap();
+    let node = Handle::with_journal(limits, ports, journal.clone(), options).unwrap();
     let bench = Bench::of(node, clock, edge::native::Options::default());
-    (bench, opened.line)
+    (bench, opened.line, opened.background, journal)
 }
 
 /// A key of its own for each number.

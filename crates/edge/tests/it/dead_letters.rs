@@ -1,0 +1,158 @@
+//! Messages that nobody acknowledges: what becomes of them, and of what lies behind them.
+
+use std::time::Duration;
+
+use journal::{ShardId, StreamId};
+use node::{Counter, Part, StoreOptions};
+
+use crate::agent::Agent;
+use crate::kept::{Kept, acknowledge, delivered, key, refuse, write, writer};
+
+/// A node on which a message goes out twice.
+fn twice() -> Kept {
+    Kept::with(StoreOptions {
+        deliveries_max: 2,
+        ..StoreOptions::default()
+    })
+}
+
+/// Refuses the message at that offset as often as it comes.
+async fn refuse_twice(kept: &Kept, subscriber: &mut Agent, offset: u64) {
+    for number in 1..=2 {
+        let (delivery, _, at) = delivered(subscriber).await;
+        assert_eq!((delivery.offset, delivery.delivery), (offset, number));
+        refuse(subscriber, at, 1).await;
+        subscriber.expect_nothing().await;
+        kept.bench.clock.advance_ms(1);
+        kept.bench.node.sweep();
+    }
+    subscriber.expect_nothing().await;
+}
+
+fn count(kept: &Kept) -> (usize, usize) {
+    let mailboxes = kept.bench.node.mailboxes("", "", 10).unwrap();
+    (mailboxes[0].messages, mailboxes[0].dead)
+}
+
+#[tokio::test]
+async fn a_message_that_was_refused_often_enough_goes_out_no_more_and_others_do() {
+    let mut kept = twice();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&kept.bench, "").await;
+    kept.write(&mut writer, 0, key(1)).await;
+    refuse_twice(&kept, &mut subscriber, 0).await;
+    assert_eq!(count(&kept), (0, 1));
+    assert_eq!(kept.bench.node.counters().get(Counter::DeadLetters), 1);
+    kept.write(&mut writer, 1, key(2)).await;
+    let (delivery, _, at) = delivered(&mut subscriber).await;
+    assert_eq!(delivery.delivery, 1);
+    acknowledge(&mut subscriber, at).await;
+    subscriber.expect_nothing().await;
+    // A retry of the write is told that it is there.
+    assert!(kept.write(&mut writer, 2, key(1)).await.is_duplicate);
+    let node = &kept.bench.node;
+    let dead = node.messages("a/b/c", Part::Dead, 0, 10).unwrap();
+    assert_eq!((dead.len(), dead[0].offset, dead[0].deliveries), (1, 0, 2));
+    assert_eq!((dead[0].state, dead[0].cause), ("dead", Some("refused")));
+    assert_eq!(node.messages("a/b/c", Part::Live, 0, 10).unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_dead_letter_outlives_a_power_failure_and_goes_out_again_when_it_is_given_back() {
+    let mut kept = twice();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&kept.bench, "").await;
+    kept.write(&mut writer, 0, key(1)).await;
+    refuse_twice(&kept, &mut subscriber, 0).await;
+    kept.sync();
+    let mut kept = kept.crash();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    subscriber.expect_nothing().await;
+    assert_eq!(count(&kept), (0, 1));
+    assert_eq!(kept.bench.node.retry("a/b/c", Some(7)), Ok(0));
+    assert_eq!(kept.bench.node.retry("a/b/c", Some(0)), Ok(1));
+    assert_eq!(kept.bench.node.retry("a/b/c", None), Ok(0));
+    kept.sync();
+    let kept = kept.crash();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    for number in [3, 4] {
+        let (delivery, _, at) = delivered(&mut subscriber).await;
+        assert_eq!((delivery.offset, delivery.delivery), (0, number));
+        refuse(&mut subscriber, at, 1).await;
+        subscriber.expect_nothing().await;
+        kept.bench.clock.advance_ms(1);
+        kept.bench.node.sweep();
+    }
+    assert_eq!(count(&kept), (0, 1));
+    assert_eq!(kept.bench.node.purge("a/b/c", Part::Live), Ok(0));
+    assert_eq!(kept.bench.node.purge("a/b/c", Part::Dead), Ok(1));
+    assert_eq!(count(&kept), (0, 0));
+}
+
+#[tokio::test]
+async fn a_dead_letter_expires_like_any_message() {
+    let mut kept = Kept::with(StoreOptions {
+        deliveries_max: 1,
+        ttl: Duration::from_secs(5),
+        ..StoreOptions::default()
+    });
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&kept.bench, "").await;
+    kept.write(&mut writer, 0, key(1)).await;
+    let (_, _, at) = delivered(&mut subscriber).await;
+    refuse(&mut subscriber, at, 0).await;
+    subscriber.expect_nothing().await;
+    assert_eq!(count(&kept), (0, 1));
+    kept.bench.clock.advance_ms(5_000);
+    kept.bench.node.sweep();
+    assert_eq!(count(&kept), (0, 0));
+}
+
+/// Bytes of a message that others are written behind.
+const BODY: [u8; 20_000] = [7; 20_000];
+
+/// Has messages written and acknowledged, more than 3 MiB of them.
+async fn write_and_acknowledge(kept: &mut Kept, writer: &mut Agent, worker: &mut Agent) {
+    for number in 1..=160 {
+        write(writer, number % 8, key(number as u8), &BODY).await;
+        writer.expect_nothing_but_credit().await;
+        kept.sync();
+        let (_, _, at) = delivered(worker).await;
+        acknowledge(worker, at).await;
+        worker.expect_nothing().await;
+    }
+    kept.sync();
+}
+
+/// The oldest record of the first mailbox.
+fn start(kept: &Kept) -> u64 {
+    let shards = (0..kept.journal.shard_count()).map(ShardId);
+    let mut streams = shards.filter_map(|shard| kept.journal.stream(shard, StreamId(1)));
+    streams.next().unwrap().start
+}
+
+#[tokio::test]
+async fn what_nobody_acknowledges_does_not_keep_what_was_written_behind_it() {
+    let mut kept = Kept::new();
+    let mut worker = kept.bench.subscriber("a/b/c/1").await;
+    let mut writer = writer(&kept.bench, "").await;
+    kept.write(&mut writer, 0, key(0)).await;
+    let (first, _, at) = delivered(&mut worker).await;
+    refuse(&mut worker, at, 3_600_000).await;
+    worker.expect_nothing().await;
+    kept.bench.clock.advance_ms(5);
+    write_and_acknowledge(&mut kept, &mut writer, &mut worker).await;
+    assert!(start(&kept) > 100, "{}", start(&kept));
+
+    let kept = kept.crash();
+    let mut worker = kept.bench.subscriber("a/b/c/2").await;
+    let (again, body, at) = delivered(&mut worker).await;
+    assert_eq!(
+        (again.offset, again.delivery, &body[..]),
+        (0, 2, &b"hi"[..])
+    );
+    assert_eq!(again.written_ms, first.written_ms);
+    acknowledge(&mut worker, at).await;
+    worker.expect_nothing().await;
+    assert_eq!(count(&kept), (0, 0));
+}
