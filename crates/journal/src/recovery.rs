@@ -1,7 +1,8 @@
 //! Reading the line back after a stop, and judging where it ends.
 //!
-//! Everything is synced before it is trusted. A segment that has a successor must be whole up to
-//! where the successor says that it ends. In the last one, the first place without a whole block
+//! Nothing is trusted that may not be on disk. A segment that has a successor was synced and must be
+//! whole up to where the successor says that it ends. What no hint in the last one tells to be
+//! durable is written again and synced, because the sync that it waited for may have failed. There, the first place without a whole block
 //! is the end, *unless* a whole block behind it says that this place was durable: then what is
 //! missing was acked, and the journal is not opened unless the loss is accepted. So it is with a
 //! segment that is missing or has no header. A loss that is accepted is marked in the line, so that
@@ -130,6 +131,10 @@ pub(crate) fn recover(
     let restored = found.into_iter().map(|one| one.restore(disk));
     let segments = restored.collect::<Result<VecDeque<Segment>, _>>()?;
     replay.mark_lost(&segments)?;
+    if let Some(last) = segments.back() {
+        let known = replay.durable.max(last.header.first());
+        files::write_again(last, known, end)?;
+    }
     Ok(Recovered {
         segments,
         end,

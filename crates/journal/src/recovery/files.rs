@@ -19,6 +19,9 @@ use crate::segment::{self, SEGMENT_HEADER_SIZE, Scan, Segment, SegmentError, Seg
 /// A file that is being made in the place of a missing one; a later start removes it.
 const RESTORED: &str = "line/spare-0.new";
 
+/// Bytes that are written again at once.
+const COPY_SIZE: u64 = 1 << 20;
+
 /// The line's names.
 pub(super) struct Names {
     /// Paths of segments that are filed.
@@ -175,11 +178,9 @@ enum Opened {
 
 fn open(disk: &dyn Disk, manifest: &Manifest, sequence: u64) -> Result<Opened, LineError> {
     let path = segment::path(sequence);
-    let file = disk.open(&path).and_then(|file| {
-        sync_before_trust(&*file)?;
-        Ok(file)
-    });
-    let file = file.map_err(|error| LineError::Io { path, error })?;
+    let file = disk
+        .open(&path)
+        .map_err(|error| LineError::Io { path, error })?;
     match Segment::read(file.clone(), sequence, manifest.journal_id) {
         Ok(segment) => Ok(Opened::Segment(segment)),
         Err(SegmentError::Damaged { .. }) => Ok(Opened::Damaged(file)),
@@ -292,7 +293,27 @@ fn sync_names_before_trust(disk: &dyn Disk) -> Result<(), LineError> {
         })
 }
 
-/// What is in the page cache may not be on disk; it is when this has returned.
-fn sync_before_trust(file: &dyn File) -> io::Result<()> {
-    file.sync_data()
+/// Writes a part of a segment again as it is read, and syncs it. After a sync that failed, what was
+/// to be synced may be readable and count as written without being on disk, and only what is
+/// written anew is taken up by the next sync.
+pub(super) fn write_again(
+    segment: &Segment,
+    from: Position,
+    to: Position,
+) -> Result<(), LineError> {
+    try_write_again(segment, from, to).map_err(|error| io_error(&segment.header, error))
+}
+
+fn try_write_again(segment: &Segment, from: Position, to: Position) -> io::Result<()> {
+    let mut bytes = vec![0; COPY_SIZE.min(to.0.saturating_sub(from.0)) as usize];
+    let mut at = from.0;
+    while at < to.0 {
+        let length = COPY_SIZE.min(to.0 - at);
+        let piece = &mut bytes[..length as usize];
+        let offset = at - segment.header.base.0;
+        segment.file.read_at(piece, offset)?;
+        segment::write_at_once(&*segment.file, piece, offset)?;
+        at += length;
+    }
+    segment.file.sync_data()
 }

@@ -34,6 +34,8 @@ pub(super) struct Replay<'a> {
     /// that cut everything else of the shard is void too, and follows what is not there.
     void: Vec<(ShardId, Index)>,
     gaps: Gaps,
+    /// Everything before it was synced: a block says so that was written later.
+    pub(super) durable: Position,
     /// Damage has been seen, now or by an earlier run that accepted it: what follows may not
     /// continue what is before.
     has_gaps: bool,
@@ -48,6 +50,7 @@ impl<'a> Replay<'a> {
             cuts: Vec::new(),
             void: Vec::new(),
             gaps: Gaps::default(),
+            durable: manifest.filed,
             has_gaps: manifest.has_lost,
         }
     }
@@ -212,6 +215,7 @@ impl<'a> Replay<'a> {
         let header = &block.header;
         self.recovery.blocks += 1;
         self.recovery.bytes += u64::from(header.length);
+        self.durable = self.durable.max(header.hint);
         match header.kind {
             BlockKind::Idle => Ok(()),
             BlockKind::Lost => {

@@ -5,9 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use journal::disk::simulated::Fault;
-
-use crate::world::World;
+use crate::world::{End, World};
 
 /// Seeds of a plain `cargo test`, which builds without optimisation. `cargo xtask test` runs ten
 /// thousand and `cargo xtask crash` as many as one likes; they set the variable.
@@ -35,18 +33,13 @@ fn world(seed: u64) {
 
 /// Does something, which may be interrupted by the end at any call to the disk.
 fn live(world: &mut World, calls_max: u64, act: impl FnOnce(&mut World)) {
-    let is_crash = world.rng.u8(..4) > 0;
+    let end = End::draw(&mut world.rng);
     if world.rng.u8(..4) > 0 {
         let call = world.disk.calls() + world.rng.u64(..calls_max);
-        // A sync that fails is the machine's end: whoever is only killed finds its bytes.
-        let within = if is_crash { Fault::Broken } else { Fault::Full };
-        world.stop_at(call, within);
+        world.stop_at(call, end);
     }
     act(world);
-    match is_crash {
-        true => world.crash(),
-        false => world.kill(),
-    }
+    world.end(end);
 }
 
 /// Opens it, at the second try at the latest: an open may be interrupted too.

@@ -1,9 +1,10 @@
 //! The disk errs, is full or stops in the middle of a write, and says so.
 
-use journal::disk::simulated::{Call, Fault, Kind};
+use journal::disk::simulated::{Call, Fate, Fault, Kind};
 use journal::{AppendError, Commit, Health, LineStep, ShardId, Status, StreamId, Ticket};
 
-use crate::world::{Shape, World};
+use crate::model::Shard;
+use crate::world::{End, Shape, World};
 
 fn world(seed: u64) -> World {
     let shape = Shape {
@@ -94,13 +95,16 @@ fn whatever_fails_once_nothing_acked_is_lost() {
         let faults = [Fault::Broken, Fault::Full, Fault::Short];
         for _ in 0..3 {
             let fault = faults[world.rng.usize(..faults.len())];
+            let end = End::draw(&mut world.rng);
             let call = world.disk.calls() + world.rng.u64(..200);
             world.is_disturbed = true;
-            world.disk.fail_once(fault, move |at| at.number == call);
+            world.disk.fail_once(fault, move |at| {
+                at.number == call && end.may_follow(at.kind)
+            });
             for _ in 0..40 {
                 world.act();
             }
-            world.crash();
+            world.end(end);
             if let Err(error) = world.open() {
                 panic!("seed {seed}: {error}");
             }
@@ -108,4 +112,30 @@ fn whatever_fails_once_nothing_acked_is_lost() {
         world.drain();
         world.check();
     }
+}
+
+#[test]
+fn what_a_failed_sync_left_behind_is_on_disk_before_it_is_trusted() {
+    let mut trusted = 0;
+    for seed in 0..200 {
+        let mut world = world(seed);
+        let durable = |world: &World| world.shards.iter().map(Shard::durable).sum::<u64>();
+        let acked = durable(&world);
+        world.is_disturbed = true;
+        world.write();
+        let is_it = |call: &Call<'_>| call.kind == Kind::SyncData && is_segment(call);
+        world.disk.fail_once(Fault::Broken, is_it);
+        world.step_line();
+        // The machine runs on, and what the sync did not bring to the disk can still be read.
+        world.kill();
+        world.open().unwrap();
+        trusted += u64::from(durable(&world) > acked);
+        world.settle();
+        world.disk.crash_with(|_| Fate::Lost);
+        world.kill();
+        if let Err(error) = world.open() {
+            panic!("seed {seed}: {error}");
+        }
+    }
+    assert!(trusted > 10, "{trusted}");
 }

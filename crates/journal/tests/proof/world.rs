@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use journal::disk::SimulatedDisk;
-use journal::disk::simulated::Fault;
+use journal::disk::simulated::{Fault, Kind};
 use journal::filing::Step;
 use journal::{
     AppendError, Commit, CutError, Health, Index, Journal, LineStep, OpenError, Options, ReadError,
@@ -58,6 +58,30 @@ impl Shape {
             commit: self.commit,
             ..Options::default()
         }
+    }
+}
+
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The power goes.
+    Crash,
+    /// The process dies and the machine does not.
+    Kill,
+}
+
+impl End {
+    pub(crate) fn draw(rng: &mut fastrand::Rng) -> Self {
+        match rng.u8(..4) {
+            0 => Self::Kill,
+            _ => Self::Crash,
+        }
+    }
+
+    /// Whether it may come after the device failed in such a call. A file system that cannot make a
+    /// name durable does nothing any more until it is mounted again.
+    pub(crate) fn may_follow(self, kind: Kind) -> bool {
+        self == Self::Crash || kind != Kind::SyncDir
     }
 }
 
@@ -153,30 +177,41 @@ impl World {
         }
     }
 
-    /// From this call on the disk does nothing any more: the machine stops within the call, or
-    /// the process before it.
-    pub(crate) fn stop_at(&mut self, call: u64, within: Fault) {
+    /// From this call on the disk does nothing any more, and how the call itself goes wrong depends
+    /// on the end that follows.
+    pub(crate) fn stop_at(&mut self, call: u64, end: End) {
         self.is_disturbed = true;
-        self.disk.fail_once(within, move |at| at.number == call);
+        self.disk.fail_once(Fault::Full, move |at| {
+            at.number == call && !end.may_follow(at.kind)
+        });
+        self.disk
+            .fail_once(Fault::Broken, move |at| at.number == call);
         self.disk
             .fail_always(Fault::Full, move |at| at.number > call);
+    }
+
+    pub(crate) fn end(&mut self, end: End) {
+        match end {
+            End::Crash => self.crash(),
+            End::Kill => self.kill(),
+        }
     }
 
     /// The power goes.
     pub(crate) fn crash(&mut self) {
         self.settle();
         self.disk.crash(&mut self.rng);
-        self.end();
+        self.forget();
     }
 
     /// The process dies and the machine does not.
     pub(crate) fn kill(&mut self) {
         self.settle();
         self.disk.kill();
-        self.end();
+        self.forget();
     }
 
-    fn end(&mut self) {
+    fn forget(&mut self) {
         self.disk.heal();
         self.is_disturbed = false;
         self.running = None;

@@ -22,7 +22,9 @@ const CRASH: &str = "crash::whatever_is_acked_survives";
 const FAULTS: &str = "faults::the_first_failure_of_the_line_is_its_last_call";
 const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
 
-pub(super) const MUTANTS: [Mutant; 8] = [
+const FAILED_SYNC: &str = "faults::what_a_failed_sync_left_behind_is_on_disk_before_it_is_trusted";
+
+pub(super) const MUTANTS: [Mutant; 9] = [
     Mutant {
         name: "ack-before-sync",
         harm: "an ack no longer means that it is on disk",
@@ -102,6 +104,16 @@ pub(super) const MUTANTS: [Mutant; 8] = [
             replacement: "        let synced = self.active.file.sync_data();\n        synced.or_else(|_| self.active.file.sync_data())?;\n",
         }],
         proof: FAULTS,
+    },
+    Mutant {
+        name: "cache-trusted",
+        harm: "what a failed sync left in memory is acked by the next start and gone with the power",
+        edits: &[Edit {
+            file: "recovery/files.rs",
+            text: "        segment::write_at_once(&*segment.file, piece, offset)?;\n",
+            replacement: "",
+        }],
+        proof: FAILED_SYNC,
     },
 ];
 

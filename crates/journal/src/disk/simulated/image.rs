@@ -79,17 +79,23 @@ impl Image {
         self.written_end = 0;
     }
 
-    /// A sync that failed: each sector is durable, or only seems to be, or is what it was before.
+    /// A sync that failed: each sector is durable, or only seems to be, or is what it was before,
+    /// or waits on as if nobody had asked.
     pub(super) fn lose(&mut self, rng: &mut fastrand::Rng) {
         let sectors: Vec<u64> = self.dirty.iter().copied().collect();
+        let written_end = self.written_end;
+        self.forget();
         for sector in sectors {
-            match rng.u8(..3) {
+            match rng.u8(..4) {
                 0 => self.keep(sector, SECTOR_SIZE as usize),
                 1 => {}
-                _ => self.revert(sector),
+                2 => self.revert(sector),
+                _ => {
+                    self.dirty.insert(sector);
+                    self.written_end = written_end;
+                }
             }
         }
-        self.forget();
     }
 
     /// Makes the first bytes of a sector durable, as far as the durable size goes.
