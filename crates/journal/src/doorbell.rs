@@ -23,8 +23,20 @@ pub(crate) struct Doorbell {
 impl Doorbell {
     /// A block of the shard waits.
     pub(crate) fn ring(&self, shard: ShardId) {
-        self.shards.fetch_or(1 << shard.0, Ordering::SeqCst);
+        self.note(shard);
         self.wake();
+    }
+
+    /// A block of the shard waits; whoever says so sees to it that the thread is woken.
+    pub(crate) fn note(&self, shard: ShardId) {
+        self.shards.fetch_or(1 << shard.0, Ordering::SeqCst);
+    }
+
+    /// Wakes the thread for what was noted, if it has not seen it by itself.
+    pub(crate) fn wake_if_rung(&self) {
+        if self.has_rung() {
+            self.wake();
+        }
     }
 
     /// Something else has happened.

@@ -65,10 +65,16 @@ impl Publication {
         }
     }
 
-    /// Everything up to `durable` is on disk. Wakes who waited for it.
-    pub(crate) fn advance(&self, durable: Index) {
-        let before = self.durable.swap(durable.0, Ordering::SeqCst);
-        let newest = durable.0.saturating_sub(before).min(WORD_COUNT as u64);
+    /// Everything up to `durable` is on disk, and [`Publication::wake`] will be called for it.
+    /// Returns what it was before.
+    pub(crate) fn advance(&self, durable: Index) -> Index {
+        Index(self.durable.swap(durable.0, Ordering::SeqCst))
+    }
+
+    /// Wakes who waits for what became durable behind `before`. Whoever wakes for one shard may
+    /// look at others: they are all advanced first.
+    pub(crate) fn wake(&self, before: Index, durable: Index) {
+        let newest = durable.0.saturating_sub(before.0).min(WORD_COUNT as u64);
         for index in durable.0 - newest..durable.0 {
             self.word(Index(index + 1)).wake_all();
         }
@@ -159,6 +165,11 @@ mod tests {
 
     use super::*;
 
+    fn advance(publication: &Publication, durable: Index) {
+        let before = publication.advance(durable);
+        publication.wake(before, durable);
+    }
+
     #[derive(Default)]
     struct Count(AtomicUsize);
 
@@ -175,11 +186,11 @@ mod tests {
         let waker = Waker::from(count.clone());
         assert_eq!(publication.notify(Index(2), &waker), Status::Pending);
         assert_eq!(publication.notify(Index(2), &waker), Status::Pending);
-        publication.advance(Index(1));
+        advance(&publication, Index(1));
         assert_eq!(count.0.load(Ordering::SeqCst), 0);
-        publication.advance(Index(3));
+        advance(&publication, Index(3));
         assert_eq!(count.0.load(Ordering::SeqCst), 1);
-        publication.advance(Index(4));
+        advance(&publication, Index(4));
         assert_eq!(count.0.load(Ordering::SeqCst), 1);
         assert_eq!(publication.notify(Index(4), &waker), Status::Durable);
     }
@@ -187,7 +198,7 @@ mod tests {
     #[test]
     fn a_failure_wakes_everybody_and_leaves_durable_what_was() {
         let publication = Publication::default();
-        publication.advance(Index(1));
+        advance(&publication, Index(1));
         let count = Arc::new(Count::default());
         publication.notify(Index(5), &Waker::from(count.clone()));
         publication.fail();
@@ -206,7 +217,7 @@ mod tests {
             })
             .collect();
         for durable in [1, 2, 3, 20, 40] {
-            publication.advance(Index(durable));
+            advance(&publication, Index(durable));
         }
         for thread in threads {
             assert_eq!(thread.join().unwrap(), Status::Durable);

@@ -27,9 +27,20 @@ pub struct Guard<'a> {
 struct Bell<'a> {
     shared: &'a Shared,
     shard: ShardId,
+    /// When it is told.
+    told: Told,
     written: usize,
     /// Bytes that are counted as queued and not written yet.
     reserved: usize,
+}
+
+/// When the line's thread learns of what was appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// When the guard is dropped.
+    AtOnce,
+    /// When the round ends that it belongs to.
+    WithRound,
 }
 
 /// An append that was taken.
@@ -74,12 +85,22 @@ pub enum AppendError {
 
 impl<'a> Guard<'a> {
     pub(crate) fn new(shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
+        Guard::telling(Told::AtOnce, shared, shard, now_ms)
+    }
+
+    /// Belongs to a round, at whose end the line is woken.
+    pub(crate) fn in_round(shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
+        Guard::telling(Told::WithRound, shared, shard, now_ms)
+    }
+
+    fn telling(told: Told, shared: &'a Shared, shard: &'a Shard, now_ms: u64) -> Guard<'a> {
         Guard {
             shared,
             state: shard.state.lock(),
             bell: Bell {
                 shared,
                 shard: shard.id,
+                told,
                 written: 0,
                 reserved: 0,
             },
@@ -226,8 +247,10 @@ impl Drop for Bell<'_> {
             let queued_bytes = &self.shared.queued_bytes;
             queued_bytes.fetch_sub(self.reserved as u64, Ordering::Relaxed);
         }
-        if self.written > 0 {
-            self.shared.doorbell.ring(self.shard);
+        match self.told {
+            _ if self.written == 0 => {}
+            Told::AtOnce => self.shared.doorbell.ring(self.shard),
+            Told::WithRound => self.shared.doorbell.note(self.shard),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::follow::{Follow, Following};
 use crate::guard::Guard;
 use crate::health::Health;
 use crate::read::{self, Read, ReadError, ReadLimit};
+use crate::round::Round;
 use crate::segment::ShardEnd;
 use crate::shard::Shard;
 use crate::shared::Shared;
@@ -90,6 +91,11 @@ impl Journal {
     /// Locks a shard to decide and append. `now_ms` is milliseconds since 1970.
     pub fn lock(&self, shard: ShardId, now_ms: u64) -> Guard<'_> {
         Guard::new(&self.shared, self.shared.shard(shard), now_ms)
+    }
+
+    /// Begins a round of appends that one sync is to serve.
+    pub fn round(&self) -> Round {
+        Round::new(self.shared.clone())
     }
 
     /// What is known of a ticket's block now.

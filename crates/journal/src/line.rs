@@ -17,7 +17,7 @@ use bytes::Bytes;
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::buffer::WriteBuffer;
 use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
-use crate::shard::{Built, Shard, Written};
+use crate::shard::{Built, Written};
 use crate::shared::{Counters, Shared};
 use crate::spares::Spare;
 use crate::sync::Ordering;
@@ -59,6 +59,10 @@ pub struct Line {
     shard_ends: Vec<ShardEnd>,
     /// Written in this step.
     written: Vec<(ShardId, Written)>,
+    /// Published in this step: from which index to which.
+    advanced: Vec<(ShardId, Index, Index)>,
+    /// Blocks of this step in which followers may find something.
+    touched: Vec<(ShardId, Bytes)>,
     /// Bodies that are kept in memory, oldest first.
     kept: VecDeque<(ShardId, Index, usize)>,
     kept_bytes: usize,
@@ -84,6 +88,8 @@ impl Line {
             owes_hint: false,
             shard_ends,
             written: Vec::new(),
+            advanced: Vec::new(),
+            touched: Vec::new(),
             kept: VecDeque::new(),
             kept_bytes: 0,
         };
@@ -307,7 +313,6 @@ impl Line {
     /// Tells shard by shard what is on disk, and wakes who waits for it.
     fn publish(&mut self) {
         let mut freed = 0;
-        let mut bodies = Vec::new();
         let mut written = std::mem::take(&mut self.written);
         let mut blocks = written.drain(..).peekable();
         while let Some((id, mut block)) = blocks.next() {
@@ -316,7 +321,10 @@ impl Line {
             let durable = loop {
                 let index = block.index;
                 freed += block.body.len() as u64;
-                bodies.push(block.body.clone());
+                // Whoever begins to follow from here on finds it by itself, under the lock.
+                if !shard.followers.is_empty() {
+                    self.touched.push((id, block.body.clone()));
+                }
                 self.kept_bytes += block.body.len();
                 self.kept.push_back((id, index, block.body.len()));
                 let end = state.place(block);
@@ -329,14 +337,26 @@ impl Line {
                 state.commit(durable, |trim| self.shared.note_trim(id, trim));
             }
             drop(state);
-            shard.publication.advance(durable);
-            wake_followers(shard, &mut bodies);
+            let before = shard.publication.advance(durable);
+            self.advanced.push((id, before, durable));
         }
         drop(blocks);
         self.written = written;
         self.shared.segments.lock().durable = self.durable;
         self.shared.queued_bytes.fetch_sub(freed, Ordering::Relaxed);
+        self.wake();
         self.keep_at_most(self.shared.limits.tail);
+    }
+
+    /// Wakes who waits for what this step made durable. All of it is published before: whoever
+    /// waits for several shards is woken once and finds everything.
+    fn wake(&mut self) {
+        for (id, before, durable) in self.advanced.drain(..) {
+            self.shared.shard(id).publication.wake(before, durable);
+        }
+        for (id, body) in self.touched.drain(..) {
+            self.shared.shard(id).followers.wake_touched(&body);
+        }
     }
 
     /// Forgets the oldest bodies while there are more bytes of them than that.
@@ -357,13 +377,6 @@ impl Line {
             .fail(format!("the line stopped at {path}: {error}"));
         self.queue.clear();
         LineStep::Failed
-    }
-}
-
-/// Only what is published may wake a follower: it looks for itself.
-fn wake_followers(shard: &Shard, bodies: &mut Vec<Bytes>) {
-    for body in bodies.drain(..) {
-        shard.followers.wake_touched(&body);
     }
 }
 

@@ -74,6 +74,12 @@ fn wait_as_task(publication: &Publication, index: Index) -> Status {
     }
 }
 
+/// As the line does it.
+fn advance(publication: &Publication, durable: Index) {
+    let before = publication.advance(durable);
+    publication.wake(before, durable);
+}
+
 fn threads_that_wait() {
     let publication = Arc::new(Publication::default());
     let waiters: Vec<_> = [1, 2, 2, 5]
@@ -83,7 +89,7 @@ fn threads_that_wait() {
         })
         .into();
     for durable in [1, 3, 5] {
-        publication.advance(Index(durable));
+        advance(&publication, Index(durable));
     }
     for waiter in waiters {
         assert_eq!(waiter.join().unwrap_or(Status::Failed), Status::Durable);
@@ -99,7 +105,7 @@ fn wakers() {
         })
         .into();
     for durable in [1, 3] {
-        publication.advance(Index(durable));
+        advance(&publication, Index(durable));
     }
     for waiter in waiters {
         assert_eq!(waiter.join().unwrap_or(Status::Failed), Status::Durable);
@@ -116,7 +122,7 @@ fn failure() {
         let publication = publication.clone();
         thread::spawn(move || publication.wait(Index(3)))
     };
-    publication.advance(Index(1));
+    advance(&publication, Index(1));
     publication.fail();
     for waiter in [task, sleeper] {
         assert_eq!(waiter.join().unwrap_or(Status::Durable), Status::Failed);
@@ -140,7 +146,7 @@ fn neighbours() {
     for (shard, durable) in [(0, 1), (1, 2), (0, 2)] {
         let (publication, on_disk) = &shards[shard];
         on_disk.store(durable, Ordering::SeqCst);
-        publication.advance(Index(durable));
+        advance(publication, Index(durable));
     }
     for waiter in waiters {
         assert!(waiter.join().is_ok());
@@ -179,7 +185,7 @@ fn followers() {
     assert!(reader.join().is_ok());
 }
 
-/// Two writers leave a block each and ring; the line sleeps whenever it has heard everything.
+/// Two writers leave blocks, one rings for each, one for all at the end of a round; the line sleeps whenever it has heard everything.
 fn rings() {
     let doorbell = Arc::new(Doorbell::default());
     let blocks: Arc<[AtomicU64; 2]> = Arc::default();
@@ -189,8 +195,12 @@ fn rings() {
             thread::spawn(move || {
                 for _ in 0..2 {
                     blocks[shard].fetch_add(1, Ordering::SeqCst);
-                    doorbell.ring(ShardId(shard as u16));
+                    match shard {
+                        0 => doorbell.ring(ShardId(0)),
+                        _ => doorbell.note(ShardId(shard as u16)),
+                    }
                 }
+                doorbell.wake_if_rung();
             })
         })
         .into();
