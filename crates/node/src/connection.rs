@@ -98,6 +98,12 @@ impl Connection {
         }
     }
 
+    /// Whether so many answers wait for the disk that nothing should be read from the client until
+    /// some of them are [settled](Self::settle).
+    pub fn is_full(&self) -> bool {
+        self.local.answers.is_full()
+    }
+
     /// Counts something that only the door can see.
     pub fn count(&self, counter: Counter) {
         self.inner.counters.count(counter);

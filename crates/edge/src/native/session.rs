@@ -105,10 +105,21 @@ impl Session {
     /// Before the task rests, what has become durable is answered; it is woken when there is more.
     fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         let polled = self.poll(cx);
-        if polled.is_pending() && self.connection.settle(cx.waker()) {
-            self.wait_until_read(cx);
+        if polled.is_pending() {
+            self.settle(cx);
         }
         polled
+    }
+
+    /// Answers what is durable, and reads on if that had to wait for it.
+    fn settle(&mut self, cx: &Context<'_>) {
+        let was_full = self.connection.is_full();
+        if self.connection.settle(cx.waker()) {
+            self.wait_until_read(cx);
+        }
+        if was_full && !self.connection.is_full() {
+            cx.waker().wake_by_ref();
+        }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -125,6 +136,10 @@ impl Session {
             }
         }
         for _ in 0..READS_PER_POLL {
+            if self.connection.is_full() {
+                // It is this side that is silent: the client is not given up for that.
+                return Poll::Pending;
+            }
             if self.outlet.queued_size() > UNREAD_SIZE_MAX {
                 self.outlet.flush();
                 return self.wait_for_reader(cx);

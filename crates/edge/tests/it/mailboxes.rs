@@ -365,10 +365,6 @@ async fn what_is_done_with_is_forgotten_but_for_its_ids() {
     let mut kept = Kept::new();
     let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
     let mut writer = writer(&kept.bench, "").await;
-    let id = |number: u32| Key {
-        id: u128::from(number).to_le_bytes(),
-        ttl_ms: 0,
-    };
     for number in 0..3_000 {
         write(&mut writer, number % 64, id(number), b"hi").await;
         if number % 64 == 63 || number == 2_999 {
@@ -467,4 +463,53 @@ async fn a_key_that_is_cut_off_breaks_the_protocol() {
         .message(Kind::WRITE, Flags::KEYED, 1, tag(0), b"too short")
         .await;
     assert_eq!(writer.next().await.failure().code, ErrorCode::Protocol);
+}
+
+/// More bytes than may wait for the disk, and more writes.
+const FLOODS: [(u32, usize); 2] = [(300, 40_000), (12_000, 10)];
+
+#[tokio::test]
+async fn a_writer_whose_answers_wait_is_not_read_from_above_a_bound() {
+    for (count, size) in FLOODS {
+        let mut kept = Kept::new();
+        let writer = writer(&kept.bench, "").await;
+        let flooding = tokio::spawn(async move {
+            let (mut writer, body) = (writer, vec![7; size]);
+            for number in 0..count {
+                write(&mut writer, number, id(number), &body).await;
+            }
+            writer
+        });
+        let taken = |kept: &Kept| kept.bench.node.counters().get(Counter::Writes);
+        let bound = match size {
+            10 => 8_192,
+            _ => (8 << 20) / size as u64,
+        };
+        while taken(&kept) < bound {
+            tokio::task::yield_now().await;
+        }
+        // Whoever could go on has done so.
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await;
+        }
+        let most = bound + (256 << 10) / size.max(50) as u64 + 1;
+        assert!(taken(&kept) <= most, "{} of {most}", taken(&kept));
+
+        while !flooding.is_finished() {
+            kept.sync();
+            tokio::task::yield_now().await;
+        }
+        let mut writer = flooding.await.unwrap();
+        for _ in 0..count {
+            kept.sync();
+            while writer.next().await.header.kind != Kind::REPLY {}
+        }
+    }
+}
+
+fn id(number: u32) -> Key {
+    Key {
+        id: u128::from(number).to_le_bytes(),
+        ttl_ms: 0,
+    }
 }

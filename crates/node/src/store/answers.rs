@@ -37,10 +37,17 @@ pub(crate) struct Waiting {
     pub(super) slot: Option<Arc<Slot>>,
 }
 
+/// Answers of one connection that may wait, and bytes that they speak of; above either the node
+/// does not read from it.
+const WAITING_MAX: usize = 8_192;
+const WAITING_SIZE_MAX: u64 = 8 << 20;
+
 /// See the module's documentation.
 #[derive(Default)]
 pub(crate) struct Answers {
-    waiting: VecDeque<Waiting>,
+    /// Each with the bytes that it speaks of.
+    waiting: VecDeque<(Waiting, u64)>,
+    waiting_size: u64,
     /// What the waker is registered for.
     watched: Option<(Block, Waker)>,
 }
@@ -52,8 +59,15 @@ pub(super) struct Due {
 }
 
 impl Answers {
-    pub(super) fn push(&mut self, waiting: Waiting) {
-        self.waiting.push_back(waiting);
+    /// Adds the newest, which speaks of that many bytes.
+    pub(super) fn push(&mut self, waiting: Waiting, size: u64) {
+        self.waiting.push_back((waiting, size));
+        self.waiting_size += size;
+    }
+
+    /// Whether so much waits that no more should be asked.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX || self.waiting_size >= WAITING_SIZE_MAX
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -62,7 +76,7 @@ impl Answers {
 
     /// The oldest answer, if it is due; else the waker is woken once it may be.
     pub(super) fn next(&mut self, journal: &Journal, waker: &Waker) -> Option<Due> {
-        let oldest = self.waiting.front()?;
+        let (oldest, _) = self.waiting.front()?;
         let mut is_durable = true;
         for block in oldest.tickets.into_iter().flatten() {
             let status = match &self.watched {
@@ -80,7 +94,8 @@ impl Answers {
                 Status::Failed => is_durable = false,
             }
         }
-        let waiting = self.waiting.pop_front()?;
+        let (waiting, size) = self.waiting.pop_front()?;
+        self.waiting_size -= size;
         Some(Due {
             waiting,
             is_durable,

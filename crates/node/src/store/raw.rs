@@ -67,8 +67,9 @@ impl Turn<'_> {
         expected: Option<u64>,
         records: impl Iterator<Item = &'r [u8]> + Clone,
     ) {
+        let size = records.clone().map(<[u8]>::len).sum::<usize>();
         match self.try_append(route, tag, expected, records) {
-            Ok(waiting) => self.local.answers.push(waiting),
+            Ok(waiting) => self.local.answers.push(waiting, size as u64),
             Err(refusal) => self.refuse_stream(tag, &refusal),
         }
     }

@@ -72,7 +72,7 @@ impl Turn<'_> {
             Ok(waiting) => {
                 self.local.tally.count(Counter::Writes);
                 self.local.tally.add(Counter::Bytes, message.size());
-                self.local.answers.push(waiting);
+                self.local.answers.push(waiting, message.size());
             }
             Err(refusal) => {
                 let failure = Failure {
