@@ -28,7 +28,10 @@ use crate::commands::config::tls_failure;
 use crate::commands::token::store_failure;
 use crate::failure::{Exit, Failure};
 pub(crate) use backup::Backup;
-pub(crate) use descriptors::{granted as descriptors_granted, raise as raise_descriptors};
+pub(crate) use descriptors::{
+    granted as descriptors_granted, is_asked_for as are_connections_asked_for,
+    raise as raise_descriptors,
+};
 pub(crate) use embedded::Embedded;
 use gate::TokenGate;
 pub(crate) use kept::{Message, Messages, Names, Purge, Retry};
@@ -67,7 +70,7 @@ pub(crate) fn run(
         }
         None => None,
     };
-    descriptors::raise(config.native.connections_max);
+    let config = &descriptors::fit(loaded);
 
     let ports = ports::real();
     let gate = Arc::new(TokenGate::new(tokens, ports.clock.clone()));

@@ -109,7 +109,7 @@ async fn a_dead_letter_expires_like_any_message() {
 }
 
 /// Bytes of a message that others are written behind.
-const BODY: [u8; 20_000] = [7; 20_000];
+static BODY: [u8; 20_000] = [7; 20_000];
 
 /// Has messages written and acknowledged, more than 3 MiB of them.
 async fn write_and_acknowledge(kept: &mut Kept, writer: &mut Agent, worker: &mut Agent) {

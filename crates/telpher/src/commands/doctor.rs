@@ -159,7 +159,7 @@ fn examine(data: &DataArgs, environment: &Environment) -> Vec<Finding> {
     findings.extend(directory::check(dir));
     findings.push(sync::check(&directory::nearest(dir)));
     findings.extend(doors::check(config, in_use));
-    findings.push(doors::check_descriptors(config.native.connections_max));
+    findings.push(doors::check_descriptors(&loaded));
     findings
 }
 

@@ -33,9 +33,13 @@ impl Home {
 
     /// Kills the node without any warning and starts it again.
     fn kill(&self, node: Node) -> Node {
+        self.kill_and_serve(node, "")
+    }
+
+    fn kill_and_serve(&self, node: Node, flags: &str) -> Node {
         node.signal(Signal::KILL);
         node.end();
-        self.serve()
+        self.serve_with(flags)
     }
 
     #[track_caller]
@@ -45,6 +49,11 @@ impl Home {
 
     fn messages(&self, name: &str) -> Vec<Value> {
         let value = self.json(&format!("mailbox peek {name}"));
+        value["messages"].as_array().unwrap().clone()
+    }
+
+    fn dead_letters(&self, name: &str) -> Vec<Value> {
+        let value = self.json(&format!("mailbox peek {name} --dead"));
         value["messages"].as_array().unwrap().clone()
     }
 }
@@ -174,6 +183,71 @@ fn a_command_that_fails_gets_its_message_again() {
     eventually("it was acknowledged", || {
         home.messages("acme/demo/worker").is_empty()
     });
+}
+
+#[test]
+fn a_dead_letter_is_listed_outlives_a_kill_and_is_given_back() {
+    let home = Home::new();
+    let once = "--mailbox-deliveries-max 1";
+    let node = home.serve_with(once);
+    home.client.run("write acme/demo/worker hi").expect(0);
+    home.client.run("write acme/demo/worker ho").expect(0);
+    // It has no use for one of them.
+    let command = "[ \"$(cat)\" = ho ]";
+    let worker = home
+        .client
+        .listen(["acme/demo/worker", "--exec", command, "--json"]);
+    eventually("one is dead, and the other is done with", || {
+        let mailbox = &home.json("mailbox list")["mailboxes"][0];
+        (&mailbox["messages"], &mailbox["dead"]) == (&0.into(), &1.into())
+    });
+    drop(worker);
+    let node = home.kill_and_serve(node, once);
+    assert_eq!(home.messages("acme/demo/worker").len(), 0);
+    let dead = &home.dead_letters("acme/demo/worker")[0];
+    assert_eq!(
+        (&dead["body"], &dead["state"], &dead["cause"]),
+        (&"hi".into(), &"dead".into(), &"refused".into())
+    );
+    let retry = format!("mailbox retry acme/demo/worker {}", dead["offset"]);
+    assert_eq!(home.client.run(&retry).expect(0).stdout, "gave back 1\n");
+    home.client
+        .run(&retry)
+        .expect(3)
+        .tells("no dead letter lies at", "peek acme/demo/worker --dead");
+    assert_eq!(home.messages("acme/demo/worker").len(), 1);
+    let words = ["acme/demo/worker", "--count", "1", "--json"];
+    let mut worker = home.client.listen(words);
+    let message: Value = serde_json::from_str(&worker.line()).unwrap();
+    assert_eq!(
+        (&message["body"], &message["delivery"]),
+        (&"hi".into(), &2.into())
+    );
+    worker.end().expect(0);
+    eventually("it was acknowledged", || {
+        home.messages("acme/demo/worker").is_empty()
+    });
+    let _node = home.kill_and_serve(node, once);
+    assert_eq!(home.dead_letters("acme/demo/worker").len(), 0);
+}
+
+#[test]
+fn dead_letters_are_removed_by_hand_and_what_waits_stays() {
+    let home = Home::new();
+    let _node = home.serve_with("--mailbox-deliveries-max 1");
+    home.client.run("write acme/demo/worker hi").expect(0);
+    let worker = home.client.listen(["acme/demo/worker", "--exec", "exit 1"]);
+    eventually("it is dead", || {
+        home.dead_letters("acme/demo/worker").len() == 1
+    });
+    drop(worker);
+    home.client.run("write acme/demo/worker ho").expect(0);
+    let purge = "mailbox purge acme/demo/worker --dead";
+    assert_eq!(home.client.run(purge).expect(0).stdout, "removed 1\n");
+    assert_eq!(home.messages("acme/demo/worker").len(), 1);
+    let all = home.client.run("mailbox retry acme/demo/worker --all");
+    assert_eq!(all.expect(0).stdout, "gave back 0\n");
+    home.client.run("mailbox retry acme/demo/worker").expect(2);
 }
 
 #[test]

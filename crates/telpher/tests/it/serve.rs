@@ -3,7 +3,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use rustix::process::Signal;
+use rustix::process::{Resource, Signal, getrlimit};
 use serde_json::Value;
 
 use crate::support::{Place, eventually, mode};
@@ -23,6 +23,30 @@ fn a_node_is_ready_at_every_door_and_ends_cleanly() {
     assert!(ended.stderr.contains("draining"), "{}", ended.stderr);
     assert!(!place.path("telpher-data/telpher.sock").exists());
     place.serve("").stop().expect(0);
+}
+
+#[test]
+fn a_start_with_the_defaults_warns_of_nothing() {
+    let place = Place::new();
+    let ended = place.serve("").stop();
+    assert!(!ended.expect(0).stderr.contains("WARN"), "{}", ended.stderr);
+}
+
+#[test]
+fn more_connections_than_there_are_descriptors_for_are_warned_of_when_they_were_asked_for() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let wanted = 1_000_000;
+    let place = Place::new();
+    let ended = place
+        .serve(&format!("--native-connections-max {wanted}"))
+        .stop();
+    let is_warned_of = ended.expect(0).stderr.contains("fewer descriptors");
+    assert_eq!(
+        is_warned_of,
+        maximum.is_some_and(|maximum| maximum < wanted),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]

@@ -6,12 +6,12 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use node::config::{Config, HostPort};
+use node::config::{Config, HostPort, Loaded};
 use serde_json::json;
 
 use super::Finding;
 use super::directory::InUse;
-use crate::serve::descriptors_granted;
+use crate::serve::{are_connections_asked_for, descriptors_granted};
 
 /// A Unix socket's path has room for so many bytes (unix(7)).
 const SOCKET_PATH_MAX: usize = 107;
@@ -90,11 +90,16 @@ fn check_socket(path: &Path, in_use: InUse) -> Finding {
 }
 
 /// Whether the system grants a descriptor for every connection that the node would accept.
-pub(super) fn check_descriptors(connections_max: u32) -> Finding {
+pub(super) fn check_descriptors(loaded: &Loaded) -> Finding {
     const CHECK: &str = "descriptors";
+    let connections_max = loaded.config.native.connections_max;
     let (granted, wanted) = descriptors_granted(connections_max);
     let figures = json!({ "granted": granted, "wanted": wanted });
     let finding = match granted {
+        Some(granted) if granted < wanted && !are_connections_asked_for(loaded) => {
+            let message = format!("{granted} may be open, which limits the connections");
+            Finding::ok(CHECK, message)
+        }
         Some(granted) if granted < wanted => Finding::warn(
             CHECK,
             format!("{granted} may be open, {connections_max} connections need {wanted}"),
