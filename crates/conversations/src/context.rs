@@ -2,4 +2,4 @@
 
 mod policy;
 
-pub use policy::{KEPT_ROLES_MAX, Kinds, Policy, Strategy};
+pub use policy::{Kinds, Policy, PolicyProblem, STEP_PERMILLE_MAX, Strategy};

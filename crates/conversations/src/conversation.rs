@@ -1,13 +1,14 @@
 //! One conversation while it is used.
 
-use std::ops::Range;
-
-use crate::ids::{Ids, MESSAGES_MAX, id_hash};
-use crate::message::NewMessage;
-use crate::record::{MessageView, StateChange};
-use crate::state::{Change, Lifecycle, State};
-
 mod change;
+mod find;
+
+use crate::decision::{Decision, Lookup, Refusal};
+use crate::ids::{Ids, id_hash};
+use crate::limits::Limits;
+use crate::message::{NewMessage, is_instructing};
+use crate::record::{Links, MessageView, StateChange};
+use crate::state::{Change, Lifecycle, State};
 
 pub use change::Update;
 
@@ -19,148 +20,50 @@ pub struct Conversation {
     start: u64,
     /// The newest message; 0 for none.
     head: u64,
+    /// Tokens of all messages.
+    tokens: u64,
+    /// The newest message that instructs; 0 for none.
+    instruction: u64,
     ids: Ids,
+    /// Ids of the drafts that are open.
+    drafts: Vec<Box<str>>,
     state: State,
     /// Changes since the last snapshot.
     changes: u32,
 }
 
-/// What is to be done with a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Append the new messages, in order, and say [`Conversation::appended`] of each.
-    Append(Plan),
-    /// Read these messages, then ask again: their ids may be those of the batch.
-    Read(Vec<u64>),
-    /// Read the ids of these messages, say [`Conversation::learn`], then ask again. The range may be
-    /// learned in pieces, from its end on.
-    Learn(Range<u64>),
-}
-
-/// Where each message of a batch stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// One for each message, in order.
-    pub places: Vec<Place>,
-    /// The newest message when the batch is appended.
-    pub head: u64,
-}
-
-impl Plan {
-    /// How many were there already.
-    pub fn deduplicated(&self) -> usize {
-        let places = self.places.iter();
-        places
-            .filter(|place| matches!(place, Place::Known(_)))
-            .count()
-    }
-}
-
-/// Where a message of a batch stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// It is to be appended with that number.
-    New(u64),
-    /// It has that number already, or an equal one before it in the batch will.
-    Known(u64),
-}
-
-impl Place {
-    /// Its number.
-    pub fn seq(self) -> u64 {
-        match self {
-            Self::New(seq) | Self::Known(seq) => seq,
-        }
-    }
-}
-
-/// Why nothing is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The newest message is another than was expected.
-    #[error("the newest message is {head}, not {expected}")]
-    SeqMismatch {
-        /// The newest message.
-        head: u64,
-        /// What was expected.
-        expected: u64,
-    },
-    /// The state is another than was expected.
-    #[error("the version is {version}, not {expected}")]
-    VersionMismatch {
-        /// Which it is.
-        version: u64,
-        /// What was expected.
-        expected: u64,
-    },
-    /// The id is that of another message.
-    #[error(
-        "message {index} has the id of message {seq} of the conversation, which says something else"
-    )]
-    IdReused {
-        /// Which message of the batch, from 0.
-        index: usize,
-        /// Whose id it is.
-        seq: u64,
-    },
-    /// It takes no messages.
-    #[error("the conversation is archived")]
-    Archived,
-    /// It is not complete yet.
-    #[error("the conversation is being copied")]
-    Copying,
-    /// It was there and will never be again.
-    #[error("the conversation was erased")]
-    Gone,
-    /// There is one of that name.
-    #[error("the conversation exists")]
-    Exists,
-    /// There is no such message.
-    #[error("the newest message is {head}")]
-    BeyondHead {
-        /// The newest message.
-        head: u64,
-    },
-    /// Too many participants have cursors.
-    #[error("{max} participants have cursors, the limit")]
-    Cursors {
-        /// The limit.
-        max: usize,
-    },
-    /// The change is larger than it may be.
-    #[error("{what} of {size} bytes: the limit is {max}")]
-    Size {
-        /// What.
-        what: &'static str,
-        /// Its size.
-        size: usize,
-        /// The limit.
-        max: usize,
-    },
-    /// That is no name of a participant.
-    #[error("a participant has 1 to 256 bytes and no control characters")]
-    Who,
-    /// There is no room for as many messages, ever.
-    #[error("a conversation has at most {MESSAGES_MAX} messages")]
-    Full,
-    /// A record that is kept cannot be read.
-    #[error("message {seq} is damaged")]
-    Damaged {
-        /// Which one.
-        seq: u64,
-    },
-}
-
 impl Conversation {
-    /// One whose streams say: its state, and the offsets of the first record of its messages that is
-    /// kept and of the next one. Then [`Conversation::restore_change`] for each change behind the snapshot.
-    pub fn load(state: State, first_offset: u64, next_offset: u64) -> Self {
+    /// One as its streams say: its state, the offsets of the first record of its messages that is
+    /// kept and of the next one, and its newest message if that is kept. Then
+    /// [`Conversation::restore_change`] for each change behind the snapshot.
+    pub fn load(
+        state: State,
+        first_offset: u64,
+        next_offset: u64,
+        newest: Option<&MessageView<'_>>,
+    ) -> Self {
         let head = next_offset.saturating_sub(state.base);
         let start = (first_offset + 1).saturating_sub(state.base).max(1);
+        let (tokens, instruction) = newest.map_or((0, 0), |newest| {
+            let Links {
+                tokens_before,
+                instruction,
+                ..
+            } = newest.links;
+            let instruction = match is_instructing(newest.role) {
+                true => head,
+                false => instruction,
+            };
+            let tokens = tokens_before.saturating_add(u64::from(newest.tokens));
+            (tokens, instruction)
+        });
         Self {
             start,
             head,
+            tokens,
+            instruction,
             ids: Ids::new(head + 1),
+            drafts: Vec::new(),
             state,
             changes: 0,
         }
@@ -174,6 +77,20 @@ impl Conversation {
     /// The first message that is kept; above the head if none is.
     pub fn start(&self) -> u64 {
         self.start
+    }
+
+    /// Tokens of all messages, those that are not kept any more included.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// The links of the next message, whose event has that offset.
+    pub fn links(&self, event: u64) -> Links {
+        Links {
+            event,
+            tokens_before: self.tokens,
+            instruction: self.instruction,
+        }
     }
 
     /// Everything besides the messages.
@@ -193,7 +110,7 @@ impl Conversation {
 
     /// What number the message at an offset has.
     pub fn seq(&self, offset: u64) -> u64 {
-        offset + 1 - self.state.base
+        (offset + 1).saturating_sub(self.state.base)
     }
 
     /// Bytes of memory that its ids take.
@@ -210,6 +127,10 @@ impl Conversation {
         batch: &[NewMessage<'_>],
         stored: impl FnMut(u64) -> Option<R>,
     ) -> Result<Decision, Refusal> {
+        let drafts = |message: &NewMessage<'_>| message.id.is_some_and(|id| self.is_streamed(id));
+        if let Some(index) = batch.iter().position(drafts) {
+            return Err(Refusal::IdStreamed { index });
+        }
         let plan = match self.place(batch, stored)? {
             Decision::Append(plan) => plan,
             unknown => return Ok(unknown),
@@ -225,8 +146,47 @@ impl Conversation {
         }
     }
 
+    /// Decides whether a draft may be opened that becomes a message of that id: it may if that is
+    /// [`Lookup::Nowhere`]. Then say [`Conversation::draft_opened`].
+    pub fn decide_open<R: AsRef<[u8]>>(
+        &self,
+        id: &str,
+        limits: &Limits,
+        stored: impl FnMut(u64) -> Option<R>,
+    ) -> Result<Lookup, Refusal> {
+        let max = limits.drafts_max;
+        match self.state.lifecycle {
+            Lifecycle::Copying => return Err(Refusal::Copying),
+            Lifecycle::Erased => return Err(Refusal::Gone),
+            _ if self.is_streamed(id) => return Err(Refusal::IdStreamed { index: 0 }),
+            _ => {}
+        }
+        match self.look_up(id, stored)? {
+            Lookup::Nowhere if self.state.lifecycle == Lifecycle::Archived => {
+                Err(Refusal::Archived)
+            }
+            Lookup::Nowhere if self.drafts.len() >= max => Err(Refusal::Drafts { max }),
+            found => Ok(found),
+        }
+    }
+
+    /// A draft of that id was opened: nobody else may use it.
+    pub fn draft_opened(&mut self, id: &str) {
+        self.drafts.push(id.into());
+    }
+
+    /// A draft of that id has become a message, or nothing.
+    pub fn draft_closed(&mut self, id: &str) {
+        self.drafts.retain(|it| **it != *id);
+    }
+
+    /// Whether a draft of that id is open.
+    pub fn is_streamed(&self, id: &str) -> bool {
+        self.drafts.iter().any(|it| **it == *id)
+    }
+
     /// Decides about the message that a draft has become; that the conversation was archived
-    /// meanwhile does not matter.
+    /// meanwhile does not matter. Then say [`Conversation::draft_closed`].
     pub fn decide_draft<R: AsRef<[u8]>>(
         &self,
         message: &NewMessage<'_>,
@@ -235,84 +195,14 @@ impl Conversation {
         self.place(std::slice::from_ref(message), stored)
     }
 
-    fn place<R: AsRef<[u8]>>(
-        &self,
-        batch: &[NewMessage<'_>],
-        mut stored: impl FnMut(u64) -> Option<R>,
-    ) -> Result<Decision, Refusal> {
-        match self.state.lifecycle {
-            Lifecycle::Open | Lifecycle::Archived => {}
-            Lifecycle::Copying => return Err(Refusal::Copying),
-            Lifecycle::Erased => return Err(Refusal::Gone),
-        }
-        let mut places: Vec<Place> = Vec::with_capacity(batch.len());
-        let mut head = self.head;
-        let mut unread = Vec::new();
-        let mut is_unknown = false;
-        for (index, message) in batch.iter().enumerate() {
-            let place = match self.find(index, message, &mut stored, &mut unread)? {
-                Found::At(seq) => Some(Place::Known(seq)),
-                Found::Nowhere => earlier(batch, &places, index)?,
-                Found::Unknown => {
-                    is_unknown = true;
-                    None
-                }
-            };
-            places.push(place.unwrap_or_else(|| {
-                head += 1;
-                Place::New(head)
-            }));
-        }
-        if !unread.is_empty() {
-            unread.sort_unstable();
-            unread.dedup();
-            Ok(Decision::Read(unread))
-        } else if is_unknown {
-            Ok(Decision::Learn(self.start..self.ids.first()))
-        } else if head > MESSAGES_MAX {
-            Err(Refusal::Full)
-        } else {
-            Ok(Decision::Append(Plan { places, head }))
-        }
-    }
-
-    /// Looks for a message among those that are kept.
-    fn find<R: AsRef<[u8]>>(
-        &self,
-        index: usize,
-        message: &NewMessage<'_>,
-        stored: &mut impl FnMut(u64) -> Option<R>,
-        unread: &mut Vec<u64>,
-    ) -> Result<Found, Refusal> {
-        let Some(id) = message.id else {
-            return Ok(Found::Nowhere);
-        };
-        let mut is_read = true;
-        for seq in self.ids.find(id_hash(id)) {
-            let Some(record) = stored(seq) else {
-                unread.push(seq);
-                is_read = false;
-                continue;
-            };
-            let view = MessageView::decode(record.as_ref());
-            let view = view.map_err(|_| Refusal::Damaged { seq })?;
-            if view.is_retried_by(message) {
-                return Ok(Found::At(seq));
-            } else if view.id == id {
-                return Err(Refusal::IdReused { index, seq });
-            }
-        }
-        let is_known = is_read && self.ids.first() <= self.start;
-        Ok(if is_known {
-            Found::Nowhere
-        } else {
-            Found::Unknown
-        })
-    }
-
-    /// A message was appended under that id, as the next one.
-    pub fn appended(&mut self, id: &str) {
+    /// A message was appended under that id, as the next one, with the [`Conversation::links`] of
+    /// before.
+    pub fn appended(&mut self, id: &str, role: &str, tokens: u32) {
         self.head += 1;
+        self.tokens = self.tokens.saturating_add(u64::from(tokens));
+        if is_instructing(role) {
+            self.instruction = self.head;
+        }
         self.ids.push(id_hash(id), self.start);
     }
 
@@ -346,7 +236,7 @@ impl Conversation {
         &self,
         expect: Option<u64>,
         change: &Change,
-        limits: &crate::Limits,
+        limits: &Limits,
         now_ms: u64,
     ) -> Result<Update, Refusal> {
         change::decide(self, expect, change, limits, now_ms)
@@ -355,34 +245,6 @@ impl Conversation {
     /// An update was appended.
     pub fn changed(&mut self, update: Update) {
         change::apply(self, update);
-    }
-}
-
-/// Where a message is that may have been appended before.
-enum Found {
-    At(u64),
-    Nowhere,
-    /// That needs more to be read.
-    Unknown,
-}
-
-/// Looks for a message among those before it in its batch.
-fn earlier(
-    batch: &[NewMessage<'_>],
-    places: &[Place],
-    index: usize,
-) -> Result<Option<Place>, Refusal> {
-    let message = &batch[index];
-    let same = |it: &&NewMessage<'_>| it.id.is_some() && it.id == message.id;
-    let Some((other, place)) = batch.iter().zip(places).find(|(it, _)| same(it)) else {
-        return Ok(None);
-    };
-    let is_equal = (other.role, other.from) == (message.role, message.from)
-        && (other.parts, other.metadata) == (message.parts, message.metadata);
-    let seq = place.seq();
-    match is_equal {
-        true => Ok(Some(Place::Known(seq))),
-        false => Err(Refusal::IdReused { index, seq }),
     }
 }
 

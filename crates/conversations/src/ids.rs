@@ -111,20 +111,21 @@ impl Ids {
             let Some(hash) = self.newest.pop_front() else {
                 return;
             };
-            if self.first > start {
+            if self.first == seq && seq > start {
                 self.first = seq + 1;
                 continue;
             }
             self.loose.push(packed(hash, seq));
             if self.loose.len() == IDS_KEPT {
+                self.loose.sort_unstable();
                 self.older.append(&mut self.loose);
-                // Two sorted runs, or nearly: merged in linear time.
+                // Two sorted runs: the stable sort merges them in linear time.
                 self.older.sort();
             }
         }
     }
 
-    /// The messages that may have an id of that hash, newest first.
+    /// The messages that may have an id of that hash.
     pub(crate) fn find(&self, hash: u64) -> impl Iterator<Item = u64> + '_ {
         let newest = self.newest_first()..;
         let newest = newest.zip(&self.newest);

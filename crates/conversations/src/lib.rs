@@ -15,13 +15,15 @@
 
 pub mod context;
 mod conversation;
+mod decision;
 mod ids;
 mod limits;
 mod message;
 pub mod record;
 mod state;
 
-pub use conversation::{Conversation, Decision, Place, Plan, Refusal, Update};
+pub use conversation::{Conversation, Update};
+pub use decision::{Decision, Lookup, Place, Plan, Refusal};
 pub use ids::{IDS_KEPT, id_hash};
 pub use limits::{ID_LENGTH_MAX, Invalid, Limits, Problem, ROLE_LENGTH_MAX, WHO_LENGTH_MAX};
 pub use message::{NewMessage, PartFact, PartKind, Status, call_hash, estimated_tokens};

@@ -18,6 +18,10 @@ pub struct Limits {
     pub parts_max: usize,
     /// Participants with a cursor.
     pub cursors_max: usize,
+    /// Open drafts.
+    pub drafts_max: usize,
+    /// Bytes of a draft.
+    pub draft_bytes_max: usize,
 }
 
 impl Default for Limits {
@@ -29,6 +33,8 @@ impl Default for Limits {
             metadata_bytes_max: 16 << 10,
             parts_max: 1024,
             cursors_max: 1024,
+            drafts_max: 8,
+            draft_bytes_max: 4 << 20,
         }
     }
 }
@@ -164,7 +170,8 @@ pub(crate) fn is_id(text: &str) -> bool {
     (1..=ID_LENGTH_MAX).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
-fn is_role(text: &str) -> bool {
+/// Whether that can be a role.
+pub(crate) fn is_role(text: &str) -> bool {
     let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
     (1..=ROLE_LENGTH_MAX).contains(&text.len()) && text.bytes().all(is_allowed)
 }

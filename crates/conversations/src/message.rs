@@ -122,6 +122,11 @@ impl NewMessage<'_> {
     }
 }
 
+/// Whether messages of that role instruct a model instead of talking to it.
+pub(crate) fn is_instructing(role: &str) -> bool {
+    matches!(role, "system" | "developer")
+}
+
 /// What so many bytes of parts cost a model if nobody says: a token for every 4 bytes begun, at
 /// least one.
 pub fn estimated_tokens(size: usize) -> u32 {

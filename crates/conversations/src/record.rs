@@ -6,9 +6,9 @@
 //!
 //! ```text
 //! the messages      1 MESSAGE   status u8 | flags u8 (bit 0: tokens are estimated) | tokens u32
-//!                               | event u64 | id text8 | role text8 | from text16
-//!                               | metadata u32 + bytes | facts u16 × (kind u8 | size u32 | call u64)
-//!                               | parts
+//!                               | event u64 | tokens before u64 | instruction u64
+//!                               | id text8 | role text8 | from text16 | metadata u32 + bytes
+//!                               | facts u16 × (kind u8 | size u32 | call u64) | parts
 //! the state         1 SNAPSHOT  see `state`
 //!                   2 CHANGE    what u8 (1 a cursor) | who text16 | seq u64
 //! the events        1 MESSAGE, 2 STATE, 3 ERASED
@@ -28,7 +28,7 @@ mod state;
 
 pub use draft::{DraftChunks, DraftClose, DraftOpen};
 pub use event::{EventRef, EventTag};
-pub use message::{Facts, MessageView, set_event};
+pub use message::{Facts, Links, MessageView, set_links};
 pub use state::StateChange;
 
 /// Tag of a [`MessageView`] in a stream of messages.

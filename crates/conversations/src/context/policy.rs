@@ -1,6 +1,6 @@
 //! How a window is cut.
 
-use crate::message::PartKind;
+use crate::message::{PartKind, is_instructing};
 
 /// How a window is cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Policy {
     pub budget: u32,
     /// Tokens of the budget that are left for the answer.
     pub reserve: u32,
-    /// Messages of these roles stay, however old they are. At most 16.
+    /// Messages of these roles stay, however old they are: `system`, `developer`.
     pub keep: Vec<String>,
     /// Parts of these kinds are replaced by a stub before a turn is left out.
     pub drop_first: Kinds,
@@ -22,7 +22,7 @@ pub struct Policy {
 }
 
 /// Most roles that [`Policy::keep`] names.
-pub const KEPT_ROLES_MAX: usize = 16;
+const KEPT_ROLES_MAX: usize = 2;
 
 impl Default for Policy {
     fn default() -> Self {
@@ -34,6 +34,46 @@ impl Default for Policy {
             drop_first: Kinds::default(),
             keep_tool_turns: 3,
             step_permille: 250,
+        }
+    }
+}
+
+/// What is wrong with a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyProblem {
+    /// A role to be kept does not instruct.
+    #[error("only messages of the roles system and developer can be kept however old they are")]
+    Keep,
+    /// The step is none.
+    #[error("a step has at most {STEP_PERMILLE_MAX} thousandths of the budget")]
+    Step,
+    /// The reserve leaves nothing.
+    #[error("a reserve of {reserve} leaves nothing of a budget of {budget}")]
+    Reserve {
+        /// The reserve.
+        reserve: u32,
+        /// The budget.
+        budget: u32,
+    },
+}
+
+/// Longest [`Policy::step_permille`]: two steps always fit into a window.
+pub const STEP_PERMILLE_MAX: u16 = 500;
+
+impl Policy {
+    /// Whether windows can be cut like that.
+    pub fn check(&self) -> Result<(), PolicyProblem> {
+        let &Self {
+            budget, reserve, ..
+        } = self;
+        if !self.keep.iter().all(|role| is_instructing(role)) || self.keep.len() > KEPT_ROLES_MAX {
+            Err(PolicyProblem::Keep)
+        } else if self.step_permille > STEP_PERMILLE_MAX {
+            Err(PolicyProblem::Step)
+        } else if budget > 0 && reserve >= budget {
+            Err(PolicyProblem::Reserve { reserve, budget })
+        } else {
+            Ok(())
         }
     }
 }

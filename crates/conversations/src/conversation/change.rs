@@ -1,9 +1,10 @@
 //! What becomes of the state.
 
-use super::{Conversation, Refusal};
+use super::Conversation;
+use crate::decision::Refusal;
 use crate::limits::{Limits, is_who};
 use crate::record::StateChange;
-use crate::state::{Change, Cursors, Lifecycle, State};
+use crate::state::{Change, Lifecycle, Settings, State};
 
 /// Changes after which there is a snapshot again.
 const CHANGES_MAX: u32 = 64;
@@ -44,6 +45,10 @@ pub(super) fn decide(
     let version = state.version;
     if state.lifecycle == Lifecycle::Erased {
         return Err(Refusal::Gone);
+    }
+    let creates = matches!(change, Change::Put { .. } | Change::Copy { .. });
+    if !conversation.exists() && !creates {
+        return Err(Refusal::Missing);
     }
     if let Some(expected) = expect.filter(|it| *it != version) {
         return Err(Refusal::VersionMismatch { version, expected });
@@ -120,6 +125,7 @@ fn change_all(
                 next.metadata.clone_from(metadata);
             }
             if let Some(settings) = settings {
+                check_settings(settings)?;
                 next.settings.clone_from(settings);
             }
             if let Some(is_archived) = is_archived {
@@ -148,6 +154,7 @@ fn change_all(
                 return Err(Refusal::Exists);
             }
             check_size("metadata", metadata.len(), limits.metadata_bytes_max)?;
+            check_settings(settings)?;
             next.lifecycle = Lifecycle::Copying;
             next.origin = Some(origin.clone());
             next.metadata.clone_from(metadata);
@@ -169,6 +176,13 @@ fn change_all(
         }
     }
     Ok(())
+}
+
+fn check_settings(settings: &Settings) -> Result<(), Refusal> {
+    if !settings.agent.is_empty() && !is_who(&settings.agent) {
+        return Err(Refusal::Who);
+    }
+    Ok(settings.context.check()?)
 }
 
 fn check_size(what: &'static str, size: usize, max: usize) -> Result<(), Refusal> {
@@ -200,7 +214,6 @@ pub(super) fn apply(conversation: &mut Conversation, update: Update) {
             conversation.changes = 0;
             if conversation.state.lifecycle == Lifecycle::Erased {
                 conversation.trimmed(conversation.head + 1);
-                conversation.state.cursors = Cursors::default();
             }
         }
     }

@@ -7,8 +7,9 @@ use super::bytes::{Put, Rest};
 use crate::message::{NewMessage, PartFact, PartKind, Status};
 
 const ESTIMATED: u8 = 1;
-/// Where the event's offset is in the record.
-const EVENT_AT: usize = 6;
+/// Where the links are in the record.
+const LINKS_AT: usize = 6;
+const LINKS_SIZE: usize = 24;
 const FACT_SIZE: usize = 13;
 
 /// A message as it is kept. Its number and its time are its place in the stream.
@@ -26,14 +27,27 @@ pub struct MessageView<'a> {
     pub is_estimated: bool,
     /// How it ended.
     pub status: Status,
-    /// The offset of its event in the partition of its namespace.
-    pub event: u64,
+    /// What was there when it was appended.
+    pub links: Links,
     /// One for each part.
     pub facts: Facts<'a>,
     /// The parts, opaque.
     pub parts: &'a [u8],
     /// Opaque.
     pub metadata: &'a [u8],
+}
+
+/// What was there when a message was appended: known only then, under the lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    /// The offset of its event in the partition of its namespace.
+    pub event: u64,
+    /// Tokens of all messages before it: a measure that does not change with the end or the start of
+    /// the conversation, so that windows can be cut at the same places again.
+    pub tokens_before: u64,
+    /// The newest message before it that instructs (of the role `system` or `developer`), 0 for none:
+    /// found without reading what lies between.
+    pub instruction: u64,
 }
 
 impl<'a> MessageView<'a> {
@@ -48,7 +62,11 @@ impl<'a> MessageView<'a> {
             _ => return Err(rest.malformed()),
         };
         let tokens = rest.u32()?;
-        let event = rest.u64()?;
+        let links = Links {
+            event: rest.u64()?,
+            tokens_before: rest.u64()?,
+            instruction: rest.u64()?,
+        };
         let id = rest.text8()?;
         let role = rest.text8()?;
         let from = rest.text16()?;
@@ -62,7 +80,7 @@ impl<'a> MessageView<'a> {
             tokens,
             is_estimated,
             status,
-            event,
+            links,
             facts,
             parts: rest.bytes,
             metadata,
@@ -91,12 +109,12 @@ impl<'a> MessageView<'a> {
 }
 
 impl NewMessage<'_> {
-    /// Appends the record of this message under that id. The event's offset may be said later
-    /// ([`set_event`]).
+    /// Appends the record of this message under that id. The links may be said later
+    /// ([`set_links`]).
     ///
     /// # Panics
     /// When a piece is longer than [`crate::Limits::check`] lets in.
-    pub fn encode(&self, id: &str, status: Status, event: u64, out: &mut Vec<u8>) {
+    pub fn encode(&self, id: &str, status: Status, links: Links, out: &mut Vec<u8>) {
         let (tokens, is_estimated) = self.tokens();
         let view = MessageView {
             id,
@@ -105,7 +123,7 @@ impl NewMessage<'_> {
             tokens,
             is_estimated,
             status,
-            event,
+            links,
             facts: Facts::default(),
             parts: self.parts,
             metadata: self.metadata,
@@ -121,11 +139,11 @@ impl NewMessage<'_> {
 /// Everything before the facts.
 fn put(view: &MessageView<'_>, fact_count: usize, out: &mut Vec<u8>) {
     let texts = view.id.len() + view.role.len() + view.from.len();
-    out.reserve(24 + texts + view.metadata.len() + fact_count * FACT_SIZE + view.parts.len());
+    out.reserve(40 + texts + view.metadata.len() + fact_count * FACT_SIZE + view.parts.len());
     out.push(view.status as u8);
     out.push(if view.is_estimated { ESTIMATED } else { 0 });
     out.extend_from_slice(&view.tokens.to_le_bytes());
-    out.extend_from_slice(&view.event.to_le_bytes());
+    out.extend_from_slice(&links_bytes(view.links));
     out.text8(view.id);
     out.text8(view.role);
     out.text16(view.from);
@@ -134,12 +152,21 @@ fn put(view: &MessageView<'_>, fact_count: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(&count.to_le_bytes());
 }
 
-/// Says the offset of a message's event when the record stands already.
+/// Says the links of a message whose record stands already.
 ///
 /// # Panics
 /// When the bytes are no record.
-pub fn set_event(record: &mut [u8], event: u64) {
-    record[EVENT_AT..EVENT_AT + 8].copy_from_slice(&event.to_le_bytes());
+pub fn set_links(record: &mut [u8], links: Links) {
+    record[LINKS_AT..][..LINKS_SIZE].copy_from_slice(&links_bytes(links));
+}
+
+fn links_bytes(links: Links) -> [u8; LINKS_SIZE] {
+    let mut bytes = [0; LINKS_SIZE];
+    let numbers = [links.event, links.tokens_before, links.instruction];
+    for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    bytes
 }
 
 /// The facts about the parts of a message that is kept.

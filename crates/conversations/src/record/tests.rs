@@ -44,10 +44,18 @@ fn a_message_reads_back_what_it_was() {
         metadata: b"{}",
     };
     let mut bytes = Vec::new();
-    new.encode("m-1", Status::Stopped, 0, &mut bytes);
-    set_event(&mut bytes, 99);
+    new.encode("m-1", Status::Stopped, Links::default(), &mut bytes);
+    let links = Links {
+        event: 99,
+        tokens_before: 7,
+        instruction: 1,
+    };
+    set_links(&mut bytes, links);
     let view = MessageView::decode(&bytes).unwrap();
-    assert_eq!((view.event, view.tokens, view.is_estimated), (99, 2, true));
+    assert_eq!(
+        (view.links, view.tokens, view.is_estimated),
+        (links, 2, true)
+    );
     assert_eq!(view.facts.iter().collect::<Vec<_>>(), facts);
     assert!(view.is_retried_by(&new));
     let mut again = Vec::new();

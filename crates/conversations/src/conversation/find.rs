@@ -1,0 +1,138 @@
+//! Looking for messages that were appended before.
+
+use super::Conversation;
+use crate::decision::{Decision, Lookup, Place, Plan, Refusal};
+use crate::ids::{MESSAGES_MAX, id_hash};
+use crate::message::NewMessage;
+use crate::record::MessageView;
+use crate::state::Lifecycle;
+
+/// Where a message is that may have been appended before.
+enum Found<'a, R> {
+    At(u64, R),
+    Nowhere,
+    /// That needs more to be read: these messages, or ids.
+    Unknown(&'a [u64]),
+}
+
+impl Conversation {
+    /// Where the message of an id is. `stored` gives the record of a message if it is at hand.
+    pub fn look_up<R: AsRef<[u8]>>(
+        &self,
+        id: &str,
+        mut stored: impl FnMut(u64) -> Option<R>,
+    ) -> Result<Lookup, Refusal> {
+        let mut unread = Vec::new();
+        Ok(match self.find(id, &mut stored, &mut unread)? {
+            Found::At(seq, _) => Lookup::At(seq),
+            Found::Nowhere => Lookup::Nowhere,
+            Found::Unknown([]) => Lookup::Learn(self.start..self.ids.first()),
+            Found::Unknown(unread) => Lookup::Read(unread.to_vec()),
+        })
+    }
+
+    /// Where each message of a batch is or would be.
+    pub(super) fn place<R: AsRef<[u8]>>(
+        &self,
+        batch: &[NewMessage<'_>],
+        mut stored: impl FnMut(u64) -> Option<R>,
+    ) -> Result<Decision, Refusal> {
+        match self.state.lifecycle {
+            Lifecycle::Open | Lifecycle::Archived => {}
+            Lifecycle::Copying => return Err(Refusal::Copying),
+            Lifecycle::Erased => return Err(Refusal::Gone),
+        }
+        let mut places: Vec<Place> = Vec::with_capacity(batch.len());
+        let mut head = self.head;
+        let mut unread = Vec::new();
+        let mut is_unknown = false;
+        for (index, message) in batch.iter().enumerate() {
+            let found = match message.id {
+                Some(id) => self.find(id, &mut stored, &mut unread)?,
+                None => Found::Nowhere,
+            };
+            let known = match found {
+                Found::At(seq, record) => match is_retry(record, seq, message)? {
+                    true => Some(seq),
+                    false => return Err(Refusal::IdReused { index, seq }),
+                },
+                Found::Nowhere => earlier(batch, &places, index)?,
+                Found::Unknown(_) => {
+                    is_unknown = true;
+                    None
+                }
+            };
+            places.push(known.map_or_else(
+                || {
+                    head += 1;
+                    Place::New(head)
+                },
+                Place::Known,
+            ));
+        }
+        if !unread.is_empty() {
+            unread.sort_unstable();
+            unread.dedup();
+            Ok(Decision::Read(unread))
+        } else if is_unknown {
+            Ok(Decision::Learn(self.start..self.ids.first()))
+        } else if head > MESSAGES_MAX {
+            Err(Refusal::Full)
+        } else {
+            Ok(Decision::Append(Plan { places, head }))
+        }
+    }
+
+    /// Looks for an id among the messages that are kept; adds to `unread` what has to be read for
+    /// that.
+    fn find<'a, R: AsRef<[u8]>>(
+        &self,
+        id: &str,
+        stored: &mut impl FnMut(u64) -> Option<R>,
+        unread: &'a mut Vec<u64>,
+    ) -> Result<Found<'a, R>, Refusal> {
+        let before = unread.len();
+        for seq in self.ids.find(id_hash(id)) {
+            let Some(record) = stored(seq) else {
+                unread.push(seq);
+                continue;
+            };
+            let view = MessageView::decode(record.as_ref());
+            if view.map_err(|_| Refusal::Damaged { seq })?.id == id {
+                unread.truncate(before);
+                return Ok(Found::At(seq, record));
+            }
+        }
+        let is_known = unread.len() == before && self.ids.first() <= self.start;
+        Ok(match is_known {
+            true => Found::Nowhere,
+            false => Found::Unknown(&unread[before..]),
+        })
+    }
+}
+
+fn is_retry(record: impl AsRef<[u8]>, seq: u64, message: &NewMessage<'_>) -> Result<bool, Refusal> {
+    let view = MessageView::decode(record.as_ref());
+    let view = view.map_err(|_| Refusal::Damaged { seq })?;
+    Ok(view.is_retried_by(message))
+}
+
+/// Looks for a message among those before it in its batch.
+fn earlier(
+    batch: &[NewMessage<'_>],
+    places: &[Place],
+    index: usize,
+) -> Result<Option<u64>, Refusal> {
+    let message = &batch[index];
+    let same = |it: &&NewMessage<'_>| it.id.is_some() && it.id == message.id;
+    let Some((other, place)) = batch.iter().zip(places).find(|(it, _)| same(it)) else {
+        return Ok(None);
+    };
+    let is_equal = (other.role, other.from) == (message.role, message.from)
+        && (other.parts, other.metadata) == (message.parts, message.metadata);
+    let seq = place.seq();
+    match is_equal {
+        true => Ok(Some(seq)),
+        false => Err(Refusal::IdReused { index, seq }),
+    }
+}
