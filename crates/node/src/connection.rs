@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
+use journal::Round;
 use mailbox::Again;
 use model::{ErrorCode, Name};
 use routing::{ConnectionId, Target, Ticket};
@@ -12,7 +13,7 @@ use crate::handle::Inner;
 use crate::lane::Caller;
 use crate::peer::Peer;
 use crate::ports::Failure;
-use crate::store::{Answers, Followers, Outcome, Slot};
+use crate::store::{Answers, Followers, Location, Outcome, Slot};
 use crate::throttle::Throttle;
 use crate::turn::{Cast, Turn};
 
@@ -26,7 +27,11 @@ pub(crate) enum Route {
         throttle: Arc<Throttle>,
     },
     /// A stream of records.
-    Stream { name: Name },
+    Stream {
+        name: Name,
+        /// Where it is, once it was found: it never moves.
+        location: Option<Location>,
+    },
     /// The name was not valid; whoever uses the route is told why.
     Invalid { reason: String },
 }
@@ -50,6 +55,10 @@ pub(crate) struct Local {
     pub(crate) paths: Vec<Option<Path>>,
     /// What waits until it is durable.
     pub(crate) answers: Answers,
+    /// What was appended and the line has not been told of.
+    pub(crate) round: Option<Round>,
+    /// The door says when a round ends; else each turn is one.
+    pub(crate) keeps_rounds: bool,
     pub(crate) followers: Followers,
     /// What was said to messages from mailboxes in this turn.
     pub(crate) outcomes: Vec<(Arc<Slot>, u64, Outcome)>,
@@ -96,6 +105,22 @@ impl Connection {
             true => false,
             false => self.turn().settle(task),
         }
+    }
+
+    /// From now on what is appended in a turn goes to the disk when the door ends the round, so
+    /// that what other connections append meanwhile goes there with it.
+    pub fn keep_rounds(&mut self) {
+        self.local.keeps_rounds = true;
+    }
+
+    /// Whether something waits for the end of the round.
+    pub fn is_in_round(&self) -> bool {
+        self.local.round.is_some()
+    }
+
+    /// Has the disk take what was appended.
+    pub fn end_round(&mut self) {
+        self.local.round = None;
     }
 
     /// Whether so many answers wait for the disk that nothing should be read from the client until

@@ -31,8 +31,9 @@ use parking_lot::{Mutex, RwLock};
 
 pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
 pub(crate) use answers::Answers;
+pub(crate) use directory::Location;
 pub use directory::{DIRECTORY, NamedStream};
-use directory::{Directory, Entry, Kind, Location};
+use directory::{Directory, Entry, Kind};
 pub(crate) use follow::Followers;
 pub(crate) use hand_out::Outcome;
 pub(crate) use mailbox::Slot;

@@ -39,6 +39,7 @@ pub struct Turn<'a> {
     pub(crate) local: &'a mut Local,
     pub(crate) table: Option<RwLockReadGuard<'a, Table<Arc<Peer>>>>,
     pub(crate) now_ns: u64,
+    unix_ms: Option<u64>,
 }
 
 impl<'a> Turn<'a> {
@@ -49,7 +50,14 @@ impl<'a> Turn<'a> {
             local,
             table: None,
             now_ns: inner.ports.clock.now_ns(),
+            unix_ms: None,
         }
+    }
+
+    /// Milliseconds since 1970, looked at once per turn.
+    pub(crate) fn unix_ms(&mut self) -> u64 {
+        let clock = &self.inner.ports.clock;
+        *self.unix_ms.get_or_insert_with(|| clock.unix_ms())
     }
 
     /// Binds a route. Routes are dense from 1: a number that skips others breaks the protocol,
@@ -97,7 +105,10 @@ impl<'a> Turn<'a> {
         let parsed = Name::parse(name).map_err(|error| error.to_string());
         let checked = parsed.and_then(|name| check_stream_name(&name).map(|()| name));
         let bound = match checked {
-            Ok(name) => Route::Stream { name },
+            Ok(name) => Route::Stream {
+                name,
+                location: None,
+            },
             Err(reason) => Route::Invalid { reason },
         };
         self.put_route(index, bound);
@@ -441,6 +452,9 @@ impl Drop for Turn<'_> {
             }
         }
         self.local.joined.clear();
+        if !self.local.keeps_rounds {
+            self.local.round = None;
+        }
         self.inner.counters.add(&mut self.local.tally);
         for peer in self.local.dirty.drain(..) {
             peer.outlet.flush();
@@ -472,7 +486,7 @@ pub(crate) fn lookup(routes: &[Route], route: u16) -> Result<Bound<'_>, (ErrorCo
             method,
             throttle,
         }),
-        Some(Route::Stream { name }) => Err((
+        Some(Route::Stream { name, .. }) => Err((
             ErrorCode::InvalidArgument,
             format!("the route is bound to a stream, `{name}`"),
         )),

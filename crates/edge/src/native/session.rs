@@ -62,13 +62,14 @@ impl Session {
         door: &Door,
         source: Box<dyn Source>,
         outlet: Arc<NativeOutlet>,
-        connection: Connection,
+        mut connection: Connection,
         peer_keepalive_ms: u32,
         rest: Vec<u8>,
     ) -> Self {
         let frame_size_max = door.options.frame_size_max;
         let inbox = Inbox::new(frame_size_max);
         let keepalive = Keepalive::new(door.options.keepalive, peer_keepalive_ms);
+        connection.keep_rounds();
         Self {
             source,
             outlet,
@@ -103,10 +104,17 @@ impl Session {
     }
 
     /// Before the task rests, what has become durable is answered; it is woken when there is more.
+    ///
+    /// What it appends goes to the disk when it is polled again, and so behind whatever the other
+    /// connections of the thread have brought: one sync serves them all.
     fn poll_settled(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.connection.end_round();
         let polled = self.poll(cx);
         if polled.is_pending() {
             self.settle(cx);
+            if self.connection.is_in_round() {
+                cx.waker().wake_by_ref();
+            }
         }
         polled
     }

@@ -79,14 +79,9 @@ impl Answers {
         let (oldest, _) = self.waiting.front()?;
         let mut is_durable = true;
         for block in oldest.tickets.into_iter().flatten() {
-            let status = match &self.watched {
-                Some((watched, known)) if *watched == block && known.will_wake(waker) => {
-                    journal.status(block)
-                }
-                _ => {
-                    self.watched = Some((block, waker.clone()));
-                    journal.notify(block, waker)
-                }
+            let status = match journal.status(block) {
+                Status::Pending => self.watch(journal, block, waker),
+                status => status,
             };
             match status {
                 Status::Pending => return None,
@@ -100,6 +95,18 @@ impl Answers {
             waiting,
             is_durable,
         })
+    }
+
+    /// Has the waker woken for the block, if it is not already to be.
+    fn watch(&mut self, journal: &Journal, block: Block, waker: &Waker) -> Status {
+        if let Some((watched, known)) = &self.watched
+            && *watched == block
+            && known.will_wake(waker)
+        {
+            return Status::Pending;
+        }
+        self.watched = Some((block, waker.clone()));
+        journal.notify(block, waker)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Raw streams: appending records and reading them.
 
-use journal::{AppendError, ReadError, ReadLimit};
+use journal::{AppendError, ReadError, ReadLimit, StreamId};
 use model::{ErrorCode, Name};
 use routing::Ticket;
 
 use super::answers::{Answer, Waiting};
 use super::directory::{Kind, Location};
 use super::{Store, refusal, unreadable};
-use crate::connection::Route;
+use crate::connection::{Local, Route};
 use crate::counters::Counter;
 use crate::ports::{Extract, Failure, Outgoing, StoredRecord};
 use crate::turn::{SYSTEM_ORG, Turn};
@@ -58,7 +58,7 @@ impl From<(ErrorCode, String)> for Refusal {
     }
 }
 
-impl Turn<'_> {
+impl<'a> Turn<'a> {
     /// Records for a stream, all or none; acknowledged once they are on disk.
     pub fn append<'r>(
         &mut self,
@@ -81,13 +81,28 @@ impl Turn<'_> {
         expected: Option<u64>,
         records: impl Iterator<Item = &'r [u8]> + Clone,
     ) -> Result<Waiting, Refusal> {
-        let (store, name) = self.stream(route)?;
-        let now_ms = self.inner.ports.clock.unix_ms();
-        let sizes = || records.clone().map(<[u8]>::len);
-        let (count, bytes) = (sizes().count() as u64, sizes().sum::<usize>() as u64);
-        let (answer, tickets) = store.append(name, expected, records, now_ms)?;
-        self.local.tally.add(Counter::Appends, count);
-        self.local.tally.add(Counter::Bytes, bytes);
+        let now_ms = self.unix_ms();
+        let store = self.store()?;
+        let Local { routes, round, .. } = &mut *self.local;
+        let (name, known) = match routes.get_mut(usize::from(route).wrapping_sub(1)) {
+            Some(Route::Stream { name, location }) => (&*name, location),
+            other => return Err(no_stream(other.as_deref(), route).into()),
+        };
+        let size = Size::of(records.clone());
+        let Some(location) = store.target(name, known, expected, size, now_ms)? else {
+            return Ok(Waiting {
+                tag,
+                tickets: [None, None],
+                answer: Answer::Conflict { next: 0 },
+                slot: None,
+            });
+        };
+        let round = round.get_or_insert_with(|| store.journal.round());
+        let guard = round.lock(location.shard, now_ms);
+        let (answer, ticket) = store.append(guard, location.stream, expected, records, size)?;
+        let tickets = [store.creation(location.stream), ticket];
+        self.local.tally.add(Counter::Appends, size.count as u64);
+        self.local.tally.add(Counter::Bytes, size.bytes as u64);
         Ok(Waiting {
             tag,
             tickets,
@@ -108,24 +123,18 @@ impl Turn<'_> {
         }
     }
 
+    /// What keeps.
+    fn store(&self) -> Result<&'a Store, (ErrorCode, String)> {
+        let store = self.inner.store.as_ref();
+        store.ok_or_else(|| (ErrorCode::Unsupported, "this node keeps nothing".to_owned()))
+    }
+
     /// The store and the stream that a route is bound to.
     pub(super) fn stream(&self, route: u16) -> Result<(&Store, &Name), Refusal> {
-        let Some(store) = &self.inner.store else {
-            return Err((ErrorCode::Unsupported, "this node keeps nothing".to_owned()).into());
-        };
+        let store = self.store()?;
         match self.local.routes.get(usize::from(route).wrapping_sub(1)) {
-            Some(Route::Stream { name }) => Ok((store, name)),
-            Some(Route::Invalid { reason }) => {
-                Err((ErrorCode::InvalidArgument, reason.clone()).into())
-            }
-            Some(Route::Bound { .. }) => {
-                let message = "bind the route with cast `stream`".to_owned();
-                Err((ErrorCode::InvalidArgument, message).into())
-            }
-            None => {
-                let message = format!("route {route} is not bound");
-                Err((ErrorCode::InvalidArgument, message).into())
-            }
+            Some(Route::Stream { name, .. }) => Ok((store, name)),
+            other => Err(no_stream(other, route).into()),
         }
     }
 
@@ -137,6 +146,18 @@ impl Turn<'_> {
         };
         self.fail(tag, failure);
     }
+}
+
+/// Why there are no records on a route.
+fn no_stream(found: Option<&Route>, route: u16) -> (ErrorCode, String) {
+    let message = match found {
+        Some(Route::Invalid { reason }) => reason.clone(),
+        Some(Route::Bound { .. } | Route::Stream { .. }) => {
+            "bind the route with cast `stream`".to_owned()
+        }
+        None => format!("route {route} is not bound"),
+    };
+    (ErrorCode::InvalidArgument, message)
 }
 
 /// Whether a name can be a stream's.
@@ -152,44 +173,72 @@ pub(crate) fn check_stream_name(name: &Name) -> Result<(), String> {
     }
 }
 
-type Appended = (Answer, [Option<journal::Ticket>; 2]);
+/// Of what is appended at once.
+#[derive(Clone, Copy)]
+struct Size {
+    count: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn of<'r>(records: impl Iterator<Item = &'r [u8]>) -> Self {
+        records.fold(Self { count: 0, bytes: 0 }, |size, record| Self {
+            count: size.count + 1,
+            bytes: size.bytes + record.len(),
+        })
+    }
+}
 
 impl Store {
-    fn append<'r>(
+    /// The stream that is appended to, made if there is none; `None` if there is none and the
+    /// append expects that there is.
+    fn target(
         &self,
         name: &Name,
+        known: &mut Option<Location>,
         expected: Option<u64>,
-        records: impl Iterator<Item = &'r [u8]> + Clone,
+        size: Size,
         now_ms: u64,
-    ) -> Result<Appended, Refusal> {
-        let refused = |error| Refusal::from(refusal(&self.journal, error));
-        let count = records.clone().count();
-        if count == 0 {
+    ) -> Result<Option<Location>, Refusal> {
+        if size.count == 0 {
             let message = "there is nothing to append".to_owned();
             return Err((ErrorCode::InvalidArgument, message).into());
         }
-        if expected.is_some_and(|it| it > 0) && self.find(Kind::Raw, name.base()).is_none() {
+        if known.is_none() {
             // A stream is not made for an append that cannot be.
-            return Ok((Answer::Conflict { next: 0 }, [None, None]));
+            *known = match expected {
+                Some(1..) => self.find(Kind::Raw, name.base()),
+                _ => {
+                    let found = self.find_or_create(Kind::Raw, name.base(), now_ms);
+                    Some(found.map_err(|error| refusal(&self.journal, error))?)
+                }
+            };
         }
-        let location = self
-            .find_or_create(Kind::Raw, name.base(), now_ms)
-            .map_err(refused)?;
-        let creation = self.creation(location.stream);
-        let mut guard = self.journal.lock(location.shard, now_ms);
-        let size = records.clone().map(<[u8]>::len).sum();
-        guard.reserve(count, size).map_err(refused)?;
+        Ok(*known)
+    }
+
+    fn append<'r>(
+        &self,
+        mut guard: journal::Guard<'_>,
+        stream: StreamId,
+        mut expected: Option<u64>,
+        records: impl Iterator<Item = &'r [u8]>,
+        size: Size,
+    ) -> Result<(Answer, Option<journal::Ticket>), Refusal> {
+        let refused = |error| Refusal::from(refusal(&self.journal, error));
+        if size.count > 1 {
+            guard.reserve(size.bytes, size.count).map_err(refused)?;
+        }
         let mut first = None;
         let mut last = None;
-        let mut expected = expected;
         for record in records {
-            match guard.append(location.stream, expected.take(), TAG, record) {
+            match guard.append(stream, expected.take(), TAG, record) {
                 Ok(appended) => {
                     first.get_or_insert(appended.offset);
                     last = Some(appended);
                 }
                 Err(AppendError::Conflict { next, ticket }) => {
-                    return Ok((Answer::Conflict { next }, [creation, Some(ticket)]));
+                    return Ok((Answer::Conflict { next }, Some(ticket)));
                 }
                 Err(error) => return Err(refused(error)),
             }
@@ -199,7 +248,7 @@ impl Store {
             first: first.unwrap_or(next),
             next,
         };
-        Ok((answer, [creation, last.map(|last| last.ticket)]))
+        Ok((answer, last.map(|last| last.ticket)))
     }
 
     /// The stream of that name, once what it is called is durable.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ::mailbox::record::{self, Write};
 use ::mailbox::{Accepted, Refused, WriteId, Written};
+use journal::Round;
 use model::{ErrorCode, Name};
 use routing::Ticket;
 
@@ -11,6 +12,7 @@ use super::answers::{Answer, Waiting};
 use super::directory::Kind;
 use super::mailbox::{Slot, State};
 use super::{Store, refusal};
+use crate::connection::Local;
 use crate::counters::Counter;
 use crate::ports::{Failure, Message};
 use crate::turn::{Cast, SYSTEM_ORG, Turn, lookup};
@@ -96,11 +98,12 @@ impl Turn<'_> {
             let message = "this node keeps nothing: write with durability=memory".to_owned();
             return Err((ErrorCode::Unsupported, message).into());
         };
-        let bound = lookup(&self.local.routes, route)?;
+        let now_ms = self.unix_ms();
+        let Local { routes, round, .. } = &mut *self.local;
+        let bound = lookup(routes, route)?;
         check_name(bound.name, bound.cast)?;
         // What is locked below comes before the table.
         self.table = None;
-        let now_ms = inner.ports.clock.unix_ms();
         let ttl_ms = store.ttl_ms(key.map_or(0, |key| key.ttl_ms));
         let write = Write {
             id: key.map(|key| WriteId(key.id)),
@@ -114,7 +117,8 @@ impl Turn<'_> {
         write.encode(&mut bytes);
         let base = bound.name.base();
         let written = store.open_mailbox(inner, base, |slot, state| {
-            store.write(slot, state, &write, &bytes, now_ms)
+            let round = round.get_or_insert_with(|| store.journal.round());
+            store.write(slot, state, &write, &bytes, round, now_ms)
         });
         let (answer, slot, journal_ticket, creation) = written.map_err(<(_, String)>::from)??;
         if matches!(answer, Answer::Stored { is_duplicate, .. } if is_duplicate) {
@@ -151,6 +155,7 @@ impl Store {
         state: &mut State,
         write: &Write<'_>,
         bytes: &[u8],
+        round: &Round,
         now_ms: u64,
     ) -> Result<Taken, Refusal> {
         let refused = |error| Refusal::from(refusal(&self.journal, error));
@@ -171,7 +176,7 @@ impl Store {
                 *state.location.insert(created.map_err(refused)?)
             }
         };
-        let mut guard = self.journal.lock(location.shard, now_ms);
+        let mut guard = round.lock(location.shard, now_ms);
         let appended = guard.append(location.stream, None, record::WRITE, bytes);
         drop(guard);
         let appended = appended.map_err(refused)?;
