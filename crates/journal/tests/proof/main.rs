@@ -8,6 +8,7 @@
 mod crash;
 mod crash_points;
 mod damage;
+mod erased;
 mod faults;
 mod model;
 mod world;

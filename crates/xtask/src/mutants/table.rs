@@ -23,8 +23,9 @@ const FAULTS: &str = "faults::the_first_failure_of_the_line_is_its_last_call";
 const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
 
 const FAILED_SYNC: &str = "faults::what_a_failed_sync_left_behind_is_on_disk_before_it_is_trusted";
+const ERASED: &str = "erased::erased_bytes_are_nowhere_when_no_erase_is_pending";
 
-pub(super) const MUTANTS: [Mutant; 9] = [
+pub(super) const MUTANTS: [Mutant; 11] = [
     Mutant {
         name: "ack-before-sync",
         harm: "an ack no longer means that it is on disk",
@@ -114,6 +115,26 @@ pub(super) const MUTANTS: [Mutant; 9] = [
             replacement: "",
         }],
         proof: FAILED_SYNC,
+    },
+    Mutant {
+        name: "erased-before-sealed",
+        harm: "an erase counts as done while the active segment holds the bytes",
+        edits: &[Edit {
+            file: "filing/round.rs",
+            text: "            && filed >= until\n",
+            replacement: "            && until >= Position(0)\n",
+        }],
+        proof: ERASED,
+    },
+    Mutant {
+        name: "erased-before-counted",
+        harm: "an erase counts as done while extents hold the bytes that nobody has looked at",
+        edits: &[Edit {
+            file: "filing/round.rs",
+            text: "            && census.has_counted(extents, generation)\n",
+            replacement: "            && generation > 0\n",
+        }],
+        proof: ERASED,
     },
 ];
 
