@@ -12,6 +12,7 @@
 mod options;
 
 pub mod auth;
+pub mod conversation;
 pub mod data;
 pub mod duration;
 mod exposure;
@@ -49,6 +50,8 @@ pub struct Config {
     pub journal: journal::Options,
     /// Mailboxes.
     pub mailbox: mailbox::Options,
+    /// Conversations.
+    pub conversation: conversation::Options,
     /// The native door.
     pub native: native::Options,
     /// The HTTP door.
@@ -65,11 +68,12 @@ pub struct Config {
 
 /// Every component, in the order of documentation; those without a table of their own in the
 /// TOML file come first, as TOML demands.
-pub const SECTIONS: [&Section; 10] = [
+pub const SECTIONS: [&Section; 11] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
     &mailbox::SECTION,
+    &conversation::SECTION,
     &native::SECTION,
     &http::SECTION,
     &tls::SECTION,

@@ -73,6 +73,10 @@ counters! {
     Unreadable => "mailbox_unreadable";
     /// Records appended to streams.
     Appends => "stream_records";
+    /// Messages appended to conversations.
+    Messages => "conversation_messages";
+    /// Messages for conversations that were there already.
+    MessageDuplicates => "conversation_duplicates";
     /// Message bytes accepted.
     Bytes => "message_bytes";
     /// Frames above the limit.

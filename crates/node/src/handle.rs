@@ -256,7 +256,10 @@ impl Handle {
         }
         self.inner.settle(outcomes);
         let store = self.inner.store.as_ref();
-        let is_stored = store.is_some_and(|store| store.sweep(&self.inner));
+        let is_stored = store.is_some_and(|store| {
+            let is_mailbox = store.sweep(&self.inner);
+            store.sweep_rooms(&self.inner) || is_mailbox
+        });
         let mut to_sweep = self.inner.to_sweep.lock();
         to_sweep.append(&mut kept);
         is_stored || !to_sweep.is_empty()

@@ -9,6 +9,7 @@
 
 pub mod config;
 mod connection;
+pub mod conversations;
 mod counters;
 mod handle;
 mod lane;

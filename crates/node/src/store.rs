@@ -1,4 +1,4 @@
-//! What is kept: mailboxes and raw streams, in the journal.
+//! What is kept: mailboxes, raw streams and conversations, in the journal.
 //!
 //! The journal knows streams by number; the [`directory`] knows their names. A mailbox that somebody
 //! uses is *loaded*: its engine is made from its stream, and let go when nobody has used it for a
@@ -29,11 +29,13 @@ use journal::{AppendError, Journal, ReadError, ReadLimit, ShardId, Status, Strea
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
 
+use crate::conversations::{Rooms, state_of};
+
 pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
 pub(crate) use answers::Answers;
-pub(crate) use directory::Location;
 pub use directory::{DIRECTORY, NamedStream};
-use directory::{Directory, Entry, Kind};
+use directory::{Directory, Entry};
+pub(crate) use directory::{Kind, Location};
 pub(crate) use follow::Followers;
 pub(crate) use hand_out::Outcome;
 pub(crate) use mailbox::Slot;
@@ -57,6 +59,8 @@ pub struct Options {
     /// Deliveries after which a message that nobody acknowledged is a dead letter; 0 for as many as
     /// it takes.
     pub deliveries_max: u32,
+    /// Of conversations.
+    pub conversations: crate::conversations::Options,
 }
 
 impl Default for Options {
@@ -68,6 +72,7 @@ impl Default for Options {
             ack_timeout: Duration::from_secs(30),
             in_flight_max: 256,
             deliveries_max: 0,
+            conversations: crate::conversations::Options::default(),
         }
     }
 }
@@ -93,6 +98,8 @@ pub(crate) struct Store {
     creating_count: AtomicUsize,
     /// By name; ordered, so that they are looked after in the same order in every run.
     loaded: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
+    /// Conversations.
+    pub(crate) rooms: Rooms,
 }
 
 /// Bytes that are read of the directory at a time.
@@ -117,6 +124,7 @@ impl Store {
         }
         Ok(Self {
             journal,
+            rooms: Rooms::new(options.conversations),
             options,
             directory: RwLock::new(directory),
             creating: Mutex::default(),
@@ -125,12 +133,33 @@ impl Store {
         })
     }
 
-    fn find(&self, kind: Kind, name: &str) -> Option<Location> {
+    pub(crate) fn find(&self, kind: Kind, name: &str) -> Option<Location> {
         self.directory.read().find(kind, name)
     }
 
     /// The stream of that name, made if there is none.
-    fn find_or_create(&self, kind: Kind, name: &str, now_ms: u64) -> Result<Location, AppendError> {
+    pub(crate) fn find_or_create(
+        &self,
+        kind: Kind,
+        name: &str,
+        now_ms: u64,
+    ) -> Result<Location, AppendError> {
+        self.find_or_create_in(kind, name, self.shard_of(name), now_ms)
+    }
+
+    /// The shard of what is made under that name, unless it belongs to another's.
+    pub(crate) fn shard_of(&self, name: &str) -> ShardId {
+        directory::shard_of(name, self.journal.shard_count())
+    }
+
+    /// The same, made in that shard.
+    pub(crate) fn find_or_create_in(
+        &self,
+        kind: Kind,
+        name: &str,
+        shard: ShardId,
+        now_ms: u64,
+    ) -> Result<Location, AppendError> {
         if let Some(found) = self.find(kind, name) {
             return Ok(found);
         }
@@ -138,7 +167,6 @@ impl Store {
         if let Some(found) = directory.find(kind, name) {
             return Ok(found);
         }
-        let shard = directory::shard_of(name, self.journal.shard_count());
         loop {
             let stream = StreamId(directory.len() as u64 + 1);
             // A crash may have kept the records of a stream whose entry it took: they were never
@@ -160,8 +188,10 @@ impl Store {
     }
 
     fn is_used(&self, shard: ShardId, stream: StreamId) -> bool {
-        let state = self.journal.stream(shard, stream);
-        state.is_some_and(|state| state.next > 0)
+        [stream, state_of(stream)].into_iter().any(|stream| {
+            let state = self.journal.stream(shard, stream);
+            state.is_some_and(|state| state.next > 0)
+        })
     }
 
     fn enter(
@@ -178,7 +208,7 @@ impl Store {
     }
 
     /// What must be durable before the stream may be spoken of, if that is not so yet.
-    fn creation(&self, stream: StreamId) -> Option<Ticket> {
+    pub(crate) fn creation(&self, stream: StreamId) -> Option<Ticket> {
         if self.creating_count.load(Ordering::Acquire) == 0 {
             return None;
         }
@@ -200,7 +230,7 @@ impl Store {
 }
 
 /// Why something was not appended, as whoever asked is told.
-fn refusal(journal: &Journal, error: AppendError) -> (ErrorCode, String) {
+pub(crate) fn refusal(journal: &Journal, error: AppendError) -> (ErrorCode, String) {
     match error {
         AppendError::TooLarge { .. } => (ErrorCode::TooLarge, error.to_string()),
         AppendError::Conflict { .. } => (ErrorCode::Conflict, error.to_string()),
@@ -216,7 +246,7 @@ fn refusal(journal: &Journal, error: AppendError) -> (ErrorCode, String) {
 }
 
 /// What is told when the journal has failed with something under way.
-const UNCONFIRMED: &str = "the journal has failed: whether this is on disk will be known when the \
+pub(crate) const UNCONFIRMED: &str = "the journal has failed: whether this is on disk will be known when the \
                            node is started again";
 
 fn unreadable(error: &ReadError) -> (ErrorCode, String) {

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use journal::disk::SimulatedDisk;
+use journal::{Journal, Line};
 use parking_lot::Mutex;
 
 use crate::{
     Cast, Clock, Connection, Entropy, Facts, Failure, Handle, Limits, Message, Outgoing, Outlet,
-    Ports, Pushed, Ticket,
+    Ports, Pushed, StoreOptions, Ticket,
 };
 
 /// What a client was given, as far as tests look at it.
@@ -64,6 +66,15 @@ impl Entropy for Hand {
     }
 }
 
+fn ports() -> (Arc<Hand>, Ports) {
+    let clock = Arc::new(Hand::default());
+    let ports = Ports {
+        clock: clock.clone(),
+        entropy: Arc::new(Hand::default()),
+    };
+    (clock, ports)
+}
+
 /// The node and its clock.
 pub(crate) struct World {
     pub(crate) node: Handle,
@@ -72,13 +83,26 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(limits: Limits) -> Self {
-        let clock = Arc::new(Hand::default());
-        let ports = Ports {
-            clock: clock.clone(),
-            entropy: Arc::new(Hand::default()),
-        };
+        let (clock, ports) = ports();
         let node = Handle::new(limits, ports);
         Self { node, clock }
+    }
+
+    /// One that keeps what it is told to, on that disk, and how it is synced; `starts` tells its
+    /// starts apart.
+    pub(crate) fn on(disk: &SimulatedDisk, options: StoreOptions, starts: u64) -> (Self, Line) {
+        let (clock, ports) = ports();
+        let journal_options = journal::Options {
+            journal_id: 1,
+            entropy: starts,
+            segment_size: 1 << 20,
+            reserve_size: 0,
+            ..journal::Options::default()
+        };
+        let opened = Journal::open_stepped(Arc::new(disk.clone()), &journal_options).unwrap();
+        let journal = Arc::new(opened.journal);
+        let node = Handle::with_journal(Limits::default(), ports, journal, options).unwrap();
+        (Self { node, clock }, opened.line)
     }
 
     /// Time passes, with the sweeps that a shell makes.

@@ -22,13 +22,22 @@ pub(crate) enum Kind {
     Mailbox = 1,
     /// Records of whoever appends.
     Raw = 2,
+    /// The messages of a conversation.
+    Conversation = 3,
+    /// What happened in the conversations of a namespace that lie in one shard.
+    Events = 4,
 }
 
 impl Kind {
     fn from_u8(number: u8) -> Option<Self> {
-        [Self::Void, Self::Mailbox, Self::Raw]
-            .into_iter()
-            .find(|kind| *kind as u8 == number)
+        const ALL: [Kind; 5] = [
+            Kind::Void,
+            Kind::Mailbox,
+            Kind::Raw,
+            Kind::Conversation,
+            Kind::Events,
+        ];
+        ALL.get(usize::from(number)).copied()
     }
 }
 
@@ -76,7 +85,7 @@ pub struct NamedStream {
     pub shard: ShardId,
     /// Its number.
     pub stream: StreamId,
-    /// What it is for: `mailbox`, `stream`, or `unused`.
+    /// What it is for: `mailbox`, `stream`, `conversation`, `events`, or `unused`.
     pub kind: &'static str,
     /// Its name.
     pub name: String,
@@ -93,6 +102,8 @@ impl NamedStream {
                 Kind::Void => "unused",
                 Kind::Mailbox => "mailbox",
                 Kind::Raw => "stream",
+                Kind::Conversation => "conversation",
+                Kind::Events => "events",
             },
             name: name.to_owned(),
         })

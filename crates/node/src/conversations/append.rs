@@ -1,0 +1,403 @@
+//! Appending messages: decided by the engine and written under one guard.
+
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use conversations::record::{self, EventRef, EventTag, Links, MessageView};
+use conversations::{Decision, Invalid, NewMessage, Place, Plan, Problem, Status, id_hash};
+use journal::{Guard, ReadLimit, Ticket};
+use model::{ErrorCode, Name};
+
+use super::slot::Room;
+use super::{Conversations, Details, Pending, Refusal, check_name};
+use crate::counters::Counter;
+use crate::handle::Inner;
+use crate::store::{Kind, Location, Store, refusal};
+
+/// Messages that are appended at once, all or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// The number that the newest message must have, unless the whole batch is there already.
+    pub expect: Option<u64>,
+    /// In order.
+    pub messages: &'a [NewMessage<'a>],
+}
+
+/// A batch that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The smallest number of a message of the batch.
+    pub first_seq: u64,
+    /// The largest.
+    pub last_seq: u64,
+    /// The number of the newest message of the conversation.
+    pub head_seq: u64,
+    /// How many messages were there already.
+    pub deduplicated: usize,
+    places: Vec<Place>,
+    /// The ids that the node made, in order.
+    made: Vec<String>,
+}
+
+impl Appended {
+    fn new(plan: Plan, made: Vec<String>) -> Self {
+        let seqs = || plan.places.iter().map(|place| place.seq());
+        Self {
+            first_seq: seqs().min().unwrap_or(plan.head),
+            last_seq: seqs().max().unwrap_or(plan.head),
+            head_seq: plan.head,
+            deduplicated: plan.deduplicated(),
+            places: plan.places,
+            made,
+        }
+    }
+
+    /// The number of each message of the batch.
+    pub fn seqs(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.places.iter().map(|place| place.seq())
+    }
+
+    /// The ids of those messages that came without one, in order.
+    pub fn made_ids(&self) -> &[String] {
+        &self.made
+    }
+}
+
+/// Where appends go: to the line, which is told of them when the guard is dropped or later.
+pub(crate) trait Writer {
+    /// Locks a shard.
+    fn lock(&self, shard: journal::ShardId, now_ms: u64) -> Guard<'_>;
+}
+
+impl Writer for journal::Journal {
+    fn lock(&self, shard: journal::ShardId, now_ms: u64) -> Guard<'_> {
+        Self::lock(self, shard, now_ms)
+    }
+}
+
+/// What is read of older messages at a time.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 4_096,
+    bytes: 1 << 20,
+};
+
+/// Bytes of an event.
+const EVENT_SIZE: usize = 16;
+
+/// Encoded records, one behind the other.
+#[derive(Default)]
+struct Scratch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// A thread's scratch gives back what is more than this.
+const SCRATCH_MAX: usize = 1 << 20;
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl Conversations<'_> {
+    /// Appends messages; makes the conversation if there is none. Decided at once, told when it is
+    /// durable.
+    pub fn append(&self, name: &Name, batch: Batch<'_>) -> Result<Pending<Appended>, Refusal> {
+        self.append_by(name, batch, &*self.store.journal)
+    }
+
+    pub(crate) fn append_by(
+        &self,
+        name: &Name,
+        batch: Batch<'_>,
+        writer: &impl Writer,
+    ) -> Result<Pending<Appended>, Refusal> {
+        check_name(name)?;
+        let checked = self.options().limits.check(batch.messages);
+        checked.map_err(|invalid| wrong(&invalid))?;
+        let (tickets, outcome) = self.with_room(name.base(), |_, room| {
+            let appended = self
+                .store
+                .append_to_room(self.inner, name.base(), room, &batch, writer);
+            let creation = room.location.and_then(|it| self.store.creation(it.stream));
+            let tickets = [creation, room.ticket];
+            match appended {
+                Err(Failure::AtOnce(refusal)) => Err(refusal),
+                Err(Failure::Resting(refusal)) => Ok((tickets, Err(refusal))),
+                Ok(appended) => Ok((tickets, Ok(appended))),
+            }
+        })??;
+        self.count(&batch, &outcome);
+        Ok(Pending::new(&self.store.journal, tickets, outcome))
+    }
+
+    fn count(&self, batch: &Batch<'_>, outcome: &Result<Appended, Refusal>) {
+        let counters = &self.inner.counters;
+        match outcome {
+            Ok(appended) => {
+                let (all, known) = (batch.messages.len(), appended.deduplicated);
+                counters.add_to(Counter::Messages, (all - known) as u64);
+                counters.add_to(Counter::MessageDuplicates, known as u64);
+                let sizes = batch.messages.iter();
+                let size: usize = sizes.map(|it| it.parts.len() + it.metadata.len()).sum();
+                counters.add_to(Counter::Bytes, size as u64);
+            }
+            Err(refusal) => counters.count_failure(refusal.code),
+        }
+    }
+}
+
+/// Why nothing was appended.
+enum Failure {
+    /// That can be told at once.
+    AtOnce(Refusal),
+    /// That rests on what was written before.
+    Resting(Refusal),
+}
+
+impl<R: Into<Refusal>> From<R> for Failure {
+    fn from(refusal: R) -> Self {
+        Self::AtOnce(refusal.into())
+    }
+}
+
+impl Store {
+    fn append_to_room(
+        &self,
+        inner: &Inner,
+        name: &str,
+        room: &mut Room,
+        batch: &Batch<'_>,
+        writer: &impl Writer,
+    ) -> Result<Appended, Failure> {
+        let plan = self.plan(room, batch)?;
+        if plan.head == room.engine.head() {
+            return Ok(Appended::new(plan, Vec::new()));
+        }
+        let made = make_ids(inner, batch, &plan);
+        let now_ms = inner.ports.clock.unix_ms();
+        SCRATCH
+            .with_borrow_mut(|scratch| {
+                let messages = Named {
+                    batch,
+                    plan: &plan,
+                    made: &made,
+                };
+                scratch.encode(messages);
+                let location = self.place_room(room, name, now_ms)?;
+                let ticket = self.write_batch(room, location, messages, scratch, writer, now_ms)?;
+                room.ticket = Some(ticket);
+                self.keep_unsynced(room, messages, scratch, ticket);
+                scratch.bytes.shrink_to(SCRATCH_MAX);
+                Ok(())
+            })
+            .map_err(Failure::AtOnce)?;
+        Ok(Appended::new(plan, made))
+    }
+
+    /// Asks the engine, and reads for it what it has to know.
+    fn plan(&self, room: &mut Room, batch: &Batch<'_>) -> Result<Plan, Failure> {
+        let mut read: Vec<(u64, Bytes)> = Vec::new();
+        loop {
+            let stored = |seq| {
+                let unsynced = room.unsynced.get(seq);
+                unsynced.or_else(|| Some(&*read.iter().find(|(it, _)| *it == seq)?.1))
+            };
+            let decided = room.engine.decide(batch.expect, batch.messages, stored);
+            match decided.map_err(|refused| Failure::Resting(refused.into()))? {
+                Decision::Append(plan) => return Ok(plan),
+                Decision::Read(seqs) => {
+                    for seq in seqs {
+                        read.push((seq, self.read_message(room, seq)?));
+                    }
+                }
+                Decision::Learn(range) => self.learn(room, range)?,
+            }
+        }
+    }
+
+    fn read_message(&self, room: &Room, seq: u64) -> Result<Bytes, Refusal> {
+        let missing = || Refusal::new(ErrorCode::Internal, format!("message {seq} is not there"));
+        let Location { shard, stream } = room.location.ok_or_else(missing)?;
+        let one = ReadLimit {
+            records: 1,
+            bytes: 1,
+        };
+        let offset = room.engine.offset(seq);
+        let read = self.journal.read(shard, stream, offset, one)?;
+        let record = read.records.into_iter().next().ok_or_else(missing)?;
+        Ok(record.payload)
+    }
+
+    /// Tells the engine the ids of older messages.
+    fn learn(&self, room: &mut Room, range: std::ops::Range<u64>) -> Result<(), Refusal> {
+        let mut hashes = Vec::with_capacity((range.end - range.start) as usize);
+        let Some(Location { shard, stream }) = room.location else {
+            let message = "a conversation that is nowhere has messages";
+            return Err(Refusal::new(ErrorCode::Internal, message));
+        };
+        while range.start + (hashes.len() as u64) < range.end {
+            let offset = room.engine.offset(range.start + hashes.len() as u64);
+            let read = self.journal.read(shard, stream, offset, CHUNK)?;
+            if read.records.is_empty() {
+                break;
+            }
+            for record in &read.records {
+                hashes.push(id_hash(MessageView::decode(&record.payload)?.id));
+            }
+        }
+        match room.engine.learn(range.start, &hashes) {
+            true => Ok(()),
+            false => {
+                let message = "the ids of older messages cannot be read";
+                Err(Refusal::new(ErrorCode::Internal, message))
+            }
+        }
+    }
+
+    /// Where the conversation is; it is made if it is not.
+    pub(super) fn place_room(
+        &self,
+        room: &mut Room,
+        name: &str,
+        now_ms: u64,
+    ) -> Result<Location, Refusal> {
+        let refused = |error| Refusal::from(refusal(&self.journal, error));
+        if room.events.is_none() {
+            room.events = Some(self.event_partition(name, now_ms).map_err(refused)?);
+        }
+        if room.location.is_none() {
+            let created = self.find_or_create(Kind::Conversation, name, now_ms);
+            room.location = Some(created.map_err(refused)?);
+        }
+        room.location.ok_or_else(|| Refusal::not_found(name))
+    }
+
+    /// Writes each message and its event, all under one guard, and tells the engine.
+    fn write_batch(
+        &self,
+        room: &mut Room,
+        location: Location,
+        messages: Named<'_>,
+        scratch: &mut Scratch,
+        writer: &impl Writer,
+        now_ms: u64,
+    ) -> Result<Ticket, Refusal> {
+        let refused = |error| Refusal::from(refusal(&self.journal, error));
+        let Location { shard, stream } = location;
+        let events = room.events.unwrap_or(stream);
+        let count = scratch.ends.len();
+        let size = scratch.bytes.len() + count * EVENT_SIZE;
+        let mut guard = writer.lock(shard, now_ms);
+        guard.reserve(size, 2 * count).map_err(refused)?;
+        let mut ticket = guard.last_ticket(stream);
+        let mut begin = 0;
+        for ((message, id, seq), end) in messages.iter().zip(&scratch.ends) {
+            let record = &mut scratch.bytes[begin..*end];
+            let offset = room.engine.offset(seq);
+            let event = EventRef {
+                conversation: stream.0,
+                offset,
+            };
+            let tag = EventTag::Message as u8;
+            let event = guard.append(events, None, tag, &event.encode());
+            let links = room.engine.links(event.map_err(refused)?.offset);
+            record::set_links(record, links);
+            let appended = guard.append(stream, Some(offset), record::MESSAGE, record);
+            ticket = appended.map_err(refused)?.ticket;
+            let (tokens, _) = message.tokens();
+            room.engine.appended(id, message.role, tokens);
+            begin = *end;
+        }
+        Ok(ticket)
+    }
+
+    fn keep_unsynced(
+        &self,
+        room: &mut Room,
+        messages: Named<'_>,
+        scratch: &Scratch,
+        ticket: Ticket,
+    ) {
+        // Nobody can try a message again of which only the node knows the id.
+        if messages.iter().all(|(message, ..)| message.id.is_none()) {
+            return;
+        }
+        let records = messages.iter().map(|(.., seq)| seq).zip(scratch.records());
+        room.unsynced.push(records, ticket, |ticket| {
+            self.journal.status(ticket) != journal::Status::Pending
+        });
+    }
+}
+
+/// Those messages of a batch that are to be appended, each with an id.
+#[derive(Clone, Copy)]
+struct Named<'b> {
+    batch: &'b Batch<'b>,
+    plan: &'b Plan,
+    made: &'b [String],
+}
+
+impl<'b> Named<'b> {
+    /// Each message, its id and its number.
+    fn iter(self) -> impl Iterator<Item = (&'b NewMessage<'b>, &'b str, u64)> {
+        let mut made = self.made.iter().map(String::as_str);
+        new_messages(self.batch, self.plan).map(move |(message, seq)| {
+            let id = message.id.or_else(|| made.next());
+            (message, id.unwrap_or_default(), seq)
+        })
+    }
+}
+
+impl Scratch {
+    fn encode(&mut self, messages: Named<'_>) {
+        self.bytes.clear();
+        self.ends.clear();
+        for (message, id, _) in messages.iter() {
+            message.encode(id, Status::Complete, Links::default(), &mut self.bytes);
+            self.ends.push(self.bytes.len());
+        }
+    }
+
+    fn records(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins
+            .zip(&self.ends)
+            .map(|(begin, end)| &self.bytes[begin..*end])
+    }
+}
+
+/// Those messages of a batch that are to be appended, with their numbers.
+fn new_messages<'b>(
+    batch: &'b Batch<'b>,
+    plan: &'b Plan,
+) -> impl Iterator<Item = (&'b NewMessage<'b>, u64)> {
+    let placed = batch.messages.iter().zip(&plan.places);
+    placed.filter_map(|(message, place)| match place {
+        Place::New(seq) => Some((message, *seq)),
+        Place::Known(_) => None,
+    })
+}
+
+fn make_ids(inner: &Inner, batch: &Batch<'_>, plan: &Plan) -> Vec<String> {
+    let nameless = new_messages(batch, plan).filter(|(message, _)| message.id.is_none());
+    let entropy = &inner.ports.entropy;
+    nameless
+        .map(|_| format!("m-{:016x}{:016x}", entropy.next_u64(), entropy.next_u64()))
+        .collect()
+}
+
+/// What is wrong with a batch, as whoever sent it is told.
+fn wrong(invalid: &Invalid) -> Refusal {
+    let code = match invalid.problem {
+        Problem::Messages { .. }
+        | Problem::BatchSize { .. }
+        | Problem::Size { .. }
+        | Problem::Metadata { .. }
+        | Problem::Parts { .. } => ErrorCode::TooLarge,
+        Problem::Empty | Problem::Id | Problem::Role | Problem::From => ErrorCode::InvalidArgument,
+    };
+    Refusal::new(code, invalid.to_string()).with(Details {
+        index: Some(invalid.index),
+        ..Details::default()
+    })
+}

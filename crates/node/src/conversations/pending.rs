@@ -1,0 +1,80 @@
+//! An outcome that nobody is told before what it rests on is durable.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use journal::{Journal, Status, Ticket};
+
+use super::Refusal;
+
+/// See the module's documentation. A future; or, for whoever answers a client in order, something
+/// to look at from the front of a queue ([`Pending::poll_durable`]).
+#[must_use = "it is done in any case, and nobody is told"]
+pub struct Pending<T> {
+    journal: Arc<Journal>,
+    pub(crate) tickets: [Option<Ticket>; 2],
+    /// Until it is told.
+    pub(crate) outcome: Option<Result<T, Refusal>>,
+}
+
+impl<T> Pending<T> {
+    pub(crate) fn new(
+        journal: &Arc<Journal>,
+        tickets: [Option<Ticket>; 2],
+        outcome: Result<T, Refusal>,
+    ) -> Self {
+        Self {
+            journal: journal.clone(),
+            tickets,
+            outcome: Some(outcome),
+        }
+    }
+
+    /// The same, told as something else.
+    pub fn map<U>(self, told: impl FnOnce(T) -> U) -> Pending<U> {
+        Pending {
+            journal: self.journal,
+            tickets: self.tickets,
+            outcome: self.outcome.map(|outcome| outcome.map(told)),
+        }
+    }
+
+    /// The outcome, once it may be told; else the waker is woken once when that may be. After it
+    /// was told there is nothing more.
+    pub fn poll_durable(&mut self, waker: &Waker) -> Poll<Result<T, Refusal>> {
+        let mut is_lost = false;
+        for ticket in self.tickets.into_iter().flatten() {
+            let status = match self.journal.status(ticket) {
+                Status::Pending => self.journal.notify(ticket, waker),
+                status => status,
+            };
+            match status {
+                Status::Pending => return Poll::Pending,
+                Status::Durable => {}
+                Status::Failed => is_lost = true,
+            }
+        }
+        match self.outcome.take() {
+            Some(outcome) if !is_lost => Poll::Ready(outcome),
+            _ => Poll::Ready(Err(Refusal::unconfirmed())),
+        }
+    }
+}
+
+impl<T> Unpin for Pending<T> {}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T, Refusal>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_durable(cx.waker())
+    }
+}
+
+impl<T> std::fmt::Debug for Pending<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pending({:?})", self.tickets)
+    }
+}

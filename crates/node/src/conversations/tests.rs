@@ -1,0 +1,155 @@
+//! Conversations of a whole node on a disk in memory, which is synced when a test says so.
+
+use std::task::{Context, Poll, Waker};
+
+use journal::Line;
+use journal::disk::SimulatedDisk;
+use model::{ErrorCode, Name};
+
+use super::*;
+use crate::StoreOptions;
+use crate::testing::World;
+
+mod messages;
+
+/// A node, and its disk.
+struct Kept {
+    world: World,
+    line: Line,
+    disk: SimulatedDisk,
+    options: StoreOptions,
+    starts: u64,
+}
+
+impl Kept {
+    fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    fn with(options: Options) -> Self {
+        let disk = SimulatedDisk::new(11);
+        let options = StoreOptions {
+            conversations: options,
+            ..StoreOptions::default()
+        };
+        let (world, line) = World::on(&disk, options, 1);
+        Self {
+            world,
+            line,
+            disk,
+            options,
+            starts: 1,
+        }
+    }
+
+    /// The power fails, and the node is started again.
+    fn crash(self) -> Self {
+        let Self {
+            world,
+            line,
+            disk,
+            options,
+            starts,
+        } = self;
+        drop((world, line));
+        disk.crash(&mut fastrand::Rng::with_seed(starts));
+        let starts = starts + 1;
+        let (world, line) = World::on(&disk, options, starts);
+        Self {
+            world,
+            line,
+            disk,
+            options,
+            starts,
+        }
+    }
+
+    fn conversations(&self) -> Conversations<'_> {
+        self.world.node.conversations().unwrap()
+    }
+
+    /// Appends messages with these ids, which say themselves.
+    fn append(
+        &self,
+        name: &str,
+        expect: Option<u64>,
+        ids: &[&str],
+    ) -> Result<Pending<Appended>, Refusal> {
+        let messages: Vec<_> = ids.iter().map(|id| message(id, id)).collect();
+        let batch = Batch {
+            expect,
+            messages: &messages,
+        };
+        self.conversations().append(&named(name), batch)
+    }
+
+    /// The same, and waits for the disk.
+    fn appended(&mut self, name: &str, ids: &[&str]) -> Appended {
+        let mut pending = self.append(name, None, ids).unwrap();
+        self.line.step();
+        done(&mut pending).unwrap().unwrap()
+    }
+
+    fn read(&self, name: &str, side: Side, limit: usize) -> Result<Vec<(u64, String)>, Refusal> {
+        let page = Page {
+            side,
+            limit,
+            bytes: 1 << 20,
+        };
+        let read = self.conversations().read(&named(name), page)?;
+        let told = read.messages().map(|message| {
+            let message = message.unwrap();
+            (message.seq, text(message.view.parts))
+        });
+        Ok(told.collect())
+    }
+}
+
+fn named(name: &str) -> Name {
+    Name::parse(name).unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A message of nobody in particular; an empty id is none.
+fn message<'a>(id: &'a str, parts: &'a str) -> NewMessage<'a> {
+    NewMessage {
+        id: Some(id).filter(|id| !id.is_empty()),
+        role: "user",
+        from: "alice",
+        tokens: None,
+        facts: &[],
+        parts: parts.as_bytes(),
+        metadata: b"",
+    }
+}
+
+/// The outcome, if it is told.
+fn done<T>(pending: &mut Pending<T>) -> Option<Result<T, Refusal>> {
+    match pending.poll_durable(Waker::noop()) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    }
+}
+
+/// What a watcher is shown now, in words.
+fn shown(watch: &mut Watch) -> Vec<String> {
+    let mut shown = Vec::new();
+    let mut context = Context::from_waker(Waker::noop());
+    while let Poll::Ready(next) = watch.poll_next(&mut context) {
+        match next {
+            Ok(Item::Message(stored)) => {
+                let view = stored.view().unwrap();
+                shown.push(format!("{} {}", stored.seq, text(view.parts)));
+            }
+            Ok(Item::Head { head_seq }) => shown.push(format!("head {head_seq}")),
+            Err(refusal) => {
+                shown.push(refusal.code.to_string());
+                break;
+            }
+        }
+    }
+    shown
+}

@@ -1,0 +1,49 @@
+//! What a conversation is besides its messages.
+
+pub use conversations::{Lifecycle, Settings};
+use model::Name;
+
+use super::slot::Room;
+use super::{Conversations, Pending, Refusal};
+
+/// How a conversation stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// `org/namespace/x`.
+    pub name: String,
+    /// The number of the newest message; 0 for none.
+    pub head_seq: u64,
+    /// The number of the oldest that is kept; one above the newest when none is.
+    pub start_seq: u64,
+    /// Everything else, with the version that changes with each change of it but cursors.
+    pub state: conversations::State,
+}
+
+impl Conversations<'_> {
+    /// How a conversation stands; told when all of it is durable.
+    pub fn get(&self, name: &Name) -> Result<Pending<View>, Refusal> {
+        self.with_existing(name, |_, room, location| {
+            let tickets = [self.store.creation(location.stream), room.ticket];
+            let outcome = check_alive(room).map(|()| view(name.base(), room));
+            Ok(Pending::new(&self.store.journal, tickets, outcome))
+        })
+    }
+}
+
+pub(super) fn view(name: &str, room: &Room) -> View {
+    View {
+        name: name.to_owned(),
+        head_seq: room.engine.head(),
+        start_seq: room.engine.start(),
+        state: room.engine.state().clone(),
+    }
+}
+
+/// Whether the conversation is there for everybody.
+pub(super) fn check_alive(room: &Room) -> Result<(), Refusal> {
+    match room.engine.state().lifecycle {
+        Lifecycle::Open | Lifecycle::Archived => Ok(()),
+        Lifecycle::Copying => Err(conversations::Refusal::Copying.into()),
+        Lifecycle::Erased => Err(Refusal::gone()),
+    }
+}
