@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the floors and the peers into bench/peers/bin.
 #
-#   build.sh [--install] [floors] [rust] [zmq] [nats]
+#   build.sh [--install] [floors] [rust] [zmq] [nats] [postgres] [redis] [durable-streams] [k6]
 #
 # Without names it builds everything. What is missing on the machine is named with the Debian
 # package that has it; --install installs those packages first.
@@ -11,19 +11,32 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 bin=$here/bin
 install=no
 parts=
+all="floors rust zmq nats postgres redis durable-streams k6"
+
+# Fixed, so that two results are of the same programs.
+durable_streams=0.1.5
+k6=v1.8.1
+
 for argument in "$@"; do
     case $argument in
         --install) install=yes ;;
-        floors | rust | zmq | nats) parts="$parts $argument" ;;
+        floors | rust | zmq | nats | postgres | redis | durable-streams | k6) parts="$parts $argument" ;;
         *)
-            echo "build.sh: $argument is neither --install nor one of: floors rust zmq nats" >&2
+            echo "build.sh: $argument is neither --install nor one of: $all" >&2
             exit 2
             ;;
     esac
 done
-parts=${parts:-floors rust zmq nats}
+parts=${parts:-$all}
 
 have() { command -v "$1" >/dev/null 2>&1; }
+
+# Where Debian puts PostgreSQL's programs, the newest version of several.
+postgres_bin() {
+    for bins in /usr/lib/postgresql/*/bin; do
+        [ -x "$bins/postgres" ] && echo "$bins"
+    done | sort -V | tail -n 1
+}
 
 # Prints the Debian packages that the parts need and the machine does not have.
 missing_packages() {
@@ -35,7 +48,9 @@ missing_packages() {
             { have pkg-config && pkg-config --exists libzmq; } || echo libzmq3-dev
             ;;
     esac
-    case $parts in *nats*) have go || echo golang-go ca-certificates ;; esac
+    case $parts in *postgres*) [ -n "$(postgres_bin)" ] || echo postgresql ;; esac
+    case $parts in *redis*) have redis-server || echo redis-server ;; esac
+    case $parts in *nats* | *k6*) have go || echo golang-go ca-certificates ;; esac
 }
 
 packages=$(missing_packages | tr '\n' ' ')
@@ -53,7 +68,7 @@ if [ -n "$packages" ]; then
 fi
 
 case $parts in
-    *floors* | *rust*)
+    *floors* | *rust* | *durable-streams*)
         if ! have cargo; then
             echo "build.sh: missing: cargo" >&2
             echo "hint: install a Rust toolchain, 1.90 or later, with rustup" >&2
@@ -64,10 +79,10 @@ esac
 
 # A Go from 1.21 on fetches the newer toolchain that nats-server asks for; an older one cannot.
 case $parts in
-    *nats*)
+    *nats* | *k6*)
         minor=$(go env GOVERSION | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
         if [ "${minor:-0}" -lt 21 ]; then
-            echo "build.sh: $(go version) is too old for nats-server" >&2
+            echo "build.sh: $(go version) is too old for nats-server and k6" >&2
             echo "hint: install Go 1.21 or later, for instance golang-go from Debian's backports" >&2
             exit 1
         fi
@@ -109,6 +124,23 @@ for part in $parts; do
             (cd "$here/nats" && go build -trimpath -buildvcs=false -mod=readonly \
                 -o target/ . github.com/nats-io/nats-server/v2)
             put "$here/nats/target/peer-nats" "$here/nats/target/nats-server"
+            ;;
+        postgres)
+            # initdb and postgres look for each other where they really are.
+            bins=$(postgres_bin)
+            for program in postgres initdb psql pgbench; do
+                ln -sfn "$bins/$program" "$bin/$program"
+            done
+            ;;
+        redis) ln -sfn "$(command -v redis-server)" "$bin/redis-server" ;;
+        durable-streams)
+            cargo install durable-streams --version "$durable_streams" --locked --quiet \
+                --root "$here/target/durable-streams" --target-dir "$here/rust/target"
+            put "$here/target/durable-streams/bin/durable-streams-server"
+            ;;
+        k6)
+            GOBIN=$here/target go install "go.k6.io/k6@$k6"
+            put "$here/target/k6"
             ;;
     esac
 done

@@ -183,7 +183,7 @@ fn names() -> String {
 }
 
 /// The commit that is measured, and whether the sources differ from it.
-fn commit() -> Result<String> {
+pub(crate) fn commit() -> Result<String> {
     let head = step::read(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]))?;
     let sources = [
         "status",

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn executable() -> Result<PathBuf> {
+pub(crate) fn executable() -> Result<PathBuf> {
     let metadata = step::read(&mut cargo(&[
         "metadata",
         "--no-deps",
@@ -62,11 +62,11 @@ fn executable() -> Result<PathBuf> {
 }
 
 /// A process of ours; ended with this.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
     /// Starts it, and returns the line that it prints when it is ready.
-    fn start(command: &mut Command) -> Result<(Self, String)> {
+    pub(crate) fn start(command: &mut Command) -> Result<(Self, String)> {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Self(command.spawn().context("cannot start telpher")?);
         let stdout = process.0.stdout.take().context("it has no output")?;

@@ -11,6 +11,7 @@ mod deps;
 mod fix;
 mod footprint;
 mod fuzz;
+mod k6;
 mod layers;
 mod mutants;
 mod peers;
@@ -28,7 +29,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 13] = [
+const TASKS: [Task; 14] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; what CI runs",
@@ -88,6 +89,11 @@ const TASKS: [Task; 13] = [
         name: "peers",
         about: "build what benchmarks run beside ours, and try it",
         run: peers::run,
+    },
+    Task {
+        name: "k6",
+        about: "run the k6 script against a node of its own; --ramp, --duration, --door, --keep",
+        run: k6::run,
     },
     Task {
         name: "bench",

@@ -1,0 +1,219 @@
+//! `cargo xtask k6`: the load of `telpher bench store` with a tool that is none of ours.
+//!
+//! Starts a node on the release build with a directory of its own, lets k6 run
+//! `bench/k6/conversations.js` against each door, and prints what k6 found. It fails when k6 does: a
+//! message that was acknowledged and is not there, a number that was left out, a latency beyond its
+//! threshold.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::bench::commit;
+use crate::footprint::{Process, executable};
+use crate::step::{self, cargo};
+
+const K6: &str = "bench/peers/bin/k6";
+const SCRIPT: &str = "bench/k6/conversations.js";
+const RESULTS: &str = "bench/results/k6";
+const PLACE: &str = "target/k6";
+
+const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
+/// Beyond the ramp and the steady window: k6 starts, and reads everything back.
+const MARGIN: Duration = Duration::from_secs(180);
+
+/// What to run.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    doors: Vec<String>,
+    vus: u64,
+    pipeline: u64,
+    ramp_s: u64,
+    duration_s: u64,
+    /// Whether the result is put where it is committed.
+    is_kept: bool,
+}
+
+/// Runs it with the arguments.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let plan = Plan::parse(args)?;
+    ensure!(
+        Path::new(K6).is_file(),
+        "k6 is not built\nhint: cargo xtask peers k6"
+    );
+    let build = &mut cargo(&["build", "--release", "--package", "telpher"]);
+    step::run("release", build, BUILD_LIMIT)?;
+    let executable = executable()?;
+    let mut found = Vec::new();
+    for door in &plan.doors {
+        found.push(plan.run(door, &executable)?);
+    }
+    match plan.is_kept {
+        true => plan.keep(&found),
+        false => Ok(()),
+    }
+}
+
+impl Plan {
+    fn parse(args: &[String]) -> Result<Self> {
+        let mut plan = Self {
+            doors: vec!["ws".to_owned(), "http".to_owned()],
+            vus: 30,
+            pipeline: 5,
+            ramp_s: 30,
+            duration_s: 60,
+            is_kept: false,
+        };
+        let mut args = args.iter();
+        while let Some(name) = args.next() {
+            if name == "--keep" {
+                plan.is_kept = true;
+                continue;
+            }
+            let value = args
+                .next()
+                .with_context(|| format!("{name} needs a value"))?;
+            let number = || {
+                value
+                    .parse()
+                    .with_context(|| format!("{name} {value}: no number"))
+            };
+            match name.as_str() {
+                "--door" => plan.doors = value.split(',').map(str::to_owned).collect(),
+                "--vus" => plan.vus = number()?,
+                "--pipeline" => plan.pipeline = number()?,
+                "--ramp" => plan.ramp_s = number()?,
+                "--duration" => plan.duration_s = number()?,
+                _ => bail!("there is no {name}: --door --vus --pipeline --ramp --duration --keep"),
+            }
+        }
+        match plan
+            .doors
+            .iter()
+            .find(|door| !["ws", "http"].contains(&door.as_str()))
+        {
+            Some(door) => bail!("there is no door `{door}` for k6: ws, http"),
+            None => Ok(plan),
+        }
+    }
+
+    /// One door, with a node of its own; what k6 summed up.
+    fn run(&self, door: &str, executable: &Path) -> Result<String> {
+        let place = PathBuf::from(PLACE).join(format!("{}-{door}", std::process::id()));
+        let _removed = Removed(&place);
+        fs::create_dir_all(&place)?;
+        let mut serve = Command::new(executable);
+        serve.args([
+            "serve",
+            "--json",
+            "--end-with-stdin",
+            "--native-listen",
+            "127.0.0.1:0",
+        ]);
+        serve
+            .args(["--http-listen", "127.0.0.1:0", "--data"])
+            .arg(place.join("data"));
+        let (_node, ready) = Process::start(&mut serve)?;
+        let summary = place.join("summary.json");
+        let mut k6 = Command::new(K6);
+        k6.args(["run", "--quiet", "--no-usage-report"]);
+        for (name, value) in self.variables(door, address(&ready)?, &summary) {
+            k6.args(["-e", &format!("{name}={value}")]);
+        }
+        let limit = Duration::from_secs(self.ramp_s + self.duration_s) + MARGIN;
+        step::run(&format!("k6 over {door}"), k6.arg(SCRIPT), limit)?;
+        fs::read_to_string(&summary).context("k6 left no summary")
+    }
+
+    fn variables(&self, door: &str, address: &str, summary: &Path) -> [(&'static str, String); 7] {
+        [
+            ("DOOR", door.to_owned()),
+            ("ADDRESS", address.to_owned()),
+            ("VUS", self.vus.to_string()),
+            ("PIPELINE", self.pipeline.to_string()),
+            ("RAMP", self.ramp_s.to_string()),
+            ("DURATION", self.duration_s.to_string()),
+            ("SUMMARY", summary.display().to_string()),
+        ]
+    }
+
+    /// Puts the summaries where they are committed, with a page.
+    fn keep(&self, found: &[String]) -> Result<()> {
+        fs::create_dir_all(RESULTS)?;
+        let place = Path::new(RESULTS);
+        let all = format!(
+            "[\n{}\n]\n",
+            found
+                .iter()
+                .map(|one| one.trim())
+                .collect::<Vec<_>>()
+                .join(",\n")
+        );
+        fs::write(place.join("results.json"), &all)?;
+        let page = format!(
+            "# k6\n\nThe load of `telpher bench store` with k6, every acknowledged message read back. Run again with \
+             `cargo xtask k6 --keep`;\n[`bench/k6`](../../k6/README.md) says what the figures are. k6 and the node share \
+             the machine, and k6 is the\nlarger part of the work.\n\nCommit {}. What k6 found:\n\n```json\n{all}```\n",
+            commit()?
+        );
+        fs::write(place.join("README.md"), page)?;
+        eprintln!("   {RESULTS}");
+        Ok(())
+    }
+}
+
+/// Where the HTTP door is, of what a node says when it is ready.
+fn address(ready: &str) -> Result<&str> {
+    let (_, rest) = ready
+        .split_once("\"http\":\"http://")
+        .with_context(|| format!("the node says no HTTP address: {ready}"))?;
+    Ok(rest.split('"').next().unwrap_or_default())
+}
+
+/// A directory that is removed in the end.
+struct Removed<'a>(&'a Path);
+
+impl Drop for Removed<'_> {
+    fn drop(&mut self) {
+        // What cannot be removed is in the build's directory, where it harms nobody.
+        let _ = fs::remove_dir_all(self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Plan> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Plan::parse(&words)
+    }
+
+    #[test]
+    fn what_is_not_said_is_the_load_of_the_report() {
+        let plan = parse("").unwrap();
+        assert_eq!(
+            (plan.vus, plan.pipeline, plan.ramp_s, plan.duration_s),
+            (30, 5, 30, 60)
+        );
+        let short = parse("--door http --ramp 1 --duration 2 --keep").unwrap();
+        assert_eq!(short.doors, ["http"]);
+        assert_eq!(
+            (short.ramp_s, short.duration_s, short.is_kept),
+            (1, 2, true)
+        );
+        for wrong in ["--door tcp", "--ramp soon", "--vus", "--speed 3"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_address_is_that_of_the_http_door() {
+        let ready = r#"{"native":"tcp://127.0.0.1:1","http":"http://127.0.0.1:4242","socket":"s"}"#;
+        assert_eq!(address(ready).unwrap(), "127.0.0.1:4242");
+        assert!(address("{}").is_err());
+    }
+}
