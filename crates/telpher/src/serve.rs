@@ -79,10 +79,10 @@ pub(crate) fn run(
         gate: gate.clone(),
         ports,
         tls,
-        journal: Some(Kept {
+        journal: Kept {
             journal: journal.clone(),
             sync_times,
-        }),
+        },
     };
     let runtime = workers::runtime().map_err(threads_failure)?;
     let served = runtime.block_on(async {

@@ -72,6 +72,7 @@ async fn play(stage: Stage) -> Result<(), Failure> {
     acts::nobody_there(&stage, &crew).await?;
     acts::killed_agent(&stage, &crew, &node).await?;
     acts::restarted_node(&stage, &crew, &mut node).await?;
+    acts::still_there(&stage, &node).await?;
     acts::how_fast(&stage, &crew).await?;
     drop((crew, node));
     output::print_text(NEXT)

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use ::journal::{Journal, SyncTimes};
+use model::ByteSize;
 use node::config::native::Socket;
 use node::config::{Config, HostPort};
 use tempfile::TempDir;
 
-use super::ports;
-use super::running::{Means, Running};
+use super::running::{Kept, Means, Running};
+use super::{journal, ports};
 use crate::failure::{Exit, Failure};
+
+/// Files of its journal: a demo writes little.
+const SEGMENT_SIZE: ByteSize = ByteSize::mebibytes(1);
 
 /// A node that can be taken away and brought back at the same addresses.
 pub(crate) struct Embedded {
@@ -17,6 +22,9 @@ pub(crate) struct Embedded {
     /// Where its Unix socket is.
     pub(crate) unix: String,
     config: Config,
+    /// Outlives the nodes: what one has written is there for the next.
+    journal: Arc<Journal>,
+    sync_times: Arc<SyncTimes>,
     running: Option<Running>,
     /// Removed with everything in it when this is dropped.
     _dir: TempDir,
@@ -38,7 +46,10 @@ impl Embedded {
         config.native.socket = Socket::At(socket.clone());
         config.native.listen = Some(HostPort::loopback(0));
         config.http.listen = None;
-        let running = start(&config).await?;
+        config.journal.segment_size = SEGMENT_SIZE;
+        config.journal.reserve = ByteSize::default();
+        let (journal, sync_times) = journal::open(&config, &ports::real())?;
+        let running = start(&config, &journal, &sync_times).await?;
         let address = running.addresses().native;
         let port = address.map_or(0, |address| address.port());
         // From now on the same one.
@@ -47,6 +58,8 @@ impl Embedded {
             tcp: format!("tcp://127.0.0.1:{port}"),
             unix: format!("unix://{}", socket.display()),
             config,
+            journal,
+            sync_times,
             running: Some(running),
             _dir: dir,
         })
@@ -59,19 +72,27 @@ impl Embedded {
         }
     }
 
-    /// Brings it back, with nothing that it knew before.
+    /// Brings it back, with what is in the journal and nothing else that it knew before.
     pub(crate) async fn restart(&mut self) -> Result<(), Failure> {
-        self.running = Some(start(&self.config).await?);
+        let running = start(&self.config, &self.journal, &self.sync_times).await?;
+        self.running = Some(running);
         Ok(())
     }
 }
 
-async fn start(config: &Config) -> Result<Running, Failure> {
+async fn start(
+    config: &Config,
+    journal: &Arc<Journal>,
+    sync_times: &Arc<SyncTimes>,
+) -> Result<Running, Failure> {
     let means = Means {
         gate: Arc::new(edge::Open),
         ports: ports::real(),
         tls: None,
-        journal: None,
+        journal: Kept {
+            journal: journal.clone(),
+            sync_times: sync_times.clone(),
+        },
     };
     Running::start(config, means).await
 }

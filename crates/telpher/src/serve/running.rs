@@ -30,8 +30,8 @@ pub(super) struct Means {
     pub(super) gate: Arc<dyn Gate>,
     pub(super) ports: node::Ports,
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
-    /// Where it keeps what it is told to keep; without one it keeps nothing.
-    pub(super) journal: Option<Kept>,
+    /// Where it keeps what it is told to keep.
+    pub(super) journal: Kept,
 }
 
 /// A journal, and how long it waits for the disk.
@@ -52,25 +52,19 @@ impl Running {
         let doors = Doors::bind(config, tls.is_some()).await?;
         let addresses = doors.addresses.clone();
         let limits = node_limits(config);
-        let mut source = None;
-        let node = match journal {
-            None => Handle::new(limits, ports),
-            Some(Kept {
-                journal,
-                sync_times,
-            }) => {
-                source = Some(backup::Source {
-                    journal: journal.clone(),
-                    data: config.data.dir.clone(),
-                    gate: gate.clone(),
-                });
-                let options = journal::store_options(config);
-                let node = Handle::with_journal(limits, ports, journal, options);
-                let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
-                node.show_sync_times(sync_times);
-                node
-            }
+        let Kept {
+            journal,
+            sync_times,
+        } = journal;
+        let source = backup::Source {
+            journal: journal.clone(),
+            data: config.data.dir.clone(),
+            gate: gate.clone(),
         };
+        let options = journal::store_options(config);
+        let node = Handle::with_journal(limits, ports, journal, options);
+        let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
+        node.show_sync_times(sync_times);
         let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers, door.clone());
         let workers = Arc::new(workers.map_err(threads_failure)?);
@@ -101,9 +95,17 @@ impl Running {
     }
 
     /// Ends it as suddenly as a crash would: nobody is told anything.
-    pub(super) async fn crash(mut self) {
-        self.tasks.shutdown().await;
-        self.node.close_all();
+    pub(super) async fn crash(self) {
+        let Self {
+            node,
+            system,
+            mut tasks,
+            ..
+        } = self;
+        // It would come back on a connection of its own.
+        drop(system);
+        tasks.shutdown().await;
+        node.close_all();
     }
 
     /// Tells the clients, lets them finish, closes what is left. A second signal skips the waiting.

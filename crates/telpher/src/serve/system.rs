@@ -26,7 +26,7 @@ impl SystemAgent {
     pub(super) async fn start(
         node: &Handle,
         door: &Door,
-        source: Option<backup::Source>,
+        source: backup::Source,
     ) -> Result<Self, Failure> {
         let name = Name::parse(SYSTEM_AGENT).map_err(failed)?;
         let client = connect(door).await.map_err(failed)?;
@@ -61,7 +61,7 @@ async fn connect(door: &Door) -> Result<Client, client::ConnectError> {
         .await
 }
 
-fn server(node: &Handle, source: Option<backup::Source>) -> Server {
+fn server(node: &Handle, source: backup::Source) -> Server {
     let (agents, connections) = (node.clone(), node.clone());
     let server = Server::new()
         .handle_sync("agents", move |_: Request| {
@@ -70,9 +70,5 @@ fn server(node: &Handle, source: Option<backup::Source>) -> Server {
         .handle_sync("connections", move |_: Request| {
             Ok(connections_json(&connections).to_string())
         });
-    let server = kept::methods(server, node);
-    match source {
-        Some(source) => backup::method(server, source),
-        None => server,
-    }
+    backup::method(kept::methods(server, node), source)
 }

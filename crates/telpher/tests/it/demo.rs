@@ -26,8 +26,10 @@ fn the_demo_shows_every_exchange_and_ends_by_itself() {
         ("writer → planner nobody carries", 1),
         ("eve heard: tea is ready", 1),
         ("node → planner delivered to 3, dropped by 0", 1),
-        ("node → planner accepted, queued for 1", 1),
-        ("node → planner accepted, queued for 0", 1),
+        ("node → planner on disk, message 0 for archive, after ", 1),
+        ("node → planner on disk, message 0 for attic, after ", 1),
+        ("archive keeps: minutes of the meeting", 1),
+        ("attic keeps: an old hat", 1),
         ("node → planner no_responder: ", 1),
         (
             "writer → planner unknown_method: no handler `haikoo`; did you mean `haiku`?",

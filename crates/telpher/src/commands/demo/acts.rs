@@ -5,7 +5,7 @@ use std::time::Duration;
 use client::{CallError, Caller, Cast, ConnectionState, ErrorCode, RetryPolicy, Subscription};
 use tokio::time::Instant;
 
-use super::agents::{CalculatorClient, Crew, FACTS};
+use super::agents::{CalculatorClient, Crew, FACTS, subscribe};
 use super::sleeper::Sleeper;
 use super::stage::{Stage, short};
 use super::{broken, desk};
@@ -87,24 +87,42 @@ pub(super) async fn multicast(stage: &Stage, crew: &mut Crew) -> Result<(), Fail
     stage.says("node", "planner", &what).await
 }
 
-/// What the node accepts.
+/// What the node keeps.
 pub(super) async fn write(stage: &Stage, crew: &mut Crew) -> Result<(), Failure> {
     stage
-        .scene("Write: the node accepts it (here in memory), with or without a subscriber")
+        .scene("Write: on disk before it is acknowledged, with or without a subscriber")
         .await?;
-    for (agent, body) in [
-        ("archive", "minutes of the meeting"),
-        ("attic", "an old hat"),
-    ] {
+    for (agent, body) in [("archive", "minutes of the meeting"), ATTIC] {
         stage.says("planner", agent, body).await?;
         let name = desk(agent)?;
-        let writing = crew.planner.write_to_memory(&name, body);
-        let copies = writing.await.map_err(broken)?;
-        let what = format!("accepted, queued for {copies}");
+        let start = Instant::now();
+        let written = crew.planner.write(&name, body).await.map_err(broken)?;
+        let took = short(start.elapsed());
+        let what = format!(
+            "on disk, message {} for {agent}, after {took}",
+            written.offset
+        );
         stage.says("node", "planner", &what).await?;
     }
-    let kept = format!("keeps: {}", next(&mut crew.archive).await?);
+    let kept = format!("keeps: {}", take(&mut crew.archive).await?);
     stage.remarks("archive", &kept).await
+}
+
+/// What is written while nobody is there to take it.
+const ATTIC: (&str, &str) = ("attic", "an old hat");
+
+/// What was written before the node went.
+pub(super) async fn still_there(stage: &Stage, node: &Embedded) -> Result<(), Failure> {
+    stage
+        .scene("What was written before that is there for whoever comes now")
+        .await?;
+    let (agent, body) = ATTIC;
+    let mut attic = subscribe(&node.unix, agent).await?;
+    let kept = take(&mut attic).await?;
+    if kept != body {
+        return Err(broken(format!("{agent} was given: {kept}")));
+    }
+    stage.remarks(agent, &format!("keeps: {kept}")).await
 }
 
 /// What is told at once.
@@ -173,9 +191,7 @@ pub(super) async fn restarted_node(
     node: &mut Embedded,
 ) -> Result<(), Failure> {
     stage
-        .scene(
-            "The node crashes and comes back: agents reconnect and subscribe again by themselves",
-        )
+        .scene("The node goes without a word and comes back: agents subscribe again by themselves")
         .await?;
     node.crash().await;
     // A call before that would be one more that is unconfirmed.
@@ -247,6 +263,15 @@ async fn next(subscription: &mut Subscription) -> Result<String, Failure> {
     let envelope = subscription.next().await;
     let envelope = envelope.ok_or_else(|| broken("a subscription ended"))?;
     Ok(text(&envelope.body))
+}
+
+/// The next message of a mailbox, which is done with.
+async fn take(subscription: &mut Subscription) -> Result<String, Failure> {
+    let envelope = subscription.next().await;
+    let envelope = envelope.ok_or_else(|| broken("a subscription ended"))?;
+    let body = text(&envelope.body);
+    envelope.reply("").map_err(broken)?;
+    Ok(body)
 }
 
 fn expect_error<T>(outcome: Result<T, CallError>) -> Result<CallError, Failure> {

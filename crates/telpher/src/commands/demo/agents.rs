@@ -55,7 +55,8 @@ async fn serve(url: &str, agent: &str, server: Server) -> Result<Attached, Failu
     attached.map_err(broken)
 }
 
-async fn subscribe(url: &str, agent: &str) -> Result<Subscription, Failure> {
+/// An agent that takes what it is sent and what is written to it.
+pub(super) async fn subscribe(url: &str, agent: &str) -> Result<Subscription, Failure> {
     let client = connect(url, agent).await?;
     let options = SubscribeOptions::new().with_source();
     let subscription = client.subscribe_with(&desk(agent)?, options).await;
