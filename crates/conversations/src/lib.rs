@@ -16,10 +16,12 @@
 pub mod context;
 mod conversation;
 mod decision;
+pub mod draft;
 mod ids;
 mod limits;
 mod message;
 pub mod record;
+pub mod resume;
 mod state;
 
 pub use conversation::{Conversation, Update};

@@ -42,12 +42,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Which id has which number and said what.
+type Known = BTreeMap<u8, (u64, u8)>;
+
 /// What a bystander expects of a batch: numbers, and whether each is new.
-fn expected(
-    known: &BTreeMap<u8, (u64, u8)>,
-    head: u64,
-    batch: &[(u8, u8)],
-) -> Option<(Vec<Place>, BTreeMap<u8, (u64, u8)>)> {
+fn expected(known: &Known, head: u64, batch: &[(u8, u8)]) -> Option<(Vec<Place>, Known)> {
     let mut known = known.clone();
     let mut next = head;
     let mut places = Vec::new();
@@ -77,7 +76,7 @@ proptest! {
         steps in prop::collection::vec(step(), 0..40)
     ) {
         let mut world = World::new();
-        let mut known = BTreeMap::new();
+        let mut known = Known::new();
         for step in steps {
             let head = world.conversation.head();
             match step {
