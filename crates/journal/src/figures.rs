@@ -18,6 +18,8 @@ pub struct FilingStats {
     pub filed_segments: u64,
     /// Bytes of the extents that they became.
     pub filed_bytes: u64,
+    /// Merges that were completed since then.
+    pub merges: u64,
     /// Bytes of the extents that others were merged into.
     pub merged_bytes: u64,
 }
@@ -43,6 +45,7 @@ impl Journal {
             waiting: shared.waiting(),
             filed_segments: totals.segments,
             filed_bytes: totals.filed_bytes,
+            merges: totals.merges,
             merged_bytes: totals.merged_bytes,
         }
     }

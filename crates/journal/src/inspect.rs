@@ -64,8 +64,11 @@ pub struct Inspection {
     pub streams: BTreeMap<(ShardId, StreamId), StreamView>,
     /// Everything that is not what was written. None: the directory is whole.
     pub damage: Vec<Damage>,
-    /// Records that are not there and should be.
+    /// Records that are not there and should be, unless their loss was accepted.
     pub missing: Vec<Missing>,
+    /// Something was lost earlier, and that was accepted: where nothing is damaged, that is what is
+    /// missing.
+    pub is_loss_accepted: bool,
     /// Records of the stream that was to be kept: offset to tag and bytes.
     pub kept: BTreeMap<u64, (u8, Vec<u8>)>,
 }
@@ -105,7 +108,7 @@ pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, Insp
     let opened = segments::open(disk, manifest.as_ref(), &mut found)?;
     let extents = match &manifest {
         Some(manifest) => extents::open(disk, manifest, &mut found)?,
-        None => Vec::new(),
+        None => extents::open_all(disk, &mut found)?,
     };
     count_files(disk, manifest.as_ref(), &mut found)?;
 
@@ -127,13 +130,14 @@ pub fn inspect(disk: &dyn Disk, request: Request<'_>) -> Result<Inspection, Insp
     extents::read_records(&extents, &mut table, &mut found, &mut read)?;
     line::replay(&plan, &mut table, &mut read)?;
     table.finish(&mut found);
+    found.is_loss_accepted |= found.line.lost_bytes > 0;
     Ok(found)
 }
 
 impl Inspection {
-    /// Whether everything is what was written.
+    /// Whether everything is what was written, but for losses that were accepted.
     pub fn is_whole(&self) -> bool {
-        self.damage.is_empty() && self.missing.is_empty()
+        self.damage.is_empty() && (self.missing.is_empty() || self.is_loss_accepted)
     }
 }
 
@@ -144,7 +148,8 @@ fn load_manifest(
     let manifest = match Manifest::load(disk) {
         Ok(Some(manifest)) => manifest,
         Ok(None) => {
-            let what = "it is missing: the extents, and how far the line is filed, are not known";
+            let what =
+                "it is missing: which extents count, and how far the line is filed, are not known";
             found.damage.push(Damage::of_file(manifest::PATH, 0, what));
             return Ok(None);
         }
@@ -163,6 +168,7 @@ fn load_manifest(
     found.journal_id = manifest.journal_id;
     found.shard_count = manifest.shards.len() as u16;
     found.filed = manifest.filed;
+    found.is_loss_accepted = manifest.has_lost || manifest.has_holes;
     Ok(Some(manifest))
 }
 
@@ -186,8 +192,10 @@ fn count_files(
         files.add(size_of(&format!("{LINE_DIR}/{name}"))?);
     }
     let named = |path: &str| {
-        let mut all = manifest.into_iter().flat_map(Manifest::extents).flatten();
-        all.any(|one| one.path() == path)
+        let is_complete = path.ends_with(".ext");
+        manifest.map_or(is_complete, |manifest| {
+            manifest.extents().flatten().any(|one| one.path() == path)
+        })
     };
     for name in list(disk, extent::DIRECTORY)? {
         let path = format!("{}/{name}", extent::DIRECTORY);

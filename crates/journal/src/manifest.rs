@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0 │ "TLMF"         │ version u32
-//!  8 │ crc u32        │ shards u16 │ flags u16: 1 has lost
+//!  8 │ crc u32        │ shards u16 │ flags u16: 1 has lost, 2 has holes
 //! 16 │ journal id u64 │ filed u64
 //! 32 │ sequence u64   │ extent next u64
 //! 48 │ shards × ( index u64 │ term u64 │ extents u64
@@ -31,6 +31,7 @@ const PATH_UNFINISHED: &str = "MANIFEST.new";
 
 const MAGIC: [u8; 4] = *b"TLMF";
 const HAS_LOST: u16 = 1;
+const HAS_HOLES: u16 = 2;
 const HEAD_SIZE: usize = 48;
 const SHARD_SIZE: usize = 24;
 const EXTENT_SIZE: usize = 40;
@@ -49,6 +50,8 @@ pub struct Manifest {
     /// A part of the line was lost, knowingly, and is filed: what is not filed yet may not continue
     /// what is.
     pub has_lost: bool,
+    /// Records are missing in what is filed, and that was accepted. It never becomes false again.
+    pub has_holes: bool,
     /// The shards; how many there are never changes.
     pub shards: Vec<Shard>,
 }
@@ -92,6 +95,7 @@ impl Manifest {
             sequence: 0,
             extent_next: 1,
             has_lost: false,
+            has_holes: false,
             shards: vec![Shard::default(); usize::from(shard_count)],
         }
     }
@@ -139,7 +143,8 @@ impl Manifest {
         out[0..4].copy_from_slice(&MAGIC);
         out[4..8].copy_from_slice(&VERSION.to_le_bytes());
         out[12..14].copy_from_slice(&(self.shards.len() as u16).to_le_bytes());
-        out[14..16].copy_from_slice(&(u16::from(self.has_lost) * HAS_LOST).to_le_bytes());
+        let flags = (u16::from(self.has_lost) * HAS_LOST) | (u16::from(self.has_holes) * HAS_HOLES);
+        out[14..16].copy_from_slice(&flags.to_le_bytes());
         let words = [
             self.journal_id,
             self.filed.0,
@@ -192,12 +197,13 @@ impl Manifest {
         let shards: Option<Vec<Shard>> = shards.collect();
         let shards = shards.filter(|_| rest.is_empty());
         let flags = u16_at(bytes, 14);
-        if flags > HAS_LOST {
+        if flags & !(HAS_LOST | HAS_HOLES) != 0 {
             return Err(ManifestError::Damaged("its flags are unknown"));
         }
         let manifest = Manifest {
             journal_id,
-            has_lost: flags == HAS_LOST,
+            has_lost: flags & HAS_LOST != 0,
+            has_holes: flags & HAS_HOLES != 0,
             filed: Position(u64_at(bytes, 24)),
             sequence: u64_at(bytes, 32),
             extent_next: u64_at(bytes, 40),

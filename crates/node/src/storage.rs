@@ -29,6 +29,8 @@ pub struct StorageView {
     pub filed_segments: u64,
     /// Bytes of the extents that they became.
     pub filed_bytes: u64,
+    /// Merges that were completed.
+    pub merges: u64,
     /// Bytes of the extents that others were merged into.
     pub merged_bytes: u64,
     /// Extents that there are.
@@ -101,6 +103,7 @@ impl Handle {
             waiting_segments: filing.waiting,
             filed_segments: filing.filed_segments,
             filed_bytes: filing.filed_bytes,
+            merges: filing.merges,
             merged_bytes: filing.merged_bytes,
             extents: filing.extents,
             extent_bytes: filing.extent_bytes,

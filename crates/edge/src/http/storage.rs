@@ -11,7 +11,7 @@ use prometheus_client::registry::Unit;
 
 /// Everything that is known of the storage.
 pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-    let counters: [(&str, &str, u64); 7] = [
+    let counters: [(&str, &str, u64); 8] = [
         ("journal_syncs", "Syncs of the journal's line", view.syncs),
         ("journal_blocks", "Blocks written to the line", view.blocks),
         (
@@ -34,6 +34,7 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
             "Bytes of extents made of segments",
             view.filed_bytes,
         ),
+        ("journal_merges", "Merges of extents into one", view.merges),
         (
             "journal_merged_bytes",
             "Bytes of extents made of others",

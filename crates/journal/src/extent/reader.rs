@@ -33,6 +33,16 @@ impl Extent {
     /// Opens what must be exactly this extent, and checks everything but its pages.
     pub fn open(disk: &dyn Disk, identity: Identity) -> Result<Extent, ExtentError> {
         let path = identity.path();
+        let extent = Extent::open_any(disk, &path)?;
+        if extent.identity != identity {
+            return Err(Damage("the header is another extent's").at(&path, 0));
+        }
+        Ok(extent)
+    }
+
+    /// Opens the extent that lies there, whichever its header says that it is.
+    pub fn open_any(disk: &dyn Disk, path: &str) -> Result<Extent, ExtentError> {
+        let path = path.to_owned();
         let io = |source| ExtentError::Io {
             path: path.clone(),
             source,
@@ -47,9 +57,8 @@ impl Extent {
         };
         let mut header = [0; HEADER_SIZE];
         read(&*file, &path, &mut header, 0)?;
-        match frame::open_header(&header) {
-            Ok(found) if found == identity => {}
-            Ok(_) => return Err(Damage("the header is another extent's").at(&path, 0)),
+        let identity = match frame::open_header(&header) {
+            Ok(identity) => identity,
             Err(Refusal::Damaged(damage)) => return Err(damage.at(&path, 0)),
             Err(Refusal::Version(found)) => {
                 return Err(ExtentError::Version {
@@ -58,7 +67,7 @@ impl Extent {
                     supported: frame::VERSION,
                 });
             }
-        }
+        };
         let mut footer = [0; FOOTER_SIZE];
         read(&*file, &path, &mut footer, place)?;
         let footer =

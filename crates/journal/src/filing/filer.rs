@@ -73,6 +73,8 @@ pub struct Totals {
     pub segments: u64,
     /// Bytes of the extents that they became.
     pub filed_bytes: u64,
+    /// Merges that were completed.
+    pub merges: u64,
     /// Bytes of the extents that others were merged into.
     pub merged_bytes: u64,
 }
@@ -484,6 +486,7 @@ impl Filer {
             self.census.replace(&numbers, identity.number, generation);
             set = set.with(identity.shard, &numbers, extent);
         }
+        self.totals.merges += 1;
         self.switch(line, set, manifest);
         if let Some(full) = &mut self.full {
             full.is_filing_late = false;

@@ -107,6 +107,7 @@ impl Filing {
     /// Blocks whose loss was accepted count as filed: nothing looks for them any more.
     fn note_lost(&self, manifest: &mut Manifest) {
         manifest.has_lost = true;
+        manifest.has_holes = true;
         let ends = manifest.shards.iter_mut().zip(&self.sealed.shards);
         for (number, (known, end)) in ends.enumerate() {
             let cuts = self.sealed.cuts.iter().filter(|cut| {

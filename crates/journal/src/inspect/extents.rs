@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::table::Table;
 use super::{Damage, Dependent, Evidence, InspectError, Inspection};
 use crate::disk::Disk;
-use crate::extent::{DamagedPage, Entry, Extent, ExtentError, Identity};
+use crate::extent::{self, DamagedPage, Entry, Extent, ExtentError, Identity};
 use crate::manifest::Manifest;
 use crate::{Position, ShardId, StreamId};
 
-/// An extent that the manifest names.
+/// An extent that the manifest names; without a manifest, any that there is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtentView {
     /// The file.
@@ -45,29 +45,74 @@ pub(super) fn open(
 ) -> Result<Vec<Opened>, InspectError> {
     let mut opened = Vec::new();
     for identity in manifest.extents().flatten() {
-        let mut view = ExtentView {
-            path: identity.path(),
-            shard: identity.shard,
-            size: 0,
-            positions: (identity.begin, identity.end),
-            streams: 0,
-            records: 0,
-            bytes: 0,
-            dead_bytes: 0,
-        };
         match Extent::open(disk, *identity) {
-            Ok(extent) => {
-                (view.size, view.streams) = (extent.size(), extent.streams());
-                opened.push(Opened {
-                    extent: Arc::new(extent),
-                    view: found.extents.len(),
+            Ok(extent) => opened.push(take(extent, found)),
+            Err(error) => {
+                let damage = unusable(disk, &identity.path(), error)?;
+                let mut damage = damage.positions(identity.begin, identity.end);
+                damage.depends(Dependent {
+                    shard: identity.shard,
+                    stream: None,
+                    first: None,
+                    evidence: Evidence::Index,
                 });
+                found.damage.push(damage);
+                found.extents.push(view(identity));
             }
-            Err(error) => found.damage.push(unusable(disk, identity, error)?),
         }
-        found.extents.push(view);
     }
     Ok(opened)
+}
+
+/// Opens every extent that there is: nothing says which of them count, so one that was merged into
+/// another and not removed yet is among them.
+pub(super) fn open_all(
+    disk: &dyn Disk,
+    found: &mut Inspection,
+) -> Result<Vec<Opened>, InspectError> {
+    let mut extents = Vec::new();
+    for name in super::list(disk, extent::DIRECTORY)? {
+        let path = format!("{}/{name}", extent::DIRECTORY);
+        if !path.ends_with(".ext") {
+            continue;
+        }
+        match Extent::open_any(disk, &path) {
+            Ok(extent) => extents.push(extent),
+            Err(error) => found.damage.push(unusable(disk, &path, error)?),
+        }
+    }
+    extents.sort_by_key(|extent| (extent.identity().shard, extent.identity().begin));
+    Ok(extents
+        .into_iter()
+        .map(|extent| take(extent, found))
+        .collect())
+}
+
+fn take(extent: Extent, found: &mut Inspection) -> Opened {
+    let place = found.extents.len();
+    found.extents.push(ExtentView {
+        size: extent.size(),
+        streams: extent.streams(),
+        ..view(extent.identity())
+    });
+    Opened {
+        extent: Arc::new(extent),
+        view: place,
+    }
+}
+
+/// Of an extent of which nothing but this is known.
+fn view(identity: &Identity) -> ExtentView {
+    ExtentView {
+        path: identity.path(),
+        shard: identity.shard,
+        size: 0,
+        positions: (identity.begin, identity.end),
+        streams: 0,
+        records: 0,
+        bytes: 0,
+        dead_bytes: 0,
+    }
 }
 
 /// Bytes of all of them.
@@ -76,13 +121,8 @@ pub(super) fn bytes(opened: &[Opened]) -> u64 {
 }
 
 /// Without its header, its footer or its index nothing of an extent can be read.
-fn unusable(
-    disk: &dyn Disk,
-    identity: &Identity,
-    error: ExtentError,
-) -> Result<Damage, InspectError> {
-    let path = identity.path();
-    let size = disk.open(&path).and_then(|file| file.size());
+fn unusable(disk: &dyn Disk, path: &str, error: ExtentError) -> Result<Damage, InspectError> {
+    let size = disk.open(path).and_then(|file| file.size());
     let (place, size, what) = match (error, size) {
         (ExtentError::Damaged { place, what, .. }, Ok(size)) => (place, size, what),
         (ExtentError::Io { source, .. }, _) if source.kind() == io::ErrorKind::NotFound => {
@@ -91,14 +131,7 @@ fn unusable(
         (error, _) => return Err(error.into()),
     };
     let length = size.saturating_sub(place);
-    let mut damage = Damage::at(path, place, length, what).positions(identity.begin, identity.end);
-    damage.depends(Dependent {
-        shard: identity.shard,
-        stream: None,
-        first: None,
-        evidence: Evidence::Index,
-    });
-    Ok(damage)
+    Ok(Damage::at(path, place, length, what))
 }
 
 /// Learns from every stream table how streams stand.

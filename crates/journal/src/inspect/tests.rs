@@ -284,7 +284,7 @@ fn blocks_that_a_later_cut_made_void_are_not_missed_when_the_rest_is_filed() {
 }
 
 #[test]
-fn a_loss_that_was_accepted_is_no_damage_and_what_is_missing_is_still_said() {
+fn a_loss_that_was_accepted_is_told_and_no_damage_even_when_it_is_filed() {
     let disk = Arc::new(SimulatedDisk::new(1));
     let mut stepped = Journal::open_stepped(disk.clone(), &options(1)).unwrap();
     for number in 0..4u8 {
@@ -312,6 +312,41 @@ fn a_loss_that_was_accepted_is_no_damage_and_what_is_missing_is_still_said() {
         .collect();
     assert_eq!(offsets, [(1, 1)]);
     assert_eq!(found.streams[&(SHARD, BUSY)].records, 3);
+    assert!(found.is_loss_accepted && found.is_whole());
+
+    // So it is when what is around it is filed, and what came later too.
+    for entropy in [3, 4] {
+        let mut stepped = Journal::open_stepped(disk.clone(), &options(entropy)).unwrap();
+        for number in 0..20u8 {
+            append(&mut stepped, BUSY, &[number; 1000]);
+        }
+    }
+    let found = look(&disk);
+    assert_eq!((found.line.lost_bytes, found.missing.len()), (0, 1));
+    assert!(found.filed > Position(0));
+    assert!(found.is_loss_accepted && found.is_whole());
+}
+
+#[test]
+fn without_a_manifest_every_extent_is_looked_at_by_itself() {
+    let disk = written();
+    let whole = look(&disk);
+    disk.remove("MANIFEST").unwrap();
+    let found = look(&disk);
+    let paths: Vec<_> = found.damage.iter().map(|one| &one.path[..]).collect();
+    assert_eq!(paths, ["MANIFEST"]);
+    assert_eq!(found.extents, whole.extents);
+    assert_eq!(found.streams, whole.streams);
+    assert!(!found.is_whole());
+
+    let path = &whole.extents[0].path;
+    for byte in [20, 100, whole.extents[0].size - 10] {
+        let disk = disk.fork();
+        disk.flip(path, byte * 8).unwrap();
+        let found = look(&disk);
+        assert_eq!(found.damage.len(), 2, "{:?}", found.damage);
+        assert!(found.damage.iter().any(|one| one.path == *path));
+    }
 }
 
 #[test]

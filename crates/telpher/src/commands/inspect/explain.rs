@@ -221,7 +221,7 @@ fn streams(found: &Inspection, names: &Names, all: bool) -> String {
 }
 
 fn verdict(found: &Inspection, names: &Names) -> String {
-    if found.is_whole() {
+    if found.is_whole() && found.missing.is_empty() {
         return "whole: every page and every block is what was written\n".to_owned();
     }
     let mut text = String::new();
@@ -232,10 +232,12 @@ fn verdict(found: &Inspection, names: &Names) -> String {
         text.push_str(&missing_words(missing, names));
     }
     if found.damage.is_empty() {
-        text.push_str(
-            "nothing is damaged: what is missing was lost earlier, and that was accepted; if it was not, \
-             please report it\n",
-        );
+        text.push_str(match found.is_loss_accepted {
+            true => {
+                "whole, but for what is missing: that was lost earlier, and its loss accepted\n"
+            }
+            false => "nothing is damaged, and yet records are missing: please report it\n",
+        });
     }
     text
 }

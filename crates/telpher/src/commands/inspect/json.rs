@@ -14,6 +14,7 @@ pub(super) fn value(path: &Path, found: &Inspection, names: &Names) -> Value {
     let line = &found.line;
     json!({
         "whole": found.is_whole(),
+        "loss_accepted": found.is_loss_accepted,
         "path": path.display().to_string(),
         "journal_id": format!("{:016x}", found.journal_id),
         "shards": found.shard_count,
