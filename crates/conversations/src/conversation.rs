@@ -3,6 +3,7 @@
 mod change;
 mod find;
 
+use crate::context::{Bounds, Policy, SummaryFact, Window, WindowError};
 use crate::decision::{Decision, Lookup, Refusal};
 use crate::ids::{Ids, id_hash};
 use crate::limits::Limits;
@@ -91,6 +92,23 @@ impl Conversation {
             tokens_before: self.tokens,
             instruction: self.instruction,
         }
+    }
+
+    /// A window of the newest messages, of which at most so many are looked at.
+    pub fn window(&self, policy: &Policy, messages_max: usize) -> Result<Window, WindowError> {
+        let summary = self.state.summary.as_ref();
+        let bounds = Bounds {
+            start: self.start,
+            head: self.head,
+            instruction: self.instruction,
+            summary: summary.map(|summary| SummaryFact {
+                through_seq: summary.through_seq,
+                tokens: summary.tokens,
+                is_estimated: summary.is_estimated,
+            }),
+            messages_max,
+        };
+        Window::new(policy, bounds)
     }
 
     /// Everything besides the messages.

@@ -1,0 +1,531 @@
+use std::fmt::Write as _;
+
+use super::*;
+use crate::message::{NewMessage, PartFact, PartKind, Status};
+use crate::record::Links;
+
+mod properties;
+
+/// A message to look at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Said {
+    role: &'static str,
+    tokens: u32,
+    facts: Vec<PartFact>,
+}
+
+/// Messages as they are kept.
+fn records(said: &[Said]) -> Vec<Vec<u8>> {
+    let mut links = Links::default();
+    let mut records = Vec::new();
+    for (seq, message) in (1..).zip(said) {
+        let new = NewMessage {
+            id: None,
+            role: message.role,
+            from: "",
+            tokens: Some(message.tokens),
+            facts: &message.facts,
+            parts: b"",
+            metadata: b"",
+        };
+        let mut record = Vec::new();
+        new.encode("x", Status::Complete, links, &mut record);
+        records.push(record);
+        links.tokens_before += u64::from(message.tokens);
+        if matches!(message.role, "system" | "developer") {
+            links.instruction = seq;
+        }
+    }
+    records
+}
+
+/// The window of these messages, and how many were looked at.
+fn window(
+    policy: &Policy,
+    records: &[Vec<u8>],
+    start: u64,
+    summary: Option<SummaryFact>,
+) -> (Result<Cut, WindowError>, usize) {
+    let head = records.len() as u64;
+    let newest = records.last().map(|it| MessageView::decode(it).unwrap());
+    let instruction = newest.map_or(0, |newest| match newest.role {
+        "system" | "developer" => head,
+        _ => newest.links.instruction,
+    });
+    let bounds = Bounds {
+        start,
+        head,
+        instruction,
+        summary,
+        messages_max: 10_000,
+    };
+    let mut window = match Window::new(policy, bounds) {
+        Ok(window) => window,
+        Err(error) => return (Err(error), 0),
+    };
+    let mut looked = 0;
+    while let Some(seq) = window.wants() {
+        assert!((start..=head).contains(&seq));
+        let view = MessageView::decode(&records[seq as usize - 1]).unwrap();
+        window.look(seq, &view);
+        looked += 1;
+    }
+    (window.cut(), looked)
+}
+
+/// A part: `KIND[=CALL][*SIZE]`, of 1,000 bytes if nothing else is said.
+fn fact(text: &str) -> PartFact {
+    let (text, size) = text.split_once('*').unwrap_or((text, "1000"));
+    let (kind, call) = text.split_once('=').unwrap_or((text, "0"));
+    PartFact {
+        kind: match kind {
+            "text" => PartKind::Text,
+            "think" => PartKind::Reasoning,
+            "call" => PartKind::ToolCall,
+            "result" => PartKind::ToolResult,
+            "pair" => PartKind::ToolPair,
+            other => panic!("{other}?"),
+        },
+        size: size.parse().unwrap(),
+        call: call.parse().unwrap(),
+    }
+}
+
+fn said(line: &str) -> Said {
+    let mut words = line.split_whitespace();
+    Said {
+        role: match words.next().unwrap() {
+            "user" => "user",
+            "bot" => "assistant",
+            "tool" => "tool",
+            "system" => "system",
+            other => panic!("{other}?"),
+        },
+        tokens: words.next().unwrap().parse().unwrap(),
+        facts: words.map(fact).collect(),
+    }
+}
+
+/// Cuts a window of messages, a line `ROLE TOKENS PART…` each, and compares what is shown: the
+/// messages, with the parts that are omitted (`-`) or replaced by a stub (`~`), and the tokens.
+/// A line `start SEQ` or `summary SEQ TOKENS` comes before the messages.
+#[track_caller]
+fn check(policy: &Policy, script: &str, expected: &str) {
+    let (mut start, mut summary, mut all) = (1, None, Vec::new());
+    for line in script.lines().map(str::trim).filter(|it| !it.is_empty()) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        match words[..] {
+            ["start", seq] => start = seq.parse().unwrap(),
+            ["summary", seq, tokens] => {
+                summary = Some(SummaryFact {
+                    through_seq: seq.parse().unwrap(),
+                    tokens: tokens.parse().unwrap(),
+                    is_estimated: false,
+                });
+            }
+            _ => all.push(said(line)),
+        }
+    }
+    assert_eq!(policy.check(), Ok(()));
+    let (cut, _) = window(policy, &records(&all), start, summary);
+    assert_eq!(transcript(&cut), expected);
+}
+
+fn transcript(cut: &Result<Cut, WindowError>) -> String {
+    let cut = match cut {
+        Ok(cut) => cut,
+        Err(error) => return error.to_string(),
+    };
+    let mut out = String::new();
+    if cut.has_summary {
+        out.push_str("summary ");
+    }
+    for Shown { seq, treated } in &cut.messages {
+        write!(out, "{seq}").unwrap();
+        for (part, treatment) in treated {
+            let mark = match treatment {
+                Treatment::Omit => '-',
+                Treatment::Stub => '~',
+            };
+            write!(out, "{mark}{part}").unwrap();
+        }
+        out.push(' ');
+    }
+    write!(out, "= {}", cut.tokens).unwrap();
+    out
+}
+
+/// Steps of a fifth.
+fn budget(budget: u32) -> Policy {
+    Policy {
+        budget,
+        step_permille: 200,
+        ..Policy::default()
+    }
+}
+
+fn dropping(budget: u32, keep_tool_turns: u32, kinds: &[PartKind]) -> Policy {
+    let none = Kinds::default();
+    Policy {
+        drop_first: kinds.iter().fold(none, |kinds, kind| kinds.with(*kind)),
+        keep_tool_turns,
+        ..self::budget(budget)
+    }
+}
+
+#[test]
+fn what_fits_is_shown_as_it_is() {
+    check(&budget(100), "", "= 0");
+    check(
+        &budget(100),
+        "user 30
+         bot 30 think
+         user 40",
+        "1 2 3 = 100",
+    );
+}
+
+#[test]
+fn whole_turns_are_left_out() {
+    check(
+        &budget(100),
+        "user 30
+         bot 30
+         user 30
+         bot 30",
+        "3 4 = 60",
+    );
+}
+
+#[test]
+fn the_window_begins_at_a_mark_until_it_is_over_budget() {
+    // A step is 20 tokens: the turns of 10 that begin at 0, 20, 40, … are marks.
+    let windows: Vec<String> = (9..=14)
+        .map(|count| {
+            let said = vec![said("user 10"); count];
+            transcript(&window(&budget(100), &records(&said), 1, None).0)
+        })
+        .collect();
+    let expected = [
+        "1 2 3 4 5 6 7 8 9 = 90",
+        "1 2 3 4 5 6 7 8 9 10 = 100",
+        "3 4 5 6 7 8 9 10 11 = 90",
+        "3 4 5 6 7 8 9 10 11 12 = 100",
+        "5 6 7 8 9 10 11 12 13 = 90",
+        "5 6 7 8 9 10 11 12 13 14 = 100",
+    ];
+    assert_eq!(windows, expected);
+}
+
+#[test]
+fn no_more_is_looked_at_than_a_window_and_a_step() {
+    let records = records(&vec![said("user 10"); 5000]);
+    let (_, looked) = window(&budget(100), &records, 1, None);
+    assert!(looked <= 15, "{looked}");
+}
+
+#[test]
+fn a_reserve_is_left_for_the_answer() {
+    let policy = Policy {
+        reserve: 50,
+        ..budget(100)
+    };
+    check(&policy, "user 30\nbot 10\nuser 40", "3 = 40");
+}
+
+#[test]
+fn a_turn_that_is_too_much_is_named() {
+    check(
+        &budget(100),
+        "user 10
+         bot 10
+         user 60
+         bot 60",
+        "messages 3 to 4 cannot be parted and cost 120 tokens, of which there are 100",
+    );
+    check(&budget(0), "user 1", "a budget is needed");
+}
+
+#[test]
+fn instructions_stay_however_old_they_are() {
+    let old = "system 7
+         user 50
+         bot 10
+         system 3
+         bot 20
+         user 50
+         bot 20";
+    check(&budget(100), old, "1 4 6 7 = 80");
+    let policy = Policy {
+        keep: Vec::new(),
+        ..budget(100)
+    };
+    check(&policy, old, "6 7 = 70");
+    check(&budget(100), &format!("start 3\n{old}"), "4 6 7 = 73");
+    check(
+        &budget(100),
+        &format!("summary 5 15\n{old}"),
+        "summary 1 4 6 7 = 95",
+    );
+}
+
+#[test]
+fn instructions_that_are_too_much_are_an_error() {
+    check(
+        &budget(10),
+        "system 8\nuser 1\nsystem 8\nuser 1",
+        "the summary and the instructions cost 16 tokens, of which there are 10",
+    );
+    check(
+        &budget(10),
+        "summary 1 11\nuser 1\nuser 1",
+        "the summary and the instructions cost 11 tokens, of which there are 10",
+    );
+}
+
+#[test]
+fn a_summary_stands_for_what_is_before_it() {
+    check(
+        &budget(100),
+        "summary 2 5\nuser 10\nbot 10\nuser 10\nbot 10",
+        "summary 3 4 = 25",
+    );
+    check(&budget(100), "summary 2 5\nuser 10\nbot 10", "summary = 5");
+}
+
+#[test]
+fn a_result_is_never_shown_without_its_call() {
+    // A message of the tool's caller that approves stands between the two.
+    let script = "user 40
+         bot 10 call=1
+         user 10
+         tool 10 result=1
+         bot 10";
+    check(&budget(100), script, "1 2 3 4 5 = 80");
+    // They are one turn of 80 tokens, which cannot be held: both are left out of the rest.
+    check(&budget(50), script, "3 5 = 20");
+}
+
+#[test]
+fn several_calls_of_a_message_are_answered_together() {
+    check(
+        &budget(100),
+        "user 40
+         user 10
+         bot 10 text call=1 call=2
+         tool 10 result=2
+         user 10
+         tool 10 result=1
+         user 20",
+        "2 3 4 5 6 7 = 70",
+    );
+}
+
+#[test]
+fn what_has_lost_its_other_half_is_left_out() {
+    check(
+        &budget(100),
+        "user 10
+         bot 10 text call=1
+         tool 5 result=2
+         bot 10 pair=3",
+        "1 2-1 4 = 25",
+    );
+    // The call is summarized.
+    check(
+        &budget(100),
+        "summary 2 3
+         user 10
+         bot 10 call=1
+         tool 10 result=1 text
+         user 10",
+        "summary 3-0 4 = 18",
+    );
+}
+
+#[test]
+fn an_id_of_a_call_may_be_used_again() {
+    check(
+        &budget(1000),
+        "user 1
+         bot 1 call=1
+         tool 1 result=1
+         bot 1 call=1
+         bot 1 call=1
+         tool 1 result=1",
+        "1 2 3 5 6 = 5",
+    );
+}
+
+#[test]
+fn old_outputs_become_stubs_before_a_turn_is_left_out() {
+    let kinds = [PartKind::ToolResult, PartKind::Reasoning];
+    let turn = "user 10
+         bot 20 think call=1
+         tool 100 result=1
+         bot 10
+         ";
+    check(
+        &dropping(1000, 1, &kinds),
+        &turn.repeat(3),
+        "1 2 3 4 5 6 7 8 9 10 11 12 = 420",
+    );
+    // A turn of 140 tokens with stubs is one of 46.
+    check(
+        &dropping(400, 1, &kinds),
+        &turn.repeat(3),
+        "1 2-0 3~0 4 5 6-0 7~0 8 9 10 11 12 = 232",
+    );
+    check(
+        &dropping(400, 2, &kinds),
+        &turn.repeat(3),
+        "1 2-0 3~0 4 5 6 7 8 9 10 11 12 = 326",
+    );
+    check(
+        &dropping(200, 1, &kinds),
+        &turn.repeat(3),
+        "5 6-0 7~0 8 9 10 11 12 = 186",
+    );
+}
+
+#[test]
+fn the_newest_turn_and_small_parts_are_not_replaced() {
+    check(
+        &dropping(100, 0, &[PartKind::ToolPair]),
+        "user 10
+         bot 80 pair=1*100 pair=1*1000
+         user 10
+         bot 50 pair=2",
+        "1 2~1 3 4 = 94",
+    );
+}
+
+#[test]
+fn the_last_messages_are_taken_in_whole_turns() {
+    let policy = Policy {
+        strategy: Strategy::LastN { count: 4 },
+        step_permille: 0,
+        ..budget(0)
+    };
+    let script = "system 1
+         user 1
+         bot 1
+         bot 1
+         user 1
+         bot 1";
+    check(&policy, script, "1 5 6 = 3");
+    check(&policy, &format!("{script}\nuser 1"), "1 5 6 7 = 4");
+    let policy = Policy {
+        strategy: Strategy::LastN { count: 1 },
+        ..policy
+    };
+    check(&policy, script, "1 5 6 = 3");
+    let policy = Policy {
+        budget: 2,
+        ..policy
+    };
+    check(
+        &policy,
+        script,
+        "messages 5 to 6 cannot be parted and cost 3 tokens, of which there are 2",
+    );
+}
+
+#[test]
+fn parts_are_skipped_wherever_they_stand_and_so_is_what_depends_on_them() {
+    let policy = Policy {
+        strategy: Strategy::SkipParts { count: 0 },
+        ..dropping(0, 3, &[PartKind::ToolResult, PartKind::Reasoning])
+    };
+    check(
+        &policy,
+        "user 10
+         bot 20 think call=1
+         tool 100 result=1
+         bot 10 think text",
+        "1 4-0 = 15",
+    );
+    let policy = Policy {
+        strategy: Strategy::SkipParts { count: 1 },
+        ..policy
+    };
+    check(&policy, "user 10\nuser 10\nuser 5", "3 = 5");
+}
+
+#[test]
+fn a_manual_window_is_everything_behind_the_summary_or_an_error() {
+    let policy = Policy {
+        strategy: Strategy::Manual,
+        ..budget(0)
+    };
+    check(
+        &policy,
+        "summary 1 5\nuser 10\nuser 10 call=1\nuser 20",
+        "summary 3 = 25",
+    );
+    let policy = Policy {
+        budget: 30,
+        ..policy
+    };
+    check(
+        &policy,
+        "user 10\nuser 10\nuser 20",
+        "messages 1 to 3 cannot be parted and cost 40 tokens, of which there are 30",
+    );
+}
+
+#[test]
+fn what_is_looked_at_is_bounded() {
+    let said = vec![said("user 0"); 50];
+    let records = records(&said);
+    let policies = [
+        budget(100),
+        Policy {
+            strategy: Strategy::Manual,
+            ..budget(0)
+        },
+    ];
+    for policy in policies {
+        let bounds = Bounds {
+            start: 1,
+            head: 50,
+            instruction: 0,
+            summary: None,
+            messages_max: 20,
+        };
+        let mut window = Window::new(&policy, bounds).unwrap();
+        let mut looked = 0;
+        while let Some(seq) = window.wants() {
+            window.look(
+                seq,
+                &MessageView::decode(&records[seq as usize - 1]).unwrap(),
+            );
+            looked += 1;
+        }
+        assert_eq!(looked, 20);
+        let is_manual = policy.strategy == Strategy::Manual;
+        let cut = window.cut();
+        assert_eq!(cut == Err(WindowError::TooLong { max: 20 }), is_manual);
+    }
+}
+
+#[test]
+fn a_policy_that_cannot_be_is_refused() {
+    let keep = vec!["user".to_owned()];
+    let policy = Policy { keep, ..budget(9) };
+    assert_eq!(policy.check(), Err(PolicyProblem::Keep));
+    let policy = Policy {
+        step_permille: 501,
+        ..budget(9)
+    };
+    assert_eq!(policy.check(), Err(PolicyProblem::Step));
+    let policy = Policy {
+        reserve: 9,
+        ..budget(9)
+    };
+    let none = PolicyProblem::Reserve {
+        reserve: 9,
+        budget: 9,
+    };
+    assert_eq!(policy.check(), Err(none));
+}
