@@ -96,6 +96,10 @@ fn open(
     commit_what_is_known(&manifest, &shards, options.commit, &erasures);
     let spares = Arc::new(Spares::open(disk.clone(), options.segment_size)?);
     reuse_filed(&*disk, &spares, &recovered.filed)?;
+    if !has_erased {
+        // An erase that is not filed yet is pending, and has them zeroed when it is carried out.
+        spares.trust_used();
+    }
     let mut segments = recovered.segments.clone();
     let active = begin_segment(&*disk, &manifest, options, &spares, &shards, &recovered)?;
     if recovered.is_last_empty {

@@ -10,9 +10,9 @@
 //!
 //! A segment's size must never change while it is written, so its file is filled with zeros and
 //! synced ahead, or is one that was a segment before. What an old one still holds is harmless to
-//! recovery (blocks are salted) but not to an erase: while one is due, and for everything that an
-//! earlier run left behind, no file is used again before it was zeroed. It knows nothing of what
-//! segments hold.
+//! recovery (blocks are salted) but not to an erase: while one is due, and after a start unless it is
+//! known that nothing was ever erased, no file is used again before it was zeroed. It knows nothing
+//! of what segments hold.
 
 use std::collections::VecDeque;
 use std::io;
@@ -114,6 +114,13 @@ impl Spares {
             size,
             state: Mutex::new(state),
         })
+    }
+
+    /// Nothing was erased before this run: what was left behind is as good as it is.
+    pub fn trust_used(&self) {
+        let mut state = self.state.lock();
+        let used = std::mem::take(&mut state.dirty);
+        state.ready.extend(used.into_iter().map(|(_, spare)| spare));
     }
 
     /// Bytes of every spare.

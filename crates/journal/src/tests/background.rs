@@ -1,7 +1,7 @@
 //! The line and the filing together.
 
 use super::*;
-use crate::filing::Step;
+use crate::filing::{Line as _, Step};
 
 impl Stepped {
     /// Steps both until neither has anything to do.
@@ -177,4 +177,31 @@ fn a_loss_that_was_accepted_is_filed() {
     let read = stepped.journal.read(SHARD, STREAM, 0, ALL).unwrap();
     let offsets: Vec<_> = read.records.iter().map(|record| record.offset).collect();
     assert_eq!(offsets, [0, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+}
+
+#[test]
+fn what_was_used_before_a_start_is_zeroed_only_if_something_was_ever_erased() {
+    for is_erased in [false, true] {
+        let disk = disk();
+        let mut stepped = written(&disk);
+        if is_erased {
+            stepped.append_durably(StreamId(9), b"secret");
+            stepped
+                .journal
+                .lock(SHARD, 1000)
+                .erase(StreamId(9))
+                .unwrap();
+            stepped.settle();
+            stepped.prepare_spare();
+            stepped.journal.shared().seal();
+            stepped.settle_all(1000);
+        }
+        drop(stepped);
+        let files = disk.files();
+        assert!(files.iter().any(|(path, _)| path.contains("/used-")));
+        let stepped = open(&disk, 2);
+        let spares = &stepped.journal.shared().spares;
+        assert_eq!(spares.dirty() > 0, is_erased);
+        check(&stepped);
+    }
 }
