@@ -127,6 +127,18 @@ impl Journal {
         read::read(&self.shared, self.shard(shard), stream, from, limit)
     }
 
+    /// The same without any access to the disk, from what is in memory; `None` if that is not
+    /// enough.
+    pub fn read_in_memory(
+        &self,
+        shard: ShardId,
+        stream: StreamId,
+        from: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Read>, ReadError> {
+        read::read_in_memory(self.shard(shard), stream, from, limit)
+    }
+
     /// Wakes `waker` once when the stream has something durable at `from` or behind, or starts
     /// behind it.
     pub fn follow(&self, shard: ShardId, stream: StreamId, from: u64, waker: &Waker) -> Follow {

@@ -132,6 +132,38 @@ pub(crate) fn read(
     }
 }
 
+/// The same without the disk; `None` if that is not enough.
+pub(crate) fn read_in_memory(
+    shard: &Shard,
+    stream: StreamId,
+    from: u64,
+    limit: ReadLimit,
+) -> Result<Option<Read>, ReadError> {
+    let plan = plan(&shard.state.lock(), stream, from, limit);
+    if from < plan.start {
+        return Err(ReadError::Trimmed { start: plan.start });
+    }
+    let bodies = plan.runs.iter().map(|run| Some((run, run.body.as_ref()?)));
+    let Some(bodies) = bodies.collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    if from < plan.unfiled {
+        return Ok(None);
+    }
+    let mut taken = Taken::new(limit);
+    for (run, body) in bodies {
+        if taken.is_full() {
+            break;
+        }
+        take_run(body, stream, from, run, &mut taken);
+    }
+    Ok(Some(Read {
+        records: taken.records,
+        start: plan.start,
+        next_durable: plan.next_durable,
+    }))
+}
+
 fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
     let none = Stream::default();
     let entry = state.streams.get(&stream).unwrap_or(&none);

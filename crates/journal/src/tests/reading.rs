@@ -174,3 +174,27 @@ fn a_cut_voids_what_is_not_committed_and_what_follows_takes_its_place() {
     stepped.journal.commit(SHARD, Index(2));
     assert_eq!(stepped.read(STREAM), [&b"one"[..], b"2"]);
 }
+
+#[test]
+fn what_is_not_in_memory_is_not_read_from_it() {
+    let disk = disk();
+    let mut stepped = open(&disk, 1);
+    stepped.append_durably(STREAM, b"old");
+    stepped.append_durably(STREAM, b"older");
+    let in_memory = |stepped: &Stepped, from| {
+        let read = stepped.journal.read_in_memory(SHARD, STREAM, from, ALL);
+        let whole = stepped.journal.read(SHARD, STREAM, from, ALL).unwrap();
+        let read = read.unwrap();
+        assert!(read.as_ref().is_none_or(|read| *read == whole), "{read:?}");
+        read.map(|read| read.records.len())
+    };
+    assert_eq!(
+        [0, 1, 2].map(|from| in_memory(&stepped, from)),
+        [Some(2), Some(1), Some(0)]
+    );
+    drop(stepped);
+    let mut stepped = open(&disk, 2);
+    stepped.append_durably(STREAM, b"new");
+    let found = [0, 1, 2, 3].map(|from| in_memory(&stepped, from));
+    assert_eq!(found, [None, None, Some(1), Some(0)]);
+}
