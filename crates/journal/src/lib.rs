@@ -14,6 +14,7 @@ mod background;
 pub mod backup;
 pub mod block;
 mod buffer;
+mod buffers;
 pub mod disk;
 mod doorbell;
 mod durable;

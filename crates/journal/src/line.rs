@@ -63,7 +63,7 @@ pub struct Line {
     advanced: Vec<(ShardId, Index, Index)>,
     /// Blocks of this step in which followers may find something.
     touched: Vec<(ShardId, Bytes)>,
-    /// Bodies that are kept in memory, oldest first.
+    /// Bodies that are kept in memory, oldest first, each with what it takes there.
     kept: VecDeque<(ShardId, Index, usize)>,
     kept_bytes: usize,
 }
@@ -116,6 +116,9 @@ impl Line {
     pub fn forget_tail(&mut self) {
         self.keep_at_most(0);
         self.kept.shrink_to_fit();
+        for shard in &self.shared.shards {
+            shard.state.lock().rest();
+        }
     }
 
     fn gather(&mut self) {
@@ -208,6 +211,7 @@ impl Line {
                 length: header.length,
                 time_ms: header.time_ms,
             },
+            room: built.bytes.capacity(),
             body: Bytes::from(built.bytes).slice(BLOCK_HEADER_SIZE..),
         };
         self.written.push((built.shard, written));
@@ -325,8 +329,8 @@ impl Line {
                 if !shard.followers.is_empty() {
                     self.touched.push((id, block.body.clone()));
                 }
-                self.kept_bytes += block.body.len();
-                self.kept.push_back((id, index, block.body.len()));
+                self.kept_bytes += block.room;
+                self.kept.push_back((id, index, block.room));
                 let end = state.place(block);
                 match blocks.next_if(|(next, _)| *next == id) {
                     Some((_, next)) => block = next,
@@ -366,7 +370,7 @@ impl Line {
                 break;
             };
             self.kept_bytes -= size;
-            self.shared.shard(shard).state.lock().tail.forget(index);
+            self.shared.shard(shard).state.lock().forget(index);
         }
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
+use crate::buffers::Buffers;
 use crate::durable::Publication;
 use crate::extent::ExtentSet;
 use crate::follow::Followers;
@@ -44,6 +45,7 @@ pub(crate) struct State {
     pub(crate) tail: Tail,
     pub(crate) extents: Arc<ExtentSet>,
     building: Option<Built>,
+    buffers: Buffers,
     closed: Vec<Built>,
     /// The next block's.
     next: Index,
@@ -88,6 +90,8 @@ pub(crate) struct Written {
     pub(crate) kind: BlockKind,
     pub(crate) index: Index,
     pub(crate) placed: Placed,
+    /// Bytes of memory that the body takes.
+    pub(crate) room: usize,
     pub(crate) body: Bytes,
 }
 
@@ -111,6 +115,7 @@ impl State {
             tail: Tail::starting_at(next),
             extents: Arc::default(),
             building: None,
+            buffers: Buffers::default(),
             closed: Vec::new(),
             next,
             term: end.term,
@@ -223,8 +228,8 @@ impl State {
         (built.index, place as u32)
     }
 
-    fn begin(&self, kind: BlockKind, index: Index, capacity: usize) -> Built {
-        let mut bytes = Vec::with_capacity(capacity.max(BLOCK_HEADER_SIZE));
+    fn begin(&mut self, kind: BlockKind, index: Index, capacity: usize) -> Built {
+        let mut bytes = self.buffers.take(capacity.max(BLOCK_HEADER_SIZE));
         bytes.resize(BLOCK_HEADER_SIZE, 0);
         Built {
             kind,
@@ -256,6 +261,17 @@ impl State {
                 written.index
             }
         }
+    }
+
+    /// Blocks up to `index` need not be in memory any more.
+    pub(crate) fn forget(&mut self, index: Index) {
+        self.tail.forget(index, |body| self.buffers.give(body));
+    }
+
+    /// Gives back the memory that is held for blocks to come.
+    pub(crate) fn rest(&mut self) {
+        self.buffers.clear();
+        self.capacity = 0;
     }
 
     /// Readers see blocks up to `index`. Shows what is trimmed by it.

@@ -63,10 +63,12 @@ impl Tail {
         self.bodies.get(place as usize).cloned()
     }
 
-    /// Forgets the bodies of blocks up to `index`.
-    pub(crate) fn forget(&mut self, index: Index) {
-        while !self.bodies.is_empty() && self.end() - self.bodies.len() as u64 <= index.0 {
-            self.bodies.pop_front();
+    /// Forgets the bodies of blocks up to `index`, each of which is handed over.
+    pub(crate) fn forget(&mut self, index: Index, mut visit: impl FnMut(Bytes)) {
+        while self.end() - self.bodies.len() as u64 <= index.0
+            && let Some(body) = self.bodies.pop_front()
+        {
+            visit(body);
         }
         if self.bodies.is_empty() {
             self.bodies.shrink_to_fit();
@@ -84,7 +86,7 @@ impl Tail {
     /// Blocks up to `index` are filed. Whether that is news.
     pub(crate) fn file(&mut self, index: Index) -> bool {
         let first = self.first;
-        self.forget(index);
+        self.forget(index, drop);
         while self.first <= index.0 && self.placed.pop_front().is_some() {
             self.first += 1;
         }
@@ -128,7 +130,9 @@ mod tests {
         assert_eq!(tail.placed(Index(4)).unwrap().position, Position(400));
         assert_eq!(tail.placed(Index(3)), None);
         assert_eq!(tail.placed(Index(9)), None);
-        tail.forget(Index(5));
+        let mut forgotten = Vec::new();
+        tail.forget(Index(5), |body| forgotten.push(body[0]));
+        assert_eq!(forgotten, [4, 5]);
         assert_eq!(tail.body(Index(5)), None);
         assert_eq!(tail.body(Index(6)).unwrap()[0], 6);
         assert_eq!(tail.placed(Index(5)).unwrap().position, Position(500));

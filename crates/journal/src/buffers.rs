@@ -1,0 +1,80 @@
+//! Buffers of blocks that nobody reads any more, for blocks to come.
+//!
+//! A busy shard fills one buffer after the other, each for a while part of the tail: without these
+//! every block would be memory that the system has just zeroed. Bounded: what is more is freed.
+
+use bytes::Bytes;
+
+/// Bytes that a shard holds at most.
+const SIZE_MAX: usize = 1 << 20;
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    held: Vec<Vec<u8>>,
+    size: usize,
+}
+
+impl Buffers {
+    /// An empty buffer; with room for `capacity` bytes if it is a new one.
+    pub(crate) fn take(&mut self, capacity: usize) -> Vec<u8> {
+        match self.held.pop() {
+            Some(buffer) => {
+                self.size -= buffer.capacity();
+                buffer
+            }
+            None => Vec::with_capacity(capacity),
+        }
+    }
+
+    /// Takes the buffer of a block back, unless somebody still reads it.
+    pub(crate) fn give(&mut self, body: Bytes) {
+        let Ok(mut body) = body.try_into_mut() else {
+            return;
+        };
+        body.clear();
+        let buffer = Vec::from(body);
+        if buffer.capacity() > 0 && self.size + buffer.capacity() <= SIZE_MAX {
+            self.size += buffer.capacity();
+            self.held.push(buffer);
+        }
+    }
+
+    /// Frees what is held.
+    pub(crate) fn clear(&mut self) {
+        *self = Buffers::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_comes_back_when_nobody_reads_it_and_not_before() {
+        let mut buffers = Buffers::default();
+        let mut block = buffers.take(1000);
+        block.extend_from_slice(&[7; 100]);
+        let place = block.as_ptr();
+        let body = Bytes::from(block).slice(72..);
+        let reader = body.clone();
+        buffers.give(body);
+        assert_eq!(buffers.take(0).capacity(), 0);
+        assert_eq!(reader[..], [7; 28]);
+        buffers.give(reader);
+        let again = buffers.take(0);
+        assert_eq!((again.as_ptr(), again.len()), (place, 0));
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_and_can_be_given_up() {
+        let mut buffers = Buffers::default();
+        for _ in 0..10 {
+            let body = Bytes::from(vec![0; SIZE_MAX / 4]);
+            buffers.give(body);
+        }
+        assert_eq!(buffers.held.len(), 4);
+        buffers.clear();
+        assert_eq!(buffers.take(0).capacity(), 0);
+    }
+}
