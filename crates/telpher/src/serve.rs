@@ -10,6 +10,7 @@ mod gate;
 mod journal;
 mod kept;
 mod logs;
+mod memory;
 mod ports;
 mod ready;
 mod revocation;

@@ -11,6 +11,8 @@ use edge::native::{Acceptor, Door, Spawn};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
+use super::memory;
+
 /// The threads; they end when this is dropped.
 pub(super) struct Workers {
     workers: Vec<Worker>,
@@ -48,8 +50,13 @@ fn start_worker(index: usize) -> io::Result<Worker> {
     std::thread::Builder::new()
         .name(format!("worker-{index}"))
         .spawn(move || {
-            // The sender is only ever dropped: either way it is time to end.
-            let _ = runtime.block_on(stopped);
+            runtime.block_on(async {
+                tokio::select! {
+                    // The sender is only ever dropped: either way it is time to end.
+                    _ = stopped => {}
+                    () = memory::tidy() => {}
+                }
+            });
             runtime.shutdown_background();
         })?;
     Ok(Worker {
