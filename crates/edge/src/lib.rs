@@ -3,8 +3,11 @@
 //! A door decides nothing: it decodes, calls [`node::Handle`], and encodes what the node pushes
 //! into its [`node::Outlet`]s. It does not know engines or disks.
 
+pub mod chunks;
+pub mod facts;
 mod gate;
 pub mod http;
+mod json;
 pub mod native;
 mod sweep;
 

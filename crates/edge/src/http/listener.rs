@@ -87,7 +87,8 @@ where
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.head_timeout)
-        .serve_connection(TokioIo::new(io), TowerToHyperService::new(routes));
+        .serve_connection(TokioIo::new(io), TowerToHyperService::new(routes))
+        .with_upgrades();
     if let Err(error) = serving.await {
         tracing::debug!(%error, "HTTP connection ended");
     }

@@ -1,122 +1,90 @@
-//! The HTTP door: health, metrics and what the node shows of itself, as JSON.
+//! The HTTP door: health, metrics, what the node shows of itself, and conversations, as JSON.
 //!
 //! | path | answers | token |
 //! |---|---|---|
 //! | `/livez` | 200 while the process runs | – |
 //! | `/readyz` | 200 when it takes work, 503 with the reason when not | – |
 //! | `/version` | software and protocol versions | – |
+//! | `/openapi.json` | this list, for programs | – |
 //! | `/metrics` | Prometheus (OpenMetrics) text | any |
 //! | `/v1/agents` | who is subscribed to which name | any |
 //! | `/v1/connections` | who is connected | any |
+//! | `/v1/conversations/…` | see [`conversations`] | any |
 //!
 //! Errors are RFC 9457 problem documents with our `code`.
 
+mod about;
+mod body;
+mod conversations;
 mod listener;
 mod metrics;
+mod openapi;
 mod problem;
 mod storage;
+mod time;
 mod view;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::extract::{OriginalUri, Request, State};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Json, Response};
-use axum::routing::get;
+use axum::response::{IntoResponse, Response};
 pub use listener::{Options, serve};
 use model::ErrorCode;
 use problem::Problem;
+use tokio::sync::Semaphore;
+use utoipa_axum::router::OpenApiRouter;
 pub use view::{agents_json, connections_json};
 
 use crate::gate::{Gate, Refused};
 
 /// What the routes need.
 #[derive(Clone)]
-struct Shared {
-    node: node::Handle,
+pub(crate) struct Shared {
+    pub(crate) node: node::Handle,
     gate: Arc<dyn Gate>,
+    /// Places for WebSockets: they outlive the connection's place at the listener.
+    sockets: Arc<Semaphore>,
 }
+
+/// WebSockets at the same time; further ones are refused.
+const SOCKETS_MAX: usize = 4096;
 
 /// The routes of the HTTP door of `node`.
 pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Router {
-    let shared = Shared { node, gate };
-    let guarded = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/v1/agents", get(agents))
-        .route("/v1/connections", get(connections))
-        .layer(middleware::from_fn_with_state(
-            shared.clone(),
-            require_token,
-        ));
-    Router::new()
-        .route("/livez", get(livez))
-        .route("/readyz", get(readyz))
-        .route("/version", get(version))
+    let sockets = Arc::new(Semaphore::new(SOCKETS_MAX));
+    let shared = Shared {
+        node,
+        gate,
+        sockets,
+    };
+    let token = middleware::from_fn_with_state(shared.clone(), require_token);
+    let guarded = about::guarded().merge(conversations::routes()).layer(token);
+    let (routes, document) = OpenApiRouter::with_openapi(openapi::head())
+        .merge(about::open())
         .merge(guarded)
+        .split_for_parts();
+    openapi::serve(routes, document)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
         .with_state(shared)
 }
 
-async fn livez() -> &'static str {
-    "ok\n"
-}
-
-async fn readyz(State(shared): State<Shared>) -> Response {
-    match shared.node.unready() {
-        None => "ready\n".into_response(),
-        Some(reason) => Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ErrorCode::Unavailable,
-            reason,
-        )
-        .into_response(),
-    }
-}
-
-async fn version() -> Json<serde_json::Value> {
-    Json(serde_json::json!({
-        "software": "telpher",
-        "version": env!("CARGO_PKG_VERSION"),
-        "native_protocol": { "min": wire::VERSION_MIN, "max": wire::VERSION },
-    }))
-}
-
-async fn metrics(State(shared): State<Shared>) -> Response {
-    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    (
-        [(header::CONTENT_TYPE, content_type)],
-        metrics::render(&shared.node),
-    )
-        .into_response()
-}
-
-async fn agents(State(shared): State<Shared>) -> Json<serde_json::Value> {
-    Json(agents_json(&shared.node))
-}
-
-async fn connections(State(shared): State<Shared>) -> Json<serde_json::Value> {
-    Json(connections_json(&shared.node))
-}
-
 async fn not_found(request: Request) -> Problem {
     let detail = format!("there is nothing at `{}`", request.uri().path());
-    Problem::new(StatusCode::NOT_FOUND, ErrorCode::InvalidArgument, detail)
+    Problem::of(ErrorCode::NotFound, detail)
 }
 
-async fn wrong_method(request: Request) -> Problem {
-    let detail = format!(
-        "`{}` does not take {}",
-        request.uri().path(),
-        request.method()
-    );
-    Problem::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        ErrorCode::InvalidArgument,
-        detail,
-    )
+/// The router adds which methods there are.
+async fn wrong_method(OriginalUri(uri): OriginalUri, method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let status = StatusCode::METHOD_NOT_ALLOWED;
+    let detail = format!("`{}` does not take {method}", uri.path());
+    Problem::new(status, ErrorCode::InvalidArgument, detail).into_response()
 }
 
 async fn require_token(State(shared): State<Shared>, request: Request, next: Next) -> Response {
@@ -136,11 +104,22 @@ async fn require_token(State(shared): State<Shared>, request: Request, next: Nex
 }
 
 fn refuse(refused: Refused) -> Problem {
-    let (status, code) = match refused {
-        Refused::Missing | Refused::Unknown => {
-            (StatusCode::UNAUTHORIZED, ErrorCode::Unauthenticated)
-        }
-        Refused::Broken => (StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal),
+    let code = match refused {
+        Refused::Missing | Refused::Unknown => ErrorCode::Unauthenticated,
+        Refused::Broken => ErrorCode::Internal,
     };
-    Problem::new(status, code, refused.to_string())
+    Problem::of(code, refused.to_string())
+}
+
+/// Does what may read from the disk for a while where no connection waits for it.
+async fn off_thread(
+    work: impl FnOnce() -> Result<Response, Problem> + Send + 'static,
+) -> Result<Response, Problem> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => {
+            let detail = format!("it ended early: {error}");
+            Err(Problem::of(ErrorCode::Internal, detail))
+        }
+    }
 }

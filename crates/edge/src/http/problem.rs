@@ -1,43 +1,124 @@
 //! Errors as RFC 9457 problem documents.
 
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::ErrorCode;
+use node::conversations::Refusal;
+use serde_json::{Map, Value};
 
 /// An error with its HTTP status and our code.
 #[derive(Debug)]
-pub(super) struct Problem {
-    status: StatusCode,
-    code: ErrorCode,
-    detail: String,
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    pub(crate) code: ErrorCode,
+    pub(crate) detail: String,
+    /// Members beside those of the RFC: what a program may want to know.
+    pub(crate) extra: Map<String, Value>,
 }
 
 impl Problem {
-    pub(super) fn new(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, code: ErrorCode, detail: impl Into<String>) -> Self {
         Self {
             status,
             code,
             detail: detail.into(),
+            extra: Map::new(),
         }
+    }
+
+    /// With the status that the code usually has.
+    pub(crate) fn of(code: ErrorCode, detail: impl Into<String>) -> Self {
+        Self::new(status(code), code, detail)
+    }
+
+    /// Something in the request is wrong.
+    pub(crate) fn invalid(detail: impl Into<String>) -> Self {
+        Self::of(ErrorCode::InvalidArgument, detail)
+    }
+
+    pub(crate) fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.extra.insert(member.to_owned(), value.into());
+        self
+    }
+
+    /// The document itself.
+    pub(crate) fn document(&self) -> Value {
+        let mut document = self.extra.clone();
+        for (member, value) in [
+            ("type", "about:blank".into()),
+            ("title", self.status.canonical_reason().into()),
+            ("status", self.status.as_u16().into()),
+            ("code", self.code.as_str().into()),
+            ("detail", self.detail.as_str().into()),
+        ] {
+            document.insert(member.to_owned(), value);
+        }
+        Value::Object(document)
+    }
+}
+
+/// The status of a failure.
+const fn status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::InvalidArgument | ErrorCode::Protocol | ErrorCode::Cancelled => {
+            StatusCode::BAD_REQUEST
+        }
+        ErrorCode::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorCode::Denied => StatusCode::FORBIDDEN,
+        ErrorCode::NotFound | ErrorCode::NoResponder | ErrorCode::UnknownMethod => {
+            StatusCode::NOT_FOUND
+        }
+        ErrorCode::Conflict | ErrorCode::IdReused | ErrorCode::Replaced => StatusCode::CONFLICT,
+        ErrorCode::Gone | ErrorCode::Trimmed => StatusCode::GONE,
+        ErrorCode::TooLarge | ErrorCode::OverBudget => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorCode::Throttled => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorCode::Unsupported => StatusCode::NOT_IMPLEMENTED,
+        ErrorCode::HandlerError => StatusCode::BAD_GATEWAY,
+        ErrorCode::Busy | ErrorCode::Unavailable | ErrorCode::Unconfirmed => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        ErrorCode::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let details = refusal.details;
+        // What the client expected of the head or the version is not so.
+        let is_expectation = details.head_seq.is_some() || details.version.is_some();
+        let status = match refusal.code {
+            ErrorCode::Conflict if is_expectation => StatusCode::PRECONDITION_FAILED,
+            code => status(code),
+        };
+        let mut problem = Self::new(status, refusal.code, refusal.message);
+        for (member, value) in [
+            ("head_seq", details.head_seq),
+            ("seq", details.seq),
+            ("start_seq", details.start_seq),
+            ("index", details.index.map(|index| index as u64)),
+            ("version", details.version),
+            ("tokens", details.tokens),
+        ] {
+            if let Some(value) = value {
+                problem = problem.with(member, value);
+            }
+        }
+        problem
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = serde_json::json!({
-            "type": "about:blank",
-            "title": self.status.canonical_reason(),
-            "status": self.status.as_u16(),
-            "code": self.code.as_str(),
-            "detail": self.detail,
-        });
-        let mut response = (self.status, body.to_string()).into_response();
+        let mut response = (self.status, self.document().to_string()).into_response();
         let headers = response.headers_mut();
-        let problem = header::HeaderValue::from_static("application/problem+json");
+        let problem = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, problem);
         if self.status == StatusCode::UNAUTHORIZED {
-            let scheme = header::HeaderValue::from_static("Bearer");
-            headers.insert(header::WWW_AUTHENTICATE, scheme);
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if matches!(self.code, ErrorCode::Busy | ErrorCode::Throttled) {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }

@@ -1,0 +1,154 @@
+//! One part: which kind it is, and which tool call it belongs to.
+
+use std::borrow::Cow;
+
+use node::conversations::{PartFact, PartKind, call_hash};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::word::Word;
+
+/// The fields that say what a part is. Apart from `type`, a field that is no text is somebody
+/// else's and says nothing: a data part may hold anything under any name.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Part<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Word<'a>,
+    #[serde(borrow)]
+    id: Word<'a>,
+    #[serde(borrow)]
+    state: Word<'a>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    // AI SDK.
+    #[serde(borrow, rename = "toolCallId")]
+    tool_call_id: Word<'a>,
+    #[serde(borrow, rename = "toolInvocation")]
+    invocation: Option<&'a RawValue>,
+    // OpenAI.
+    #[serde(borrow, rename = "tool_call_id")]
+    answered_id: Word<'a>,
+    #[serde(borrow)]
+    call_id: Word<'a>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
+    // Anthropic.
+    #[serde(borrow)]
+    tool_use_id: Word<'a>,
+}
+
+/// What the AI SDK nested its tool parts in up to version 4.
+#[derive(Deserialize)]
+struct Invocation<'a> {
+    #[serde(borrow, default, rename = "toolCallId")]
+    tool_call_id: Word<'a>,
+}
+
+/// A call in the `tool_calls` of OpenAI's chat completions.
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow, default)]
+    id: Word<'a>,
+}
+
+/// A kind and the id of the tool call, where there is one.
+type Meaning<'a> = (PartKind, Option<Cow<'a, str>>);
+
+/// The fact of the part that is `text`, or its path and what is wrong there.
+pub(super) fn read(text: &str) -> Result<PartFact, String> {
+    if !text.starts_with('{') {
+        return Err(format!(": an object is expected, found {}", what(text)));
+    }
+    let part: Part<'_> = serde_json::from_str(text).map_err(|error| format!(": {error}"))?;
+    let (kind, id) = meaning(part)?;
+    Ok(PartFact {
+        kind,
+        size: u32::try_from(text.len()).unwrap_or(u32::MAX),
+        call: id.map_or(0, |id| call_hash(&id)),
+    })
+}
+
+fn meaning(part: Part<'_>) -> Result<Meaning<'_>, String> {
+    if let Some(id) = part.answered_id.text() {
+        return Ok((PartKind::ToolResult, Some(id)));
+    }
+    let kind = match part.kind {
+        Word::Text(kind) => kind,
+        Word::Other => return Err(".type: a text is expected".to_owned()),
+        Word::Absent => return untyped(part.tool_calls, part.text),
+    };
+    Ok(match &*kind {
+        "text" | "input_text" | "output_text" | "refusal" => (PartKind::Text, None),
+        "reasoning" | "reasoning-file" | "thinking" | "redacted_thinking" => {
+            (PartKind::Reasoning, None)
+        }
+        "file" | "image" | "image_url" | "input_image" | "input_file" | "input_audio"
+        | "document" => (PartKind::File, None),
+        "source" | "source-url" | "source-document" | "search_result" => (PartKind::Source, None),
+        "tool_use" | "server_tool_use" | "mcp_tool_use" | "function" => {
+            (PartKind::ToolCall, part.id.text())
+        }
+        "function_call" | "custom_tool_call" => (PartKind::ToolCall, part.call_id.text()),
+        "function_call_output" | "custom_tool_call_output" => {
+            (PartKind::ToolResult, part.call_id.text())
+        }
+        "tool-invocation" => return Ok(invocation(part.invocation)),
+        "tool-call" if part.state.is_absent() => (PartKind::ToolCall, part.tool_call_id.text()),
+        "tool-result" | "tool-error" if part.state.is_absent() => {
+            (PartKind::ToolResult, part.tool_call_id.text())
+        }
+        "tool-approval-request" | "tool-approval-response" if part.state.is_absent() => {
+            (PartKind::Other, None)
+        }
+        // A part of a UI message that is completed in place: no other part answers it.
+        kind if kind == "dynamic-tool" || kind.starts_with("tool-") => {
+            (PartKind::ToolPair, part.tool_call_id.text())
+        }
+        kind if kind == "tool_result" || kind.ends_with("_tool_result") => {
+            (PartKind::ToolResult, part.tool_use_id.text())
+        }
+        kind if kind.starts_with("data-") => (PartKind::Data, None),
+        _ => (PartKind::Other, None),
+    })
+}
+
+fn untyped<'a>(
+    calls: Option<&'a RawValue>,
+    text: Option<&RawValue>,
+) -> Result<Meaning<'a>, String> {
+    let calls = calls.and_then(|calls| serde_json::from_str::<Vec<Call<'_>>>(calls.get()).ok());
+    match calls.as_deref() {
+        None | Some([]) => match text {
+            Some(text) if text.get().starts_with('"') => Ok((PartKind::Text, None)),
+            _ => Ok((PartKind::Other, None)),
+        },
+        Some([_]) => {
+            let call = calls.and_then(|mut calls| calls.pop());
+            Ok((PartKind::ToolCall, call.and_then(|call| call.id.text())))
+        }
+        Some(several) => Err(format!(
+            ".tool_calls holds {} calls: write each as a part of its own",
+            several.len()
+        )),
+    }
+}
+
+fn invocation(json: Option<&RawValue>) -> Meaning<'_> {
+    let invocation = json.and_then(|json| serde_json::from_str::<Invocation<'_>>(json.get()).ok());
+    match invocation {
+        None => (PartKind::Other, None),
+        Some(invocation) => (PartKind::ToolPair, invocation.tool_call_id.text()),
+    }
+}
+
+/// What a JSON value is, by its first byte.
+fn what(json: &str) -> &'static str {
+    match json.as_bytes().first() {
+        Some(b'"') => "a text",
+        Some(b'[') => "an array",
+        Some(b't' | b'f') => "a boolean",
+        Some(b'n') => "null",
+        _ => "a number",
+    }
+}

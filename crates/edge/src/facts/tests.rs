@@ -1,0 +1,194 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use node::conversations::call_hash;
+
+fn facts(parts: &str) -> Result<Vec<PartFact>, String> {
+    let mut facts = Vec::new();
+    extract(parts.as_bytes(), &mut facts).map_err(|error| error.to_string())?;
+    Ok(facts)
+}
+
+/// Asserts the kind of one part and the id of its call.
+#[track_caller]
+fn check(part: &str, kind: PartKind, call: Option<&str>) {
+    let size = u32::try_from(part.len()).unwrap();
+    let call = call.map_or(0, call_hash);
+    let expected = vec![PartFact { kind, size, call }];
+    assert_eq!(facts(&format!("[{part}]")), Ok(expected), "{part}");
+}
+
+#[test]
+fn parts_of_the_ai_sdk_are_known() {
+    check(r#"{"type":"text","text":"Hi\n"}"#, PartKind::Text, None);
+    check(
+        r#"{"type":"reasoning","text":""}"#,
+        PartKind::Reasoning,
+        None,
+    );
+    check(r#"{"type":"file","url":"data:,"}"#, PartKind::File, None);
+    check(r#"{"type":"source-url","url":"x"}"#, PartKind::Source, None);
+    check(
+        r#"{"type":"data-weather","data":{"type":7},"id":5}"#,
+        PartKind::Data,
+        None,
+    );
+    check(r#"{"type":"step-start"}"#, PartKind::Other, None);
+    let part = r#"{"type":"tool-search","toolCallId":"c1","state":"output-available","output":1}"#;
+    check(part, PartKind::ToolPair, Some("c1"));
+    let part = r#"{"type":"dynamic-tool","toolCallId":"c1","state":"input-streaming"}"#;
+    check(part, PartKind::ToolPair, Some("c1"));
+    let part = r#"{"type":"tool-invocation","toolInvocation":{"toolCallId":"c1"}}"#;
+    check(part, PartKind::ToolPair, Some("c1"));
+    // A model message has calls and results apart; a tool named `call` has a state.
+    check(
+        r#"{"type":"tool-call","toolCallId":"c1"}"#,
+        PartKind::ToolCall,
+        Some("c1"),
+    );
+    check(
+        r#"{"type":"tool-result","toolCallId":"c1"}"#,
+        PartKind::ToolResult,
+        Some("c1"),
+    );
+    let part = r#"{"type":"tool-call","toolCallId":"c1","state":"input-available"}"#;
+    check(part, PartKind::ToolPair, Some("c1"));
+}
+
+#[test]
+fn parts_of_openai_and_anthropic_are_known() {
+    check(
+        r#"{"id":"c1","type":"function","function":{}}"#,
+        PartKind::ToolCall,
+        Some("c1"),
+    );
+    check(
+        r#"{"tool_calls":[{"id":"c1"}]}"#,
+        PartKind::ToolCall,
+        Some("c1"),
+    );
+    check(
+        r#"{"tool_call_id":"c1","content":"4"}"#,
+        PartKind::ToolResult,
+        Some("c1"),
+    );
+    check(
+        r#"{"type":"function_call","call_id":"c1"}"#,
+        PartKind::ToolCall,
+        Some("c1"),
+    );
+    let part = r#"{"type":"function_call_output","call_id":"c1"}"#;
+    check(part, PartKind::ToolResult, Some("c1"));
+    check(r#"{"type":"input_image"}"#, PartKind::File, None);
+    check(
+        r#"{"type":"tool_use","id":"c\u0031"}"#,
+        PartKind::ToolCall,
+        Some("c1"),
+    );
+    check(
+        r#"{"type":"tool_result","tool_use_id":"c1"}"#,
+        PartKind::ToolResult,
+        Some("c1"),
+    );
+    let part = r#"{"type":"web_search_tool_result","tool_use_id":"c1"}"#;
+    check(part, PartKind::ToolResult, Some("c1"));
+    check(r#"{"type":"thinking"}"#, PartKind::Reasoning, None);
+    check(r#"{"text":"no type"}"#, PartKind::Text, None);
+    check(r#"{}"#, PartKind::Other, None);
+}
+
+#[test]
+fn a_field_of_another_type_is_somebody_elses() {
+    let part = r#"{"type":"data-x","id":[[1]],"state":{"a":1},"toolCallId":null,"call_id":true}"#;
+    check(part, PartKind::Data, None);
+    check(r#"{"type":"tool_use","id":-7}"#, PartKind::ToolCall, None);
+    check(r#"{"type":"x","tool_calls":"none"}"#, PartKind::Other, None);
+    check(r#"{"type":"text","text":"\ud800"}"#, PartKind::Text, None);
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let check = |parts: &str, expected: &str| {
+        let error = facts(parts).unwrap_err();
+        assert!(error.contains(expected), "{parts}: {error}");
+    };
+    check("{}", "parts is no array");
+    check("[{}", "parts is no array");
+    check("[{}] x", "parts is no array");
+    check(
+        r#"[{},"a"]"#,
+        "parts[1]: an object is expected, found a text",
+    );
+    check("[1]", "found a number");
+    check(r#"[{"type":1}]"#, "parts[0].type: a text is expected");
+    let two = r#"[{"tool_calls":[{"id":"a"},{"id":"b"}]}]"#;
+    check(
+        two,
+        "parts[0].tool_calls holds 2 calls: write each as a part of its own",
+    );
+    check(
+        &format!("[{}{}]", r#"{"a":"#.repeat(64), "1"),
+        "65 objects and arrays deep",
+    );
+    check(
+        &format!("[{}{{}}]", "{},".repeat(PARTS_MAX)),
+        "more than 1024 parts",
+    );
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-z\\-_\"\\\\é\n]{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            proptest::collection::btree_map(key(), inner, 0..4).prop_map(|map| json!(map)),
+        ]
+    })
+}
+
+fn key() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just("type".to_owned()),
+        Just("id".to_owned()),
+        Just("tool_calls".to_owned()),
+        Just("toolCallId".to_owned()),
+        Just("toolInvocation".to_owned()),
+        "[a-z]{1,4}",
+    ]
+}
+
+proptest! {
+    #[test]
+    fn every_part_has_a_fact_of_its_size(parts in proptest::collection::vec(
+        proptest::collection::btree_map(key(), value(), 0..6), 0..8))
+    {
+        let texts: Vec<String> = parts.iter().map(|part| json!(part).to_string()).collect();
+        let several = |part: &Value| part.as_array().is_some_and(|calls| calls.len() > 1);
+        match facts(&format!(" [ {} ] ", texts.join(" , "))) {
+            Ok(facts) => {
+                let sizes: Vec<_> = facts.iter().map(|fact| fact.size as usize).collect();
+                let expected: Vec<_> = texts.iter().map(String::len).collect();
+                prop_assert_eq!(sizes, expected);
+            }
+            Err(error) => prop_assert!(
+                parts.iter().any(|part| part.get("type").is_some_and(|kind| !kind.is_string())
+                    || part.get("tool_calls").is_some_and(several)),
+                "{error}"
+            ),
+        }
+    }
+
+    #[test]
+    fn any_bytes_at_all_are_parts_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        let mut facts = Vec::new();
+        if extract(&bytes, &mut facts).is_ok() {
+            prop_assert!(serde_json::from_slice::<Vec<Value>>(&bytes).is_ok());
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Messages as clients write them.
+//!
+//! Parts and metadata are never read into trees: they are checked, and kept as the bytes they came
+//! in. Two shorthands are written out: `content`, and the `tool_calls` and `tool_call_id` of OpenAI's
+//! chat completions.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use node::conversations::{NewMessage, PartFact};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::facts;
+use crate::http::body::wrong_at;
+use crate::http::problem::Problem;
+use crate::json::{self, Text};
+
+/// A message that is to be appended.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewMessage)]
+pub(crate) struct Incoming<'a> {
+    /// What its author calls it, 1 to 128 of `A-Z a-z 0-9 . _ : -`: a message with an id that is there
+    /// already is not appended again. Without one the node makes it.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "m-7f3")]
+    id: Option<Text<'a>>,
+    /// What its author is in the conversation, 1 to 32 of `a-z 0-9 _ -`.
+    #[serde(borrow)]
+    #[schema(value_type = String, example = "user")]
+    role: Text<'a>,
+    /// Who wrote it.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "alice")]
+    from: Option<Text<'a>>,
+    /// What it says: parts of the AI SDK, of OpenAI or of Anthropic, kept byte for byte.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    parts: Option<&'a RawValue>,
+    /// Short for one part of text; or parts.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
+    content: Option<&'a RawValue>,
+    /// As in OpenAI's chat completions: each becomes a part.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    tool_calls: Option<Vec<&'a RawValue>>,
+    /// As in OpenAI's chat completions: `content` is the result of that call.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    tool_call_id: Option<Text<'a>>,
+    /// What it costs a model, if its author knows; else a quarter of the bytes of its parts.
+    #[serde(default)]
+    tokens: Option<u32>,
+    /// An object, kept byte for byte.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<&'a RawValue>,
+}
+
+/// Messages that are ready for the node.
+#[derive(Debug, Default)]
+pub(super) struct Ready<'a> {
+    messages: Vec<ReadyMessage<'a>>,
+    facts: Vec<PartFact>,
+}
+
+#[derive(Debug)]
+struct ReadyMessage<'a> {
+    id: Option<Cow<'a, str>>,
+    role: Cow<'a, str>,
+    from: Cow<'a, str>,
+    tokens: Option<u32>,
+    facts: Range<usize>,
+    parts: Cow<'a, str>,
+    metadata: &'a str,
+}
+
+impl<'a> Ready<'a> {
+    /// Checks what the node cannot: everything that is JSON. `key` is the id of a message that has
+    /// none; of several, each gets its place behind it.
+    pub(super) fn new(incoming: Vec<Incoming<'a>>, key: Option<&str>) -> Result<Self, Problem> {
+        let count = incoming.len();
+        let mut ready = Self::default();
+        ready.messages.reserve(count);
+        for (index, message) in incoming.into_iter().enumerate() {
+            let id = match (message.id.as_ref(), key) {
+                (None, Some(key)) if count == 1 => Some(Cow::Owned(key.to_owned())),
+                (None, Some(key)) => Some(Cow::Owned(format!("{key}:{index}"))),
+                _ => None,
+            };
+            ready.push(message, id).map_err(|(path, reason)| {
+                wrong_at(&format!("messages[{index}]{path}"), &reason).with("index", index)
+            })?;
+        }
+        Ok(ready)
+    }
+
+    /// The path within the message and what is wrong there, if something is.
+    fn push(
+        &mut self,
+        message: Incoming<'a>,
+        id: Option<Cow<'a, str>>,
+    ) -> Result<(), (String, String)> {
+        let metadata = metadata(message.metadata).map_err(|it| (".metadata".to_owned(), it))?;
+        let parts = message.parts().map_err(|it| (String::new(), it))?;
+        let first = self.facts.len();
+        facts::extract(parts.as_bytes(), &mut self.facts)
+            .map_err(|error| (".parts".to_owned(), error.to_string()))?;
+        self.messages.push(ReadyMessage {
+            id: id.or(message.id.map(|id| id.0)),
+            role: message.role.0,
+            from: message.from.map_or(Cow::Borrowed(""), |from| from.0),
+            tokens: message.tokens,
+            facts: first..self.facts.len(),
+            parts,
+            metadata,
+        });
+        Ok(())
+    }
+
+    /// As the node takes them.
+    pub(super) fn messages(&self) -> Vec<NewMessage<'_>> {
+        self.messages
+            .iter()
+            .map(|it| NewMessage {
+                id: it.id.as_deref(),
+                role: &it.role,
+                from: &it.from,
+                tokens: it.tokens,
+                facts: &self.facts[it.facts.clone()],
+                parts: it.parts.as_bytes(),
+                metadata: it.metadata.as_bytes(),
+            })
+            .collect()
+    }
+}
+
+impl<'a> Incoming<'a> {
+    /// The parts, whatever way they were written.
+    fn parts(&self) -> Result<Cow<'a, str>, String> {
+        let content = self.content.filter(|content| content.get() != "null");
+        let calls = self.tool_calls.as_deref().unwrap_or_default();
+        match (self.parts, content) {
+            (Some(_), Some(_)) => Err("`parts` and `content` are one too many".to_owned()),
+            (Some(_), None) if !calls.is_empty() || self.tool_call_id.is_some() => Err(
+                "`tool_calls` and `tool_call_id` belong to `content`, not to `parts`".to_owned(),
+            ),
+            (Some(parts), None) => Ok(Cow::Borrowed(parts.get())),
+            (None, None) if calls.is_empty() => Err("`parts` or `content` is missing".to_owned()),
+            (None, content) => self.written_out(content.map(RawValue::get), calls),
+        }
+    }
+
+    fn written_out(
+        &self,
+        content: Option<&'a str>,
+        calls: &[&RawValue],
+    ) -> Result<Cow<'a, str>, String> {
+        let mut parts = String::from("[");
+        match (content, &self.tool_call_id) {
+            (None, None) => {}
+            (content, Some(id)) => {
+                parts.push_str(r#"{"type":"tool_result","tool_call_id":"#);
+                json::push_string(&mut parts, &id.0);
+                parts.push_str(r#","content":"#);
+                parts.push_str(content.unwrap_or("null"));
+                parts.push('}');
+            }
+            (Some(text), None) if text.starts_with('"') => {
+                parts.push_str(r#"{"type":"text","text":"#);
+                parts.push_str(text);
+                parts.push('}');
+            }
+            (Some(array), None) if array.starts_with('[') => {
+                if calls.is_empty() {
+                    return Ok(Cow::Borrowed(array));
+                }
+                parts.push_str(array[1..array.len() - 1].trim());
+            }
+            (Some(_), None) => return Err("`content` is a text or an array of parts".to_owned()),
+        }
+        for call in calls {
+            if parts.len() > 1 {
+                parts.push(',');
+            }
+            parts.push_str(call.get());
+        }
+        parts.push(']');
+        Ok(Cow::Owned(parts))
+    }
+}
+
+/// Metadata as they are kept: the bytes of an object, or nothing.
+pub(super) fn metadata(value: Option<&RawValue>) -> Result<&str, String> {
+    let Some(text) = value.map(RawValue::get).filter(|text| *text != "null") else {
+        return Ok("");
+    };
+    if !text.starts_with('{') {
+        return Err("metadata are an object".to_owned());
+    }
+    let depth = json::depth(text.as_bytes());
+    if depth > json::DEPTH_MAX {
+        let max = json::DEPTH_MAX;
+        return Err(format!(
+            "{depth} objects and arrays deep, at most {max} are taken"
+        ));
+    }
+    Ok(text)
+}

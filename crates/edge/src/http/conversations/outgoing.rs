@@ -1,0 +1,98 @@
+//! Messages as clients read them: the bytes that their authors wrote, in a frame of JSON.
+
+use std::io::Write;
+
+use node::conversations::{MessageView, Status};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::time::push_rfc3339;
+
+/// A message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Message)]
+pub(crate) struct MessageDocument {
+    /// Its number: 1 for the first of the conversation, one more for each.
+    #[schema(example = 42)]
+    seq: u64,
+    #[schema(example = "m-7f3")]
+    id: String,
+    #[schema(example = "user")]
+    role: String,
+    /// Absent if nobody in particular wrote it.
+    from: Option<String>,
+    /// Absent if it is complete.
+    status: Option<String>,
+    /// What it says, byte for byte as it was written.
+    #[schema(value_type = Vec<Object>)]
+    parts: Vec<()>,
+    /// What it costs a model.
+    tokens: u32,
+    /// Present and true if nobody said what it costs.
+    estimated: Option<bool>,
+    /// When it was appended (RFC 3339).
+    #[schema(example = "2026-11-21T12:00:00.000Z")]
+    at: String,
+    #[schema(value_type = Object)]
+    metadata: (),
+    /// Its offset in the event partition of its namespace.
+    event: u64,
+}
+
+/// Appends a message as JSON.
+pub(super) fn push_message(out: &mut Vec<u8>, seq: u64, at_ms: u64, message: &MessageView<'_>) {
+    push(out, b"{\"seq\":");
+    push_number(out, seq);
+    push(out, b",\"id\":");
+    push_text(out, message.id);
+    push(out, b",\"role\":");
+    push_text(out, message.role);
+    if !message.from.is_empty() {
+        push(out, b",\"from\":");
+        push_text(out, message.from);
+    }
+    if message.status != Status::Complete {
+        push(out, b",\"status\":");
+        push_text(out, message.status.as_str());
+    }
+    push(out, b",\"parts\":");
+    push(out, message.parts);
+    push(out, b",\"tokens\":");
+    push_number(out, u64::from(message.tokens));
+    if message.is_estimated {
+        push(out, b",\"estimated\":true");
+    }
+    push(out, b",\"at\":\"");
+    push_rfc3339(out, at_ms);
+    push(out, b"\",\"metadata\":");
+    push_object(out, message.metadata);
+    push(out, b",\"event\":");
+    push_number(out, message.links.event);
+    push(out, b"}");
+}
+
+/// Metadata as they are kept: nothing stands for an empty object.
+pub(super) fn push_object(out: &mut Vec<u8>, object: &[u8]) {
+    push(out, if object.is_empty() { b"{}" } else { object });
+}
+
+pub(super) fn push(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(bytes);
+}
+
+pub(super) fn push_number(out: &mut Vec<u8>, number: u64) {
+    // A Vec takes everything that is written to it.
+    let _ = write!(out, "{number}");
+}
+
+/// Appends a JSON string.
+pub(super) fn push_text(out: &mut Vec<u8>, text: &str) {
+    push_json(out, text);
+}
+
+/// Appends a value that cannot fail to be JSON: texts, numbers, and structures of them.
+pub(super) fn push_json(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    if let Err(error) = serde_json::to_writer(out, value) {
+        unreachable!("what has only texts for keys can be written as JSON: {error}");
+    }
+}

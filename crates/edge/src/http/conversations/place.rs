@@ -1,0 +1,109 @@
+//! Which conversation a request is about, and what else stands in its address and head.
+
+use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, Uri, header};
+use model::{ErrorCode, Name};
+use node::conversations::Conversations;
+use serde::de::DeserializeOwned;
+
+use crate::http::Shared;
+use crate::http::body;
+use crate::http::problem::Problem;
+
+/// The conversation of the path: `/v1/conversations/{id}` or
+/// `/v1/{org}/{namespace}/conversations/{id}`.
+pub(crate) struct Conversation(pub(crate) Name);
+
+impl<S: Send + Sync> FromRequestParts<S> for Conversation {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let params = params(parts, state).await?;
+        let part = |wanted: &str| {
+            let found = params.iter().find(|(name, _)| *name == wanted);
+            found.map_or("default", |(_, value)| value)
+        };
+        let (org, namespace, id) = (part("org"), part("namespace"), part("id"));
+        for text in [org, namespace, id] {
+            if text.contains('/') {
+                let detail = format!("`{text}` contains a slash: a name's parts have none");
+                return Err(Problem::invalid(detail));
+            }
+        }
+        let name = Name::parse(&format!("{org}/{namespace}/{id}"));
+        name.map(Self)
+            .map_err(|error| Problem::invalid(error.to_string()))
+    }
+}
+
+async fn params<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<RawPathParams, Problem> {
+    let params = RawPathParams::from_request_parts(parts, state).await;
+    params.map_err(|error| Problem::invalid(error.to_string()))
+}
+
+/// The conversations of the node.
+pub(super) fn of(shared: &Shared) -> Result<Conversations<'_>, Problem> {
+    shared.node.conversations().ok_or_else(|| {
+        let detail = "this node keeps nothing: it has no conversations";
+        Problem::of(ErrorCode::Unsupported, detail)
+    })
+}
+
+/// The query, of which nothing is passed over.
+pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
+    match Query::try_from_uri(uri) {
+        Ok(Query(query)) => Ok(query),
+        Err(error) => {
+            let text = error.body_text();
+            let text = text.strip_prefix("Failed to deserialize query string: ");
+            let text = text.map_or_else(|| error.body_text(), str::to_owned);
+            Err(Problem::invalid(format!(
+                "the query: {}",
+                body::explain(&text)
+            )))
+        }
+    }
+}
+
+/// The sequence number that the head must have: `If-Match`, or `expect` in the body.
+pub(super) fn expected(headers: &HeaderMap, expect: Option<u64>) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH) else {
+        return Ok(expect);
+    };
+    let seq = value.to_str().ok().and_then(|text| {
+        let text = text.trim();
+        let quoted = text
+            .strip_prefix('"')
+            .and_then(|text| text.strip_suffix('"'));
+        quoted.unwrap_or(text).parse::<u64>().ok()
+    });
+    match (seq, expect) {
+        (None, _) => Err(Problem::invalid(
+            "`if-match` is the number of the newest message, as in `If-Match: \"41\"`",
+        )),
+        (Some(seq), Some(expect)) if seq != expect => Err(Problem::invalid(format!(
+            "`if-match` is {seq} and `expect` is {expect}"
+        ))),
+        (seq, _) => Ok(seq),
+    }
+}
+
+/// `Idempotency-Key`, with or without its quotes.
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    const NAME: HeaderName = HeaderName::from_static("idempotency-key");
+    let Some(value) = headers.get(NAME) else {
+        return Ok(None);
+    };
+    let text = value.to_str().unwrap_or_default().trim();
+    let quoted = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    let key = quoted.unwrap_or(text);
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    if key.is_empty() || !key.bytes().all(is_allowed) {
+        let detail = "`idempotency-key` becomes a message's id: letters, digits and . _ : - only";
+        return Err(Problem::invalid(detail));
+    }
+    Ok(Some(key))
+}

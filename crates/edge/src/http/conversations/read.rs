@@ -1,0 +1,155 @@
+//! Pages of messages; with `Accept: text/event-stream`, all that are there and then what comes.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::Response;
+use node::conversations::{Page, PageRead, Side};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::append::json_bytes;
+use super::outgoing::{MessageDocument, push, push_message, push_number};
+use super::place::{Conversation, of, query};
+use super::tail;
+use crate::http::problem::Problem;
+use crate::http::{Shared, off_thread};
+
+/// Messages of a page unless it says how many.
+const LIMIT: usize = 100;
+
+/// Messages of a page, at most.
+const LIMIT_MAX: usize = 1_000;
+
+/// Bytes of a page, at most; one message comes even if it is larger.
+const BYTES_MAX: usize = 4 << 20;
+
+/// Which messages.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// The oldest of those behind this number; 0 for the first ones. With `text/event-stream`,
+    /// `Last-Event-ID` outranks it.
+    after: Option<u64>,
+    /// The newest of those before this number.
+    before: Option<u64>,
+    /// The newest, that many.
+    last: Option<usize>,
+    /// How many, at most: 100, up to 1000.
+    limit: Option<usize>,
+}
+
+impl Which {
+    fn page(&self) -> Result<Page, Problem> {
+        let given = [
+            self.after.is_some(),
+            self.before.is_some(),
+            self.last.is_some(),
+        ];
+        if given.into_iter().filter(|is| *is).count() > 1 {
+            let detail = "of `after`, `before` and `last` there is one";
+            return Err(Problem::invalid(detail));
+        }
+        if self.last.is_some() && self.limit.is_some() {
+            return Err(Problem::invalid(
+                "`last` says how many already: `limit` is too much",
+            ));
+        }
+        let limit = self.last.or(self.limit).unwrap_or(LIMIT);
+        if !(1..=LIMIT_MAX).contains(&limit) {
+            let detail = format!("a page has 1 to {LIMIT_MAX} messages, not {limit}");
+            return Err(Problem::invalid(detail));
+        }
+        let side = match (self.before, self.last) {
+            (Some(seq), _) => Side::Before(seq),
+            (None, Some(_)) => Side::Last,
+            (None, None) => Side::After(self.after.unwrap_or(0)),
+        };
+        Ok(Page {
+            side,
+            limit,
+            bytes: BYTES_MAX,
+        })
+    }
+}
+
+/// A page of messages.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Page)]
+pub(crate) struct PageDocument {
+    /// In order, without a gap.
+    messages: Vec<MessageDocument>,
+    /// The number of the newest message.
+    head_seq: u64,
+    /// The number of the oldest that is kept; one above the newest when none is.
+    start_seq: u64,
+}
+
+/// Read messages, or follow them.
+///
+/// A page: the oldest behind `after`, the newest before `before`, or the `last` ones. With
+/// `Accept: text/event-stream`, every message behind `after` (or `Last-Event-ID`), then `event: head`,
+/// then whatever is appended, without a gap and nothing twice.
+#[utoipa::path(
+    get, path = "/conversations/{id}/messages", tag = "messages",
+    operation_id = "read",
+    params(
+        ("id" = String, Path, description = "The conversation"),
+        Which,
+        ("Last-Event-ID" = Option<String>, Header, description = "Where a stream of events goes on"),
+    ),
+    responses(
+        (status = 200, description = "Messages", content(
+            (PageDocument = "application/json"),
+            (String = "text/event-stream"),
+        )),
+        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+        (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
+        (status = 410, description = "Erased, or not kept any more: `start_seq`", body = crate::http::openapi::ProblemDocument),
+    )
+)]
+pub(super) async fn read(
+    State(shared): State<Shared>,
+    Conversation(name): Conversation,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let which: Which = query(&uri)?;
+    if wants_events(&headers) {
+        if which.before.is_some() || which.last.is_some() || which.limit.is_some() {
+            let detail = "a stream of events goes forward from `after`, without an end";
+            return Err(Problem::invalid(detail));
+        }
+        return tail::follow(&shared, &name, which.after.unwrap_or(0), &headers);
+    }
+    let page = which.page()?;
+    off_thread(move || {
+        let read = of(&shared)?.read(&name, page)?;
+        render(&read).map(json_bytes)
+    })
+    .await
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT).iter();
+    let mut texts = values.filter_map(|value| value.to_str().ok());
+    texts.any(|text| text.contains("text/event-stream"))
+}
+
+fn render(read: &PageRead) -> Result<Vec<u8>, Problem> {
+    let mut out = Vec::new();
+    push(&mut out, b"{\"messages\":[");
+    for (index, message) in read.messages().enumerate() {
+        let message = message?;
+        if index > 0 {
+            push(&mut out, b",");
+        }
+        push_message(&mut out, message.seq, message.at_ms, &message.view);
+    }
+    push(&mut out, b"],\"head_seq\":");
+    push_number(&mut out, read.head_seq);
+    push(&mut out, b",\"start_seq\":");
+    push_number(&mut out, read.start_seq);
+    push(&mut out, b"}");
+    Ok(out)
+}

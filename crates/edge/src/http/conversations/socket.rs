@@ -1,0 +1,286 @@
+//! `/v1/ws`: many conversations over one connection.
+//!
+//! Commands come in and are decided at once, on this task, as they are read: however many are under
+//! way, there is no task and no lock per message. Acknowledgements leave in the order of the
+//! commands, all that are due in one write. Nothing is read from a client that does not read, and
+//! nothing is made for it: what waits is appends that are on their way to the disk, up to a bound,
+//! and the node's own memory of where a watcher is.
+
+mod command;
+mod reply;
+mod watches;
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::response::Response;
+use futures_util::{Sink, Stream};
+use model::ErrorCode;
+use node::conversations::{Appended, Pending};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, Sleep};
+
+use self::command::Outcome;
+use self::watches::Watches;
+use super::append::AROUND;
+use super::place::of;
+use crate::http::Shared;
+use crate::http::problem::Problem;
+
+/// Appends of a connection that are on their way to the disk, at most: above it is not read from.
+const APPENDS_MAX: usize = 1024;
+
+/// What is done before others get a turn.
+const TURN: usize = 256;
+
+/// Bytes that are read at once.
+const READ_SIZE: usize = 32 << 10;
+
+/// A client that hears nothing else hears a ping.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Follow and append to many conversations over one WebSocket.
+///
+/// Commands are JSON texts: `{"op":"append","ref":"r1","conv":"c1","expect":41,"messages":[…]}`,
+/// `{"op":"watch","conv":"c1","after":41}`, `{"op":"unwatch","conv":"c1"}`. An append is answered by
+/// `{"op":"ack","ref":"r1","first_seq":42,…}` once it is on the disk, whatever is refused by
+/// `{"op":"error","ref":"r1","code":…}`; a watch shows `{"op":"message","conv":"c1","message":{…}}` and
+/// `{"op":"head","conv":"c1","head_seq":42}`.
+#[utoipa::path(
+    get, path = "/v1/ws", tag = "messages", operation_id = "socket",
+    responses(
+        (status = 101, description = "From here on a WebSocket"),
+        (status = 400, description = "No WebSocket was asked for", body = crate::http::openapi::ProblemDocument),
+        (status = 503, description = "Too many of them", body = crate::http::openapi::ProblemDocument),
+    )
+)]
+pub(super) async fn socket(
+    State(shared): State<Shared>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let upgrade = upgrade.map_err(|error| Problem::invalid(error.to_string()))?;
+    let size_max = of(&shared)?.options().limits.batch_bytes_max + AROUND;
+    let Ok(place) = shared.sockets.clone().try_acquire_owned() else {
+        let detail = "this node has as many WebSockets as it takes";
+        return Err(Problem::of(ErrorCode::Busy, detail));
+    };
+    let upgrade = upgrade
+        .max_message_size(size_max)
+        .max_frame_size(size_max)
+        .read_buffer_size(READ_SIZE);
+    Ok(upgrade.on_upgrade(move |stream| Socket::new(shared, stream, place).run()))
+}
+
+/// An append that is on its way to the disk.
+struct Waiting {
+    /// The client's own word for it, as JSON; empty for none.
+    tag: Box<str>,
+    /// The ids of its messages, where their author gave them.
+    ids: Vec<Option<Box<str>>>,
+    pending: Pending<Appended>,
+}
+
+struct Socket {
+    shared: Shared,
+    stream: WebSocket,
+    appends: VecDeque<Waiting>,
+    watches: Watches,
+    ping: Pin<Box<Sleep>>,
+    /// Something was written since the last flush.
+    is_dirty: bool,
+    /// What is in the way of the next one, gathered before it is written.
+    out: Vec<u8>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// The connection has ended, by whichever side.
+struct Ended;
+
+impl Socket {
+    fn new(shared: Shared, stream: WebSocket, place: OwnedSemaphorePermit) -> Self {
+        Self {
+            shared,
+            stream,
+            appends: VecDeque::new(),
+            watches: Watches::default(),
+            ping: Box::pin(tokio::time::sleep(PING_INTERVAL)),
+            is_dirty: false,
+            out: Vec::new(),
+            _place: place,
+        }
+    }
+
+    async fn run(mut self) {
+        poll_fn(|cx| self.poll(cx)).await;
+    }
+
+    /// One turn: everything that can be done now, and one write at its end.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let turn = self.turn(cx);
+        let flushed = self.flush(cx);
+        match (turn, flushed) {
+            (Ok(is_done), Ok(())) => {
+                if !is_done {
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// Whether everything that could be done is done.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+        for _ in 0..TURN {
+            if !self.is_writable(cx)? {
+                return Ok(true);
+            }
+            // What is oldest first, so that nothing waits for what came later.
+            if !(self.acknowledge(cx)? || self.show(cx)? || self.read(cx)?) {
+                self.keep_alive(cx)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Answers the oldest append, if it is due.
+    fn acknowledge(&mut self, cx: &Context<'_>) -> Result<bool, Ended> {
+        let Some(oldest) = self.appends.front_mut() else {
+            return Ok(false);
+        };
+        let Poll::Ready(outcome) = oldest.pending.poll_durable(cx.waker()) else {
+            return Ok(false);
+        };
+        let Some(waiting) = self.appends.pop_front() else {
+            return Ok(false);
+        };
+        match outcome {
+            Ok(appended) => reply::push_ack(&mut self.out, &waiting.tag, &waiting.ids, &appended),
+            Err(refusal) => reply::push_error(&mut self.out, &waiting.tag, None, refusal.into()),
+        }
+        self.write().map(|()| true)
+    }
+
+    /// Shows the next thing of whatever is watched.
+    fn show(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+        let Poll::Ready((conversation, item)) = self.watches.poll_next(cx) else {
+            return Ok(false);
+        };
+        reply::push_item(&mut self.out, &conversation, item);
+        self.write().map(|()| true)
+    }
+
+    /// Reads and does the next command.
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+        if self.appends.len() >= APPENDS_MAX {
+            return Ok(false);
+        }
+        match Pin::new(&mut self.stream).poll_next(cx) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Some(Ok(Message::Text(text)))) => self.command(text.as_bytes()),
+            Poll::Ready(Some(Ok(Message::Binary(bytes)))) => self.command(&bytes),
+            Poll::Ready(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {
+                // A pong is written by the next flush.
+                self.is_dirty = true;
+                Ok(true)
+            }
+            Poll::Ready(Some(Err(error))) => {
+                self.close(&error.to_string());
+                Err(Ended)
+            }
+            Poll::Ready(Some(Ok(Message::Close(_))) | None) => Err(Ended),
+        }
+    }
+
+    fn command(&mut self, json: &[u8]) -> Result<bool, Ended> {
+        let done = command::run(&self.shared, &mut self.watches, json);
+        match done {
+            Outcome::Append(waiting) => self.appends.push_back(waiting),
+            Outcome::Silent => {}
+            Outcome::Done { tag, conversation } => {
+                reply::push_done(&mut self.out, &tag, &conversation);
+                self.write()?;
+            }
+            Outcome::Refused { tag, problem } => {
+                reply::push_error(&mut self.out, &tag, None, problem);
+                self.write()?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_writable(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+        match Pin::new(&mut self.stream).poll_ready(cx) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(())) => Ok(true),
+            Poll::Ready(Err(_)) => Err(Ended),
+        }
+    }
+
+    /// Hands over what was gathered, to be written with the rest.
+    fn write(&mut self) -> Result<(), Ended> {
+        let bytes = std::mem::take(&mut self.out);
+        let Ok(text) = String::from_utf8(bytes) else {
+            // A damaged record: this client cannot be told in a text.
+            return Err(Ended);
+        };
+        self.send(Message::Text(Utf8Bytes::from(text)))
+    }
+
+    fn send(&mut self, message: Message) -> Result<(), Ended> {
+        self.is_dirty = true;
+        let sent = Pin::new(&mut self.stream).start_send(message);
+        sent.map_err(|_| Ended)
+    }
+
+    fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+        if !self.is_dirty {
+            return Ok(());
+        }
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Pending => Ok(()),
+            Poll::Ready(Ok(())) => {
+                self.is_dirty = false;
+                Ok(())
+            }
+            Poll::Ready(Err(_)) => Err(Ended),
+        }
+    }
+
+    fn keep_alive(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+        if self.is_dirty {
+            self.ping.as_mut().reset(Instant::now() + PING_INTERVAL);
+        }
+        while self.ping.as_mut().poll(cx).is_ready() {
+            self.ping.as_mut().reset(Instant::now() + PING_INTERVAL);
+            self.send(Message::Ping(axum::body::Bytes::new()))?;
+        }
+        Ok(())
+    }
+
+    /// Says why it ends, as far as that still arrives.
+    fn close(&mut self, reason: &str) {
+        const TOO_BIG: u16 = 1009;
+        const PROTOCOL: u16 = 1002;
+        let is_size = reason.to_ascii_lowercase().contains("too long");
+        let frame = CloseFrame {
+            code: if is_size { TOO_BIG } else { PROTOCOL },
+            // A control frame has 125 bytes, two of which are the code.
+            reason: reason
+                .chars()
+                .take(100)
+                .filter(char::is_ascii)
+                .collect::<String>()
+                .into(),
+        };
+        // It ends in any case.
+        let _ = self.send(Message::Close(Some(frame)));
+    }
+}

@@ -1,0 +1,151 @@
+//! What a client asks for.
+
+use model::Name;
+use node::conversations::Batch;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Waiting;
+use super::watches::Watches;
+use crate::http::Shared;
+use crate::http::body;
+use crate::http::conversations::incoming::{Incoming, Ready};
+use crate::http::conversations::place::of;
+use crate::http::problem::Problem;
+use crate::json::Text;
+
+/// Bytes of a client's word for a command, at most.
+const TAG_SIZE_MAX: usize = 256;
+
+/// All fields of all commands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command<'a> {
+    #[serde(borrow)]
+    op: Text<'a>,
+    #[serde(borrow, default, rename = "ref")]
+    tag: Option<&'a RawValue>,
+    #[serde(borrow)]
+    conv: Text<'a>,
+    #[serde(default)]
+    expect: Option<u64>,
+    #[serde(borrow, default)]
+    messages: Option<Vec<Incoming<'a>>>,
+    #[serde(default)]
+    after: Option<u64>,
+}
+
+const OPS: [&str; 3] = ["append", "watch", "unwatch"];
+
+/// What comes of a command.
+pub(super) enum Outcome {
+    Append(Waiting),
+    /// What was asked for speaks for itself.
+    Silent,
+    Done {
+        tag: Box<str>,
+        conversation: Box<str>,
+    },
+    Refused {
+        tag: Box<str>,
+        problem: Problem,
+    },
+}
+
+/// Does what `json` says.
+pub(super) fn run(shared: &Shared, watches: &mut Watches, json: &[u8]) -> Outcome {
+    let command: Command<'_> = match body::parse(json) {
+        Ok(command) => command,
+        Err(problem) => return refuse(tag_of_any(json), problem),
+    };
+    let tag = command.tag;
+    match perform(shared, watches, command) {
+        Ok(outcome) => outcome,
+        Err(problem) => refuse(tag, problem),
+    }
+}
+
+fn refuse(tag: Option<&RawValue>, problem: Problem) -> Outcome {
+    let tag = tag
+        .map(RawValue::get)
+        .filter(|tag| tag.len() <= TAG_SIZE_MAX);
+    Outcome::Refused {
+        tag: tag.unwrap_or_default().into(),
+        problem,
+    }
+}
+
+fn perform(
+    shared: &Shared,
+    watches: &mut Watches,
+    command: Command<'_>,
+) -> Result<Outcome, Problem> {
+    let tag: Box<str> = command.tag.map_or("", RawValue::get).into();
+    if tag.len() > TAG_SIZE_MAX {
+        return Err(Problem::invalid(format!(
+            "`ref` has at most {TAG_SIZE_MAX} bytes"
+        )));
+    }
+    let name = Name::parse(&command.conv.0);
+    let name = name.map_err(|error| Problem::invalid(format!("`conv`: {error}")))?;
+    match &*command.op.0 {
+        "append" => {
+            needs_no("append", "after", command.after.is_some())?;
+            append(shared, &name, tag, command)
+        }
+        "watch" => {
+            needs_no("watch", "messages", command.messages.is_some())?;
+            needs_no("watch", "expect", command.expect.is_some())?;
+            watches.add(shared, &name, &command.conv.0, command.after.unwrap_or(0))?;
+            Ok(Outcome::Silent)
+        }
+        "unwatch" => {
+            needs_no("unwatch", "messages", command.messages.is_some())?;
+            watches.remove(&name)?;
+            let conversation = command.conv.0.as_ref().into();
+            Ok(Outcome::Done { tag, conversation })
+        }
+        op => Err(Problem::invalid(body::unknown("op", op, OPS.into_iter()))),
+    }
+}
+
+fn needs_no(op: &str, field: &str, is_there: bool) -> Result<(), Problem> {
+    if is_there {
+        return Err(Problem::invalid(format!("`{op}` has no `{field}`")));
+    }
+    Ok(())
+}
+
+fn append(
+    shared: &Shared,
+    name: &Name,
+    tag: Box<str>,
+    command: Command<'_>,
+) -> Result<Outcome, Problem> {
+    let Some(messages) = command.messages else {
+        return Err(Problem::invalid("`append` needs `messages`"));
+    };
+    let ready = Ready::new(messages, None)?;
+    let messages = ready.messages();
+    let batch = Batch {
+        expect: command.expect,
+        messages: &messages,
+    };
+    let pending = of(shared)?.append(name, batch)?;
+    let ids = messages.iter().map(|message| message.id.map(Box::from));
+    Ok(Outcome::Append(Waiting {
+        tag,
+        ids: ids.collect(),
+        pending,
+    }))
+}
+
+/// The client's word for a command that cannot be understood otherwise.
+fn tag_of_any(json: &[u8]) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Any<'a> {
+        #[serde(borrow, default, rename = "ref")]
+        tag: Option<&'a RawValue>,
+    }
+    serde_json::from_slice::<Any<'_>>(json).ok()?.tag
+}

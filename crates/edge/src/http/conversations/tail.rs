@@ -1,0 +1,157 @@
+//! Messages as server-sent events: those that are there, then those that come.
+//!
+//! The body pulls: an event is read from the node when the connection has room for it, so that a
+//! client that does not read costs what one read ahead takes, and nothing more.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderName, header};
+use axum::response::{IntoResponse, Response};
+use http_body::Frame;
+use model::Name;
+use node::conversations::{Item, Refusal, Watch};
+use tokio::time::{Instant, Sleep};
+
+use super::outgoing::{push, push_message, push_number};
+use super::place::of;
+use crate::http::Shared;
+use crate::http::problem::Problem;
+
+/// Events are gathered up to this size before they are written.
+const FRAME_SIZE: usize = 32 << 10;
+
+/// Where nothing happens, a comment comes that often, so that nobody in between gives up.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// Answers with the events behind `after`, or behind `Last-Event-ID`.
+pub(super) fn follow(
+    shared: &Shared,
+    name: &Name,
+    after: u64,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let after = last_event_id(headers)?.unwrap_or(after);
+    let watch = of(shared)?.watch(name, after)?;
+    let events = Events {
+        watch: Some(watch),
+        keepalive: Box::pin(tokio::time::sleep(KEEPALIVE)),
+    };
+    let head = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((head, Body::new(events)).into_response())
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    const NAME: HeaderName = HeaderName::from_static("last-event-id");
+    let Some(value) = headers.get(NAME) else {
+        return Ok(None);
+    };
+    let seq = value
+        .to_str()
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
+    match seq {
+        Some(seq) => Ok(Some(seq)),
+        None => Err(Problem::invalid(
+            "`last-event-id` is no id of an event of this stream",
+        )),
+    }
+}
+
+/// See the module's documentation.
+struct Events {
+    /// Until it has ended.
+    watch: Option<Watch>,
+    keepalive: Pin<Box<Sleep>>,
+}
+
+impl http_body::Body for Events {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = &mut *self;
+        let Some(watch) = &mut this.watch else {
+            return Poll::Ready(None);
+        };
+        let mut out = Vec::new();
+        while out.len() < FRAME_SIZE {
+            match watch.poll_next(cx) {
+                Poll::Pending => break,
+                Poll::Ready(item) => {
+                    if let Err(refusal) = item.and_then(|item| push_item(&mut out, &item)) {
+                        push_error(&mut out, refusal);
+                        this.watch = None;
+                        break;
+                    }
+                }
+            }
+        }
+        if out.is_empty() {
+            std::task::ready!(this.keepalive.as_mut().poll(cx));
+            push(&mut out, b":\n\n");
+        }
+        this.keepalive.as_mut().reset(Instant::now() + KEEPALIVE);
+        // Nobody has registered for the new moment yet.
+        let _ = this.keepalive.as_mut().poll(cx);
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from(out)))))
+    }
+}
+
+fn push_item(out: &mut Vec<u8>, item: &Item) -> Result<(), Refusal> {
+    match item {
+        Item::Message(stored) => {
+            let view = stored.view()?;
+            push(out, b"id: ");
+            push_number(out, stored.seq);
+            push(out, b"\nevent: message\ndata: ");
+            let begin = out.len();
+            push_message(out, stored.seq, stored.at_ms, &view);
+            break_lines(out, begin);
+        }
+        Item::Head { head_seq } => {
+            push(out, b"id: ");
+            push_number(out, *head_seq);
+            push(out, b"\nevent: head\ndata: {\"head_seq\":");
+            push_number(out, *head_seq);
+            push(out, b"}");
+        }
+    }
+    push(out, b"\n\n");
+    Ok(())
+}
+
+/// The last event: the client asks again from where it was, or does not.
+fn push_error(out: &mut Vec<u8>, refusal: Refusal) {
+    push(out, b"event: error\ndata: ");
+    push(
+        out,
+        Problem::from(refusal).document().to_string().as_bytes(),
+    );
+    push(out, b"\n\n");
+}
+
+/// Between tokens JSON may have ends of lines; an event's data have each line in a field of its own.
+fn break_lines(out: &mut Vec<u8>, begin: usize) {
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if !out[begin..].iter().any(is_end) {
+        return;
+    }
+    let data = out.split_off(begin);
+    for byte in data {
+        match byte {
+            b'\n' => push(out, b"\ndata: "),
+            b'\r' => {}
+            byte => out.push(byte),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! JSON that is kept as its bytes: how deep it goes, and merging objects without reading what is
+//! in them.
+//!
+//! What clients store comes back byte for byte, so numbers, escapes and the order of keys are left
+//! alone: values stay [`RawValue`]s.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Objects and arrays within each other, at most: readers have limits, 64 is below those in use
+/// (`serde_json` 128, .NET 64).
+pub(crate) const DEPTH_MAX: usize = 64;
+
+/// How many objects and arrays lie within each other in `json`, which is valid JSON.
+pub(crate) fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'"' => skip_string(&mut bytes),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn skip_string(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => drop(bytes.next()),
+            _ => {}
+        }
+    }
+}
+
+/// What a `null` in the second object does to a key of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Null {
+    /// Removes it (RFC 7396).
+    Removes,
+    /// Is a value like any other.
+    Replaces,
+}
+
+/// `base` with the keys of `change`: objects are merged, everything else is replaced. Keys keep
+/// their order, new ones follow. What is no object counts as an empty one in `base`; such a
+/// `change` replaces everything.
+///
+/// Both are valid JSON no deeper than [`DEPTH_MAX`].
+pub(crate) fn merge(base: &str, change: &str, null: Null) -> String {
+    let Some(changes) = fields(change) else {
+        return change.trim().to_owned();
+    };
+    let mut merged: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
+    for (key, value) in fields(base).unwrap_or_default() {
+        set(&mut merged, key, Cow::Borrowed(value.get()));
+    }
+    for (key, value) in changes {
+        if value.get() == "null" && null == Null::Removes {
+            merged.retain(|(known, _)| *known != key);
+            continue;
+        }
+        let before = merged.iter().find(|(known, _)| *known == key);
+        let before = before.map_or("{}", |(_, value)| value);
+        let value = merge(before, value.get(), null);
+        set(&mut merged, key, Cow::Owned(value));
+    }
+    let mut text = String::from("{");
+    for (key, value) in &merged {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        push_string(&mut text, key);
+        text.push(':');
+        text.push_str(value);
+    }
+    text.push('}');
+    text
+}
+
+fn set<'a>(fields: &mut Vec<(Cow<'a, str>, Cow<'a, str>)>, key: Cow<'a, str>, value: Cow<'a, str>) {
+    match fields.iter_mut().find(|(known, _)| *known == key) {
+        Some(field) => field.1 = value,
+        None => fields.push((key, value)),
+    }
+}
+
+/// Appends `value` as a JSON string.
+pub(crate) fn push_string(text: &mut String, value: &str) {
+    match serde_json::to_string(value) {
+        Ok(quoted) => text.push_str(&quoted),
+        Err(_) => unreachable!("a string cannot fail to be written as JSON"),
+    }
+}
+
+/// What is between the quotes of a JSON string, as it is written; `None` for anything else.
+pub(crate) fn string_body(value: &RawValue) -> Option<&str> {
+    value.get().strip_prefix('"')?.strip_suffix('"')
+}
+
+/// The fields of an object, in their order; `None` for anything else.
+fn fields(json: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
+    let Fields(fields) = serde_json::from_str(json).ok()?;
+    Some(fields)
+}
+
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((Text(key), value)) = map.next_entry()? {
+                    fields.push((key, value));
+                }
+                Ok(Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Collect)
+    }
+}
+
+/// A text that is borrowed wherever it has no escapes.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn depth_counts_brackets_that_are_no_text() {
+        for (text, expected) in [
+            ("1", 0),
+            ("[]", 1),
+            (r#"{"a":[{}]}"#, 3),
+            (r#"["[[[\"[[", {"}]]": 1}]"#, 2),
+        ] {
+            assert_eq!(depth(text.as_bytes()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn merging_keeps_bytes_order_and_numbers() {
+        let check = |base, change, null, expected| {
+            assert_eq!(merge(base, change, null), expected, "{base} with {change}");
+        };
+        check("{}", "{}", Null::Removes, "{}");
+        check(
+            r#"{"big":123456789012345678901234567890,"z":1.0e2}"#,
+            r#"{"a":1.50}"#,
+            Null::Removes,
+            r#"{"big":123456789012345678901234567890,"z":1.0e2,"a":1.50}"#,
+        );
+        check(
+            r#"{"a":{"b":1,"c":2},"d":[1]}"#,
+            r#"{"a":{"b":null,"x":{"y":null,"z":3}},"d":[2]}"#,
+            Null::Removes,
+            r#"{"a":{"c":2,"x":{"z":3}},"d":[2]}"#,
+        );
+        check(
+            r#"{"a":1}"#,
+            r#"{"a":null}"#,
+            Null::Replaces,
+            r#"{"a":null}"#,
+        );
+        check(r#"{"a":1}"#, " [1] ", Null::Removes, "[1]");
+        check("7", r#"{"a":1}"#, Null::Removes, r#"{"a":1}"#);
+    }
+
+    /// RFC 7396's own description, on trees.
+    fn patched(target: Value, patch: &Value) -> Value {
+        let Value::Object(changes) = patch else {
+            return patch.clone();
+        };
+        let mut fields = match target {
+            Value::Object(fields) => fields,
+            _ => serde_json::Map::new(),
+        };
+        for (key, value) in changes {
+            match value {
+                Value::Null => drop(fields.remove(key)),
+                value => {
+                    let before = fields.remove(key).unwrap_or(Value::Null);
+                    fields.insert(key.clone(), patched(before, value));
+                }
+            }
+        }
+        Value::Object(fields)
+    }
+
+    fn tree() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i32>().prop_map(Value::from),
+            "[a\\\"é]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                proptest::collection::btree_map("[abc\"]{1,2}", inner, 0..4)
+                    .prop_map(|fields| json!(fields)),
+            ]
+        })
+    }
+
+    fn deepest(value: &Value) -> usize {
+        match value {
+            Value::Array(items) => 1 + items.iter().map(deepest).max().unwrap_or(0),
+            Value::Object(fields) => 1 + fields.values().map(deepest).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merging_bytes_is_merging_trees(target in tree(), patch in tree()) {
+            let merged = merge(&target.to_string(), &patch.to_string(), Null::Removes);
+            let merged: Value = serde_json::from_str(&merged).unwrap();
+            prop_assert_eq!(merged, patched(target, &patch));
+        }
+
+        #[test]
+        fn depth_is_the_depth_of_the_tree(tree in tree()) {
+            prop_assert_eq!(depth(tree.to_string().as_bytes()), deepest(&tree));
+        }
+    }
+}

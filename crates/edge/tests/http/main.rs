@@ -1,0 +1,144 @@
+//! The HTTP door over loopback sockets, with a journal on a disk in memory.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+mod append;
+mod bad_input;
+mod client;
+mod faults;
+mod follow;
+mod openapi;
+mod read;
+mod socket;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use journal::Journal;
+use journal::disk::SimulatedDisk;
+use node::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+pub(crate) use client::{Answer, Events};
+
+#[derive(Default)]
+struct TestClock(AtomicU64);
+
+impl Clock for TestClock {
+    fn now_ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn unix_ms(&self) -> u64 {
+        1_700_000_000_000 + self.now_ns() / 1_000_000
+    }
+}
+
+struct Counting(AtomicU64);
+
+impl Entropy for Counting {
+    fn next_u64(&self) -> u64 {
+        self.0.fetch_add(0x0001_0000_0000_0000, Ordering::Relaxed)
+    }
+}
+
+/// A node that keeps conversations, and its door.
+pub(crate) struct Door {
+    pub(crate) disk: SimulatedDisk,
+    pub(crate) address: SocketAddr,
+}
+
+impl Door {
+    pub(crate) async fn open() -> Self {
+        Self::with(StoreOptions::default()).await
+    }
+
+    pub(crate) async fn with(options: StoreOptions) -> Self {
+        Self::on(SimulatedDisk::new(7), options, 1).await
+    }
+
+    /// A node on what an earlier one left; `start` counts them.
+    pub(crate) async fn on(disk: SimulatedDisk, options: StoreOptions, start: u64) -> Self {
+        let journal_options = journal::Options {
+            journal_id: 1,
+            entropy: start,
+            segment_size: 1 << 20,
+            reserve_size: 0,
+            ..journal::Options::default()
+        };
+        let opened = Journal::open(Arc::new(disk.clone()), &journal_options, || 0);
+        let (journal, _) = opened.unwrap();
+        let ports = Ports {
+            clock: Arc::new(TestClock::default()),
+            entropy: Arc::new(Counting(AtomicU64::new(start << 32))),
+        };
+        let journal = Arc::new(journal);
+        let node = Handle::with_journal(Limits::default(), ports, journal, options).unwrap();
+        let address = serve(&node).await;
+        Self { disk, address }
+    }
+
+    /// Asks, and reads the whole answer.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: &Value) -> Answer {
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        self.ask_with(
+            method,
+            path,
+            &[("content-type", "application/json")],
+            body.as_bytes(),
+        )
+        .await
+    }
+
+    pub(crate) async fn ask_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        client::ask(self.address, method, path, headers, body).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &Value::Null).await
+    }
+
+    /// Appends one text, and says which number it has.
+    pub(crate) async fn say(&self, conversation: &str, text: &str) -> u64 {
+        let path = format!("/v1/conversations/{conversation}/messages");
+        let answer = self.ask("POST", &path, &said(text)).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()["last_seq"].as_u64().unwrap()
+    }
+
+    /// Follows a conversation from behind a position on.
+    pub(crate) async fn follow(&self, conversation: &str, position: &str) -> Events {
+        let path = format!("/v1/conversations/{conversation}/messages");
+        let headers = [("accept", "text/event-stream"), ("last-event-id", position)];
+        Events::open(self.address, &path, &headers).await
+    }
+}
+
+async fn serve(node: &Handle) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let routes = edge::http::routes(node.clone(), Arc::new(edge::Open));
+    tokio::spawn(edge::http::serve(
+        listener,
+        None,
+        routes,
+        edge::http::Options::default(),
+    ));
+    address
+}
+
+/// A batch of one text.
+pub(crate) fn said(text: &str) -> Value {
+    json!({"messages": [{"role": "user", "content": text}]})
+}
