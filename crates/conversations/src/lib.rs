@@ -16,6 +16,7 @@
 pub mod context;
 mod conversation;
 mod decision;
+pub mod delivery;
 pub mod draft;
 mod ids;
 mod limits;

@@ -17,8 +17,10 @@
 //!                               | from text16 | metadata
 //!                   2 CHUNKS    draft u64 | first u32 | lines, each with its \n
 //!                   3 CLOSE     draft u64 | status u8 | seq u64
+//! an agent          1 SNAPSHOT, 2 CHANGE: see `agent`
 //! ```
 
+mod agent;
 mod bytes;
 mod draft;
 mod event;
@@ -26,6 +28,7 @@ mod message;
 mod policy;
 mod state;
 
+pub use agent::{AgentState, PendingState};
 pub use draft::{DraftChunks, DraftClose, DraftOpen};
 pub use event::{EventRef, EventTag};
 pub use message::{Facts, Links, MessageView, set_links};
@@ -33,9 +36,9 @@ pub use state::StateChange;
 
 /// Tag of a [`MessageView`] in a stream of messages.
 pub const MESSAGE: u8 = 1;
-/// Tag of a [`crate::State`] in a stream of state.
+/// Tag of a [`crate::State`] in a stream of state, of an [`AgentState`] in an agent's.
 pub const SNAPSHOT: u8 = 1;
-/// Tag of a [`StateChange`] in a stream of state.
+/// Tag of a [`StateChange`] in a stream of state, of a [`crate::delivery::Change`] in an agent's.
 pub const CHANGE: u8 = 2;
 /// Tag of a [`DraftOpen`] in a stream of drafts.
 pub const DRAFT_OPEN: u8 = 1;

@@ -79,6 +79,9 @@ pub(super) trait Put {
     fn text8(&mut self, text: &str);
     fn text16(&mut self, text: &str);
     fn bytes32(&mut self, bytes: &[u8]);
+    fn u32(&mut self, number: u32);
+    fn u64(&mut self, number: u64);
+    fn count(&mut self, count: usize);
 }
 
 impl Put for Vec<u8> {
@@ -98,5 +101,17 @@ impl Put for Vec<u8> {
         let length = u32::try_from(bytes.len()).expect("less than 4 GiB were let in");
         self.extend_from_slice(&length.to_le_bytes());
         self.extend_from_slice(bytes);
+    }
+
+    fn u32(&mut self, number: u32) {
+        self.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn u64(&mut self, number: u64) {
+        self.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn count(&mut self, count: usize) {
+        self.u32(u32::try_from(count).expect("less than 2^32 were let in"));
     }
 }

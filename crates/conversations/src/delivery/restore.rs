@@ -1,0 +1,131 @@
+//! What is kept of an agent, and making it again from that.
+//!
+//! A snapshot says up to which events the agent was told, and what it had not answered of those.
+//! Changes behind it say what became of that, and of events that came later: those are fed again
+//! from the snapshot's events on, and what was answered is passed over.
+
+use super::{Change, Deliveries, Entry};
+use crate::record::{AgentState, PendingState};
+
+impl Deliveries {
+    /// It was told everything of a partition up to that event, but not that one.
+    pub fn fed(&mut self, partition: u16, next_event: u64) {
+        let cursor = self.cursors.entry(partition).or_default();
+        *cursor = next_event.max(*cursor);
+    }
+
+    /// The next event of a partition that it is to be told of.
+    pub fn next_event(&self, partition: u16) -> u64 {
+        self.cursors.get(&partition).copied().unwrap_or(0)
+    }
+
+    /// A snapshot; changes before it are not needed any more. `settings` are the shell's. Not
+    /// before all events have been fed again that were fed before a restart.
+    pub fn snapshot(&mut self, settings: Vec<u8>) -> AgentState {
+        self.answered.clear();
+        let pending = self.entries.iter().map(|(conversation, entry)| {
+            let state = PendingState {
+                from_seq: entry.from_seq,
+                to_seq: entry.to_seq,
+                attempts: entry.attempts,
+                interrupts: entry.interrupts,
+            };
+            (*conversation, state)
+        });
+        AgentState {
+            options: self.options,
+            settings,
+            cursors: self.cursors.clone(),
+            pending: pending.collect(),
+            dead: self.dead.clone(),
+        }
+    }
+
+    /// An agent as a snapshot says; then [`Deliveries::restore`] for each change behind it, and the
+    /// events from [`Deliveries::next_event`] on. What waits has waited long enough.
+    pub fn load(state: &AgentState, now_ms: u64) -> Self {
+        let mut deliveries = Self::new(state.options);
+        deliveries.cursors.clone_from(&state.cursors);
+        deliveries.dead.clone_from(&state.dead);
+        for (conversation, pending) in &state.pending {
+            let entry = Entry {
+                attempts: pending.attempts,
+                interrupts: pending.interrupts,
+                ..Entry::new(pending.from_seq, pending.to_seq, now_ms)
+            };
+            deliveries.wait_no_more(*conversation, entry, now_ms);
+        }
+        deliveries
+    }
+
+    /// Reads a change back, in order.
+    pub fn restore(&mut self, change: &Change, now_ms: u64) {
+        match *change {
+            Change::Answered {
+                conversation,
+                through_seq,
+            } => self.restore_done(conversation, through_seq, now_ms),
+            Change::Again {
+                conversation,
+                attempts,
+                interrupts,
+            } => {
+                // If it is not there it is of an event that will be fed again: it begins anew.
+                if let Some(entry) = self.entries.get_mut(&conversation) {
+                    entry.attempts = attempts;
+                    entry.interrupts = interrupts;
+                }
+            }
+            Change::Dead {
+                conversation,
+                letter,
+            } => {
+                self.dead.insert(conversation, letter);
+                self.restore_done(conversation, letter.to_seq, now_ms);
+            }
+            Change::Revived { conversation } => self.restore_revived(conversation, now_ms),
+            Change::Discarded { conversation } => {
+                self.dead.remove(&conversation);
+            }
+            Change::Forgotten { conversation } => {
+                self.forget(conversation);
+                self.answered.insert(conversation, u64::MAX);
+            }
+        }
+    }
+
+    fn restore_done(&mut self, conversation: u64, through_seq: u64, now_ms: u64) {
+        let answered = self.answered.entry(conversation).or_default();
+        *answered = through_seq.max(*answered);
+        self.unqueue(conversation);
+        let Some(entry) = self.entries.remove(&conversation) else {
+            return;
+        };
+        if entry.to_seq > through_seq {
+            let entry = Entry::new(through_seq + 1, entry.to_seq, now_ms);
+            self.wait_no_more(conversation, entry, now_ms);
+        }
+    }
+
+    pub(super) fn restore_revived(&mut self, conversation: u64, now_ms: u64) {
+        let Some(letter) = self.dead.remove(&conversation) else {
+            return;
+        };
+        self.unqueue(conversation);
+        let before = self.entries.remove(&conversation);
+        let to_seq = before.map_or(letter.to_seq, |entry| entry.to_seq.max(letter.to_seq));
+        let from_seq = before.map_or(letter.from_seq, |it| it.from_seq.min(letter.from_seq));
+        let entry = Entry::new(from_seq, to_seq, now_ms);
+        self.wait_no_more(conversation, entry, now_ms);
+    }
+
+    /// It is due at once.
+    fn wait_no_more(&mut self, conversation: u64, entry: Entry, now_ms: u64) {
+        let long_ago_ms = now_ms.saturating_sub(self.options.max_wait_ms);
+        let entry = Entry {
+            since_ms: long_ago_ms,
+            ..entry
+        };
+        self.wait(conversation, entry, 0);
+    }
+}
