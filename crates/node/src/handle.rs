@@ -69,6 +69,8 @@ pub(crate) struct Inner {
     pub(crate) store: Option<Store>,
     /// How long syncs take, when somebody measures it.
     pub(crate) sync_times: OnceLock<Arc<journal::SyncTimes>>,
+    /// What is derived from conversations, when somebody keeps it.
+    pub(crate) views: OnceLock<crate::views::Kept>,
     next_connection: AtomicU64,
     draining: AtomicBool,
 }
@@ -108,6 +110,7 @@ impl Handle {
                 sweep_needed: OnceLock::new(),
                 store,
                 sync_times: OnceLock::new(),
+                views: OnceLock::new(),
                 next_connection: AtomicU64::new(1),
                 draining: AtomicBool::new(false),
             }),

@@ -24,6 +24,7 @@ mod throttle;
 pub mod tokens;
 mod turn;
 mod view;
+pub mod views;
 
 pub use connection::Connection;
 pub use counters::{Counter, Counters};

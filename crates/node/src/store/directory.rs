@@ -228,6 +228,18 @@ impl Directory {
     }
 }
 
+impl super::Store {
+    /// What a stream is for, what it is called and where it is.
+    pub(crate) fn named(&self, stream: StreamId) -> Option<(Kind, String, Location)> {
+        let directory = self.directory.read();
+        let number = u32::try_from(stream.0).ok()?;
+        (1..=directory.len() as u32).contains(&number).then(|| {
+            let (kind, name) = directory.get(number);
+            (kind, name.to_owned(), directory.location(number))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

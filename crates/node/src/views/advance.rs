@@ -1,0 +1,190 @@
+//! How what the views know of a conversation follows from what was said in it.
+//!
+//! The same entry comes out whether a conversation is taken message by message or all at once: what
+//! is read of its state may be newer than the messages that were looked at, and a read mark counts
+//! from there in both cases.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::entry::{Entry, Participant, Row};
+use super::scope::Scope;
+use super::source::{Changed, Known, Said, Source};
+
+/// Labels of one conversation; those behind are not found.
+const LABELS_MAX: usize = 64;
+
+/// Participants of one conversation who are there because they wrote; others are not listed.
+const WRITERS_MAX: usize = 1_024;
+
+/// What a conversation is like now; `None` if there is none to be seen. What cannot be read is left
+/// as it was.
+pub(super) fn advance(
+    source: &impl Source,
+    number: u64,
+    old: Option<&Entry>,
+    changed: Changed,
+) -> Option<Entry> {
+    let mut entry = match (old, changed) {
+        (Some(old), Changed::Messages) => old.clone(),
+        _ => match source.known(number) {
+            Ok(known) => remade(source, number, old, &known?),
+            Err(_) => old?.clone(),
+        },
+    };
+    grow(source, number, &mut entry);
+    Some(entry)
+}
+
+/// Takes what is known besides the messages.
+fn remade(source: &impl Source, number: u64, old: Option<&Entry>, known: &Known) -> Entry {
+    let namespace = Scope::namespace(&known.namespace);
+    let labels = known.labels.iter().take(LABELS_MAX);
+    let mut labels: Vec<_> = labels
+        .map(|(key, value)| namespace.label(key, value))
+        .collect();
+    labels.sort_unstable();
+    labels.dedup();
+    let agent = Some(&*known.agent).filter(|it| !it.is_empty());
+    let (head, activity_ms) = old.map_or((0, 0), |it| (it.row.head, it.row.activity_ms));
+    Entry {
+        row: Row {
+            base: known.base,
+            head,
+            activity_ms: activity_ms.max(known.created_ms),
+            ttl_ms: known.ttl_ms,
+            is_archived: known.is_archived,
+            agent: agent.map(|it| [namespace.participant(it), namespace.due(it)]),
+            namespace,
+            labels,
+        },
+        participants: Participants {
+            source,
+            number,
+            old,
+            known,
+            head,
+        }
+        .all(namespace),
+    }
+}
+
+/// What it takes to say who takes part.
+struct Participants<'a, S> {
+    source: &'a S,
+    number: u64,
+    old: Option<&'a Entry>,
+    known: &'a Known,
+    /// The newest message that was looked at.
+    head: u64,
+}
+
+impl<S: Source> Participants<'_, S> {
+    /// Those who wrote stay; those whom the owner names and those with a read mark are there as
+    /// well.
+    fn all(&self, namespace: Scope) -> BTreeMap<Scope, Participant> {
+        let none = BTreeMap::new();
+        let old = self.old.map_or(&none, |it| &it.participants);
+        let writers = old.iter().filter(|(_, it)| it.is_writer);
+        let mut all: BTreeMap<_, _> = writers.map(|(who, it)| (*who, *it)).collect();
+        let is_full = all.len() >= WRITERS_MAX;
+        let named = self.known.participants.iter().map(|name| (name, 0));
+        let cursors = self.known.cursors.iter().map(|(name, read)| (name, *read));
+        for (name, read) in named.chain(cursors) {
+            let who = namespace.participant(name);
+            let participant = match all.get(&who).or(old.get(&who)) {
+                Some(old) if old.read >= read => *old,
+                Some(old) => Participant {
+                    own: self.left(name, *old, read),
+                    read,
+                    ..*old
+                },
+                None => Participant {
+                    // Who is not known has written nothing, unless there was no place for him.
+                    own: if is_full {
+                        self.count(name, read + 1, self.head)
+                    } else {
+                        0
+                    },
+                    read,
+                    is_writer: false,
+                },
+            };
+            all.insert(who, participant);
+        }
+        all
+    }
+
+    /// How many of somebody's own messages stand behind his new read mark: counted on the side of
+    /// it where there is less to read.
+    fn left(&self, name: &str, old: Participant, read: u64) -> u64 {
+        let (start, _) = self.source.span(self.number, self.known.base);
+        let is_shorter = read - old.read < self.head.saturating_sub(read);
+        match old.own {
+            0 => 0,
+            own if is_shorter && old.read + 1 >= start => {
+                own.saturating_sub(self.count(name, old.read + 1, read))
+            }
+            _ => self.count(name, read + 1, self.head),
+        }
+    }
+
+    fn count(&self, name: &str, from: u64, to: u64) -> u64 {
+        let mut count = 0;
+        if from <= to {
+            let mut take = |said: Said<'_>| count += u64::from(said.from == name);
+            let (number, base) = (self.number, self.known.base);
+            // What cannot be read is nobody's.
+            let _ = self.source.messages(number, base, from..=to, &mut take);
+        }
+        count
+    }
+}
+
+/// Takes the messages that were not looked at yet.
+fn grow(source: &impl Source, number: u64, entry: &mut Entry) {
+    let Entry { row, participants } = entry;
+    let (start, head) = source.span(number, row.base);
+    let first = (row.head + 1).max(start);
+    if head < first {
+        row.head = row.head.max(head);
+        return;
+    }
+    let mut writers = participants.values().filter(|it| it.is_writer).count();
+    let mut scopes: BTreeMap<Box<str>, Scope> = BTreeMap::new();
+    let mut take = |said: Said<'_>| {
+        row.activity_ms = row.activity_ms.max(said.at_ms);
+        if said.from.is_empty() {
+            return;
+        }
+        let who = match scopes.get(said.from) {
+            Some(who) => *who,
+            None => {
+                let who = row.namespace.participant(said.from);
+                if scopes.len() < WRITERS_MAX {
+                    scopes.insert(said.from.into(), who);
+                }
+                who
+            }
+        };
+        let is_listed = participants.contains_key(&who);
+        if !is_listed && writers >= WRITERS_MAX {
+            return;
+        }
+        let participant = participants.entry(who).or_default();
+        if !participant.is_writer && writers < WRITERS_MAX {
+            participant.is_writer = true;
+            writers += 1;
+        }
+        participant.own += u64::from(said.seq > participant.read);
+    };
+    // What cannot be read was said by nobody; whoever asks for it is told why.
+    let _ = source.messages(number, row.base, first..=head, &mut take);
+    row.head = head;
+}
+
+/// The scopes of everybody who takes part in either.
+pub(super) fn everybody(old: Option<&Entry>, new: Option<&Entry>) -> BTreeSet<Scope> {
+    let both = old.into_iter().chain(new);
+    both.flat_map(|it| it.participants.keys().copied())
+        .collect()
+}

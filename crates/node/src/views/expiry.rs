@@ -1,0 +1,58 @@
+//! What is over, and what is due to a webhook.
+
+use super::Views;
+use super::scope::Scope;
+use crate::conversations::Refusal;
+use ::journal::StreamId;
+
+/// A conversation with something for a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// `org/namespace/x`.
+    pub name: String,
+    /// The number of the newest message.
+    pub head_seq: u64,
+    /// The last message that the webhook has answered: its read mark.
+    pub read_seq: u64,
+    /// When something was said last, in milliseconds since 1970-01-01 UTC.
+    pub active_ms: u64,
+}
+
+impl Views<'_> {
+    /// Conversations of `org/namespace` that name this webhook as their agent and have messages of
+    /// others behind its read mark: at most so many, those that have waited for the longest time
+    /// first.
+    pub fn due(&self, namespace: &str, agent: &str, limit: usize) -> Result<Vec<Due>, Refusal> {
+        let tables = self.catch_up()?;
+        let namespace = Scope::namespace(namespace);
+        let places = self.checked(tables.oldest(namespace.due(agent), limit))?;
+        let mut due = Vec::new();
+        for place in places {
+            let row = self.checked(tables.row(place.number))?;
+            let named = self.store.named(StreamId(place.number));
+            let (Some(row), Some((_, name, _))) = (row, named) else {
+                continue;
+            };
+            let participant = tables.participant(place.number, namespace.participant(agent));
+            let participant = self.checked(participant)?;
+            due.push(Due {
+                name,
+                head_seq: row.head,
+                read_seq: participant.unwrap_or_default().read,
+                active_ms: row.activity_ms,
+            });
+        }
+        Ok(due)
+    }
+
+    /// Conversations that are over by now, as far as the views know: at most so many.
+    pub fn expired(&self, limit: usize) -> Result<Vec<String>, Refusal> {
+        let (tables, _) = self.opened()?;
+        let now_ms = self.inner.ports.clock.unix_ms();
+        let numbers = self.checked(tables.expired(now_ms, limit))?;
+        let named = numbers
+            .into_iter()
+            .filter_map(|it| self.store.named(StreamId(it)));
+        Ok(named.map(|(_, name, _)| name).collect())
+    }
+}

@@ -1,0 +1,96 @@
+//! Where the tables lie, and what is done when they cannot be used.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use redb::backends::{FileBackend, InMemoryBackend};
+use redb::{Builder, Database};
+
+use super::damage::Damage;
+use super::tables::Tables;
+
+/// The name of the file in the directory of the views.
+const FILE: &str = "conversations";
+
+/// Where the views are kept.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In this directory, which is made if there is none.
+    Directory(PathBuf),
+    /// Nowhere: they are made anew at each start.
+    Memory,
+}
+
+/// Opens the tables; what cannot be used is removed, and they begin empty.
+pub(super) fn open(place: &Place, journal: u64, cache_size: usize) -> Result<Tables, Damage> {
+    let Place::Directory(directory) = place else {
+        let backend = InMemoryBackend::new();
+        let database = builder(cache_size).create_with_backend(backend)?;
+        return Tables::new(database, journal)?.ok_or_else(foreign);
+    };
+    let mut making = DirBuilder::new();
+    making.recursive(true).mode(0o700);
+    making.create(directory).map_err(io)?;
+    let path = directory.join(FILE);
+    match open_file(&path, journal, cache_size) {
+        Ok(Some(tables)) => return Ok(tables),
+        Err(damage) if !damage.is_lasting() => return Err(damage),
+        Ok(None) | Err(_) => {}
+    }
+    std::fs::remove_file(&path).map_err(io)?;
+    open_file(&path, journal, cache_size)?.ok_or_else(foreign)
+}
+
+/// Removes the file.
+pub(super) fn remove(place: &Place) -> Result<(), Damage> {
+    match place {
+        Place::Memory => Ok(()),
+        Place::Directory(directory) => match std::fs::remove_file(directory.join(FILE)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(error)),
+            _ => Ok(()),
+        },
+    }
+}
+
+fn open_file(path: &Path, journal: u64, cache_size: usize) -> Result<Option<Tables>, Damage> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).mode(0o600);
+    let file = options.open(path).map_err(io)?;
+    // Every page is checked before anything in it is believed; what the check itself does not
+    // survive is damaged as well.
+    let open = || -> Result<Option<Tables>, Damage> {
+        Tables::new(database(FileBackend::new(file)?, cache_size)?, journal)
+    };
+    catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
+        Err(Damage::Malformed {
+            table: FILE.to_owned(),
+        })
+    })
+}
+
+/// A database, checked.
+pub(super) fn database(
+    backend: impl redb::StorageBackend,
+    cache_size: usize,
+) -> Result<Database, Damage> {
+    Ok(builder(cache_size).create_with_backend(backend)?)
+}
+
+fn builder(cache_size: usize) -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_size);
+    builder.set_check_integrity_on_open(true);
+    builder
+}
+
+fn io(error: std::io::Error) -> Damage {
+    Damage::Database(Box::new(error.into()))
+}
+
+fn foreign() -> Damage {
+    Damage::Malformed {
+        table: FILE.to_owned(),
+    }
+}

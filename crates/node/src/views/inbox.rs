@@ -1,0 +1,133 @@
+//! Inboxes: the conversations in which somebody takes part, and how much of each he has not read.
+
+use ::conversations::record::{Malformed, MessageView};
+use ::journal::{ReadError, ReadLimit, StreamId};
+use bytes::Bytes;
+
+use super::Views;
+use super::entry::Row;
+use super::list::{Archived, Cursor};
+use super::scope::Scope;
+use super::tables::Tables;
+use super::walk::{Walk, WalkError};
+use crate::conversations::Refusal;
+use crate::store::Kind;
+
+/// A page of an inbox that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct InboxQuery<'a> {
+    /// Whose.
+    pub who: &'a str,
+    /// Whether archived ones.
+    pub archived: Archived,
+    /// Those with something unread, and nothing else.
+    pub unread_only: bool,
+    /// Where the page before ended.
+    pub after: Option<Cursor>,
+    /// How many, at most; from 1 to 1,000.
+    pub limit: usize,
+}
+
+/// A conversation in an inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// `org/namespace/x`.
+    pub name: String,
+    /// The number of the newest message; 0 for none.
+    pub head_seq: u64,
+    /// The last message that he has read.
+    pub read_seq: u64,
+    /// How many of the others' messages he has not read.
+    pub unread: u64,
+    /// When something was said last, in milliseconds since 1970-01-01 UTC.
+    pub active_ms: u64,
+    /// What was said last, if that is kept and whole.
+    pub last: Option<Last>,
+}
+
+/// The newest message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Last {
+    /// When it was appended, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    record: Bytes,
+}
+
+impl Last {
+    /// What it is.
+    pub fn view(&self) -> Result<MessageView<'_>, Malformed> {
+        MessageView::decode(&self.record)
+    }
+}
+
+/// A page of an inbox.
+#[derive(Clone, Debug)]
+pub struct Inbox {
+    /// The newest activity first.
+    pub lines: Vec<Line>,
+    /// Where the next page begins, if there may be one.
+    pub next: Option<Cursor>,
+}
+
+impl Views<'_> {
+    /// A page of an inbox in `org/namespace`.
+    pub fn inbox(&self, namespace: &str, query: InboxQuery<'_>) -> Result<Inbox, Refusal> {
+        let tables = self.catch_up()?;
+        let scope = Scope::namespace(namespace).participant(query.who);
+        let walk = Walk {
+            tables: &tables,
+            scope,
+            shelves: query.archived.shelves(),
+            now_ms: self.inner.ports.clock.unix_ms(),
+            after: query.after,
+            limit: query.limit,
+        };
+        let walked = walk.collect(|place, row| {
+            let line = self.line(&tables, scope, place.number, &row)?;
+            Ok(line.filter(|it| it.unread > 0 || !query.unread_only))
+        });
+        let (lines, next) = self.walked(walked)?;
+        Ok(Inbox { lines, next })
+    }
+
+    /// A conversation in the inbox of a scope.
+    pub(super) fn line(
+        &self,
+        tables: &Tables,
+        scope: Scope,
+        number: u64,
+        row: &Row,
+    ) -> Result<Option<Line>, WalkError> {
+        let Some(participant) = tables.participant(number, scope)? else {
+            return Ok(None);
+        };
+        let Some((Kind::Conversation, name, at)) = self.store.named(StreamId(number)) else {
+            return Ok(None);
+        };
+        let journal = &self.store.journal;
+        let kept = journal.stream(at.shard, at.stream);
+        let start = kept.map_or(1, |it| (it.start + 1).saturating_sub(row.base).max(1));
+        let offset = (row.head + row.base).saturating_sub(1);
+        let one = ReadLimit {
+            records: 1,
+            bytes: 1,
+        };
+        let last = match start <= row.head {
+            true => journal.read(at.shard, at.stream, offset, one),
+            false => Err(ReadError::Trimmed { start }),
+        };
+        // A message that cannot be read does not hide its conversation.
+        let last = last.ok().and_then(|read| read.records.into_iter().next());
+        Ok(Some(Line {
+            name,
+            head_seq: row.head,
+            read_seq: participant.read,
+            unread: participant.unread(start, row.head),
+            active_ms: row.activity_ms,
+            last: last.filter(|it| it.offset == offset).map(|it| Last {
+                at_ms: it.time_ms,
+                record: it.payload,
+            }),
+        }))
+    }
+}

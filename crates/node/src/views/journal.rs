@@ -1,0 +1,287 @@
+//! The journal and the directory, as the views see them.
+
+use std::ops::RangeInclusive;
+
+use ::conversations::record::{self, EventRef, EventTag, MessageView, StateChange};
+use ::conversations::{Conversation, Lifecycle, State};
+use journal::{ReadError, ReadLimit, StreamId};
+use parking_lot::Mutex;
+
+use super::Labels;
+use super::source::{Changed, Known, Partition, Reach, Said, Source};
+use crate::conversations::state_of;
+use crate::store::{Kind, Location, Store};
+
+/// What is read at a time.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 4_096,
+    bytes: 1 << 20,
+};
+
+/// Labels that are taken of one conversation.
+const LABELS_MAX: usize = 64;
+
+/// The partitions that were found, and where in the directory to look for more.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    partitions: Vec<Partition>,
+    /// Streams that were looked at.
+    count: u64,
+}
+
+/// See the module's documentation.
+pub(super) struct Journaled<'a> {
+    pub(super) store: &'a Store,
+    pub(super) labels: Labels,
+    pub(super) found: &'a Mutex<Found>,
+}
+
+/// A conversation as it stands durably.
+pub(super) struct Standing {
+    pub(super) name: String,
+    pub(super) state: State,
+    /// The first message that is kept and the newest.
+    pub(super) start: u64,
+    pub(super) head: u64,
+}
+
+impl Journaled<'_> {
+    /// A conversation that is there for everybody.
+    pub(super) fn standing(&self, number: u64) -> Result<Option<Standing>, ReadError> {
+        let Some((Kind::Conversation, name, location)) = self.store.named(StreamId(number)) else {
+            return Ok(None);
+        };
+        let Some(state) = self.state(location)? else {
+            return Ok(None);
+        };
+        let is_there = matches!(state.lifecycle, Lifecycle::Open | Lifecycle::Archived);
+        let (start, head) = self.span(number, state.base);
+        Ok(is_there.then_some(Standing {
+            name,
+            state,
+            start,
+            head,
+        }))
+    }
+
+    /// The state of a conversation with its read marks; `None` if nothing of it is durable.
+    fn state(&self, location: Location) -> Result<Option<State>, ReadError> {
+        let Location { shard, stream } = location;
+        let states = state_of(stream);
+        let messages = self.store.journal.stream(shard, stream);
+        let Some(kept) = self.store.journal.stream(shard, states) else {
+            let is_there = messages.is_some_and(|it| it.next_durable > 0);
+            return Ok(is_there.then(State::default));
+        };
+        let mut engine = None;
+        let mut from = kept.start;
+        loop {
+            let read = match self.store.journal.read(shard, states, from, CHUNK) {
+                // What stands before the newest snapshot may be trimmed meanwhile.
+                Err(ReadError::Trimmed { start }) => {
+                    from = start;
+                    continue;
+                }
+                read => read?,
+            };
+            let Some(last) = read.records.last() else {
+                break;
+            };
+            from = last.offset + 1;
+            for record in &read.records {
+                take(&mut engine, record);
+            }
+        }
+        let is_there = engine.is_some() || messages.is_some_and(|it| it.next_durable > 0);
+        let state = engine.map(|it| it.state().clone());
+        Ok(is_there.then(|| state.unwrap_or_default()))
+    }
+
+    /// Where the partitions end, in their order.
+    pub(super) fn ends(&self) -> Vec<u64> {
+        let partitions = self.partitions(0);
+        partitions.iter().map(|it| self.reach(*it).end).collect()
+    }
+
+    fn location(&self, number: u64) -> Option<Location> {
+        let (kind, _, location) = self.store.named(StreamId(number))?;
+        (kind == Kind::Conversation).then_some(location)
+    }
+
+    /// Looks for partitions in what the directory has more.
+    fn find(&self, found: &mut Found) {
+        while let Some((kind, _, location)) = self.store.named(StreamId(found.count + 1)) {
+            let Location { shard, stream } = location;
+            if kind == Kind::Events {
+                if self.store.creation(stream).is_some() {
+                    return;
+                }
+                found.partitions.push(Partition {
+                    stream: stream.0,
+                    shard,
+                });
+            }
+            found.count += 1;
+        }
+    }
+}
+
+/// Takes a record of the stream of state; what makes no sense is passed over.
+fn take(engine: &mut Option<Conversation>, record: &journal::Record) {
+    let load = |state| Conversation::load(state, 0, 0, None);
+    match record.tag {
+        record::SNAPSHOT => {
+            if let Ok(snapshot) = State::decode(&record.payload) {
+                *engine = Some(load(snapshot));
+            }
+        }
+        record::CHANGE => {
+            if let Ok(change) = StateChange::decode(&record.payload) {
+                let engine = engine.get_or_insert_with(|| load(State::default()));
+                engine.restore_change(&change);
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Source for Journaled<'_> {
+    fn partitions(&self, known: usize) -> Vec<Partition> {
+        let mut found = self.found.lock();
+        self.find(&mut found);
+        found.partitions.get(known..).unwrap_or_default().to_vec()
+    }
+
+    fn reach(&self, partition: Partition) -> Reach {
+        let stream = StreamId(partition.stream);
+        let state = self.store.journal.stream(partition.shard, stream);
+        state.map_or(Reach { start: 0, end: 0 }, |it| Reach {
+            start: it.start,
+            end: it.next_durable,
+        })
+    }
+
+    fn events(
+        &self,
+        partition: Partition,
+        from: u64,
+        limit: usize,
+        event: &mut dyn FnMut(u64, Changed),
+    ) -> Result<u64, ReadError> {
+        let limit = ReadLimit {
+            records: limit,
+            ..CHUNK
+        };
+        let stream = StreamId(partition.stream);
+        let journal = &self.store.journal;
+        let read = journal.read(partition.shard, stream, from, limit)?;
+        let mut next = match read.records.is_empty() {
+            // What was accepted as lost.
+            true => read.next_durable,
+            false => from,
+        };
+        for record in &read.records {
+            if let Ok(EventRef { conversation, .. }) = EventRef::decode(&record.payload) {
+                if self.store.creation(StreamId(conversation)).is_some() {
+                    return Ok(record.offset);
+                }
+                event(
+                    conversation,
+                    match EventTag::from_u8(record.tag) {
+                        Some(EventTag::Message) => Changed::Messages,
+                        _ => Changed::State,
+                    },
+                );
+            }
+            next = record.offset + 1;
+        }
+        Ok(next)
+    }
+
+    fn numbers_end(&self) -> u64 {
+        self.store.stream_count() as u64 + 1
+    }
+
+    fn is_settled(&self, number: u64) -> bool {
+        self.store.creation(StreamId(number)).is_none()
+    }
+
+    fn known(&self, number: u64) -> Result<Option<Known>, ReadError> {
+        let Some(Standing { name, state, .. }) = self.standing(number)? else {
+            return Ok(None);
+        };
+        let mut labels = Vec::new();
+        (self.labels)(&state.metadata, &mut |key, value| {
+            if labels.len() < LABELS_MAX {
+                labels.push((key.to_owned(), value.to_owned()));
+            }
+        });
+        Ok(Some(Known {
+            namespace: namespace(&name).to_owned(),
+            base: state.base,
+            created_ms: state.created_ms,
+            ttl_ms: state.settings.ttl_ms,
+            is_archived: state.lifecycle == Lifecycle::Archived,
+            agent: state.settings.agent,
+            labels,
+            participants: Vec::new(),
+            cursors: state
+                .cursors
+                .iter()
+                .map(|(who, seq)| (who.to_owned(), seq))
+                .collect(),
+        }))
+    }
+
+    fn span(&self, number: u64, base: u64) -> (u64, u64) {
+        let state = self
+            .location(number)
+            .and_then(|Location { shard, stream }| self.store.journal.stream(shard, stream));
+        state.map_or((1, 0), |it| {
+            let start = (it.start + 1).saturating_sub(base).max(1);
+            (start, it.next_durable.saturating_sub(base))
+        })
+    }
+
+    fn messages(
+        &self,
+        number: u64,
+        base: u64,
+        seqs: RangeInclusive<u64>,
+        said: &mut dyn FnMut(Said<'_>),
+    ) -> Result<(), ReadError> {
+        let Some(Location { shard, stream }) = self.location(number) else {
+            return Ok(());
+        };
+        let mut seq = *seqs.start();
+        while seq <= *seqs.end() {
+            let offset = (seq + base).saturating_sub(1);
+            let read = match self.store.journal.read(shard, stream, offset, CHUNK) {
+                Err(ReadError::Trimmed { start }) => {
+                    seq = (start + 1).saturating_sub(base).max(seq + 1);
+                    continue;
+                }
+                read => read?,
+            };
+            let Some(last) = read.records.last() else {
+                return Ok(());
+            };
+            for record in &read.records {
+                let seq = (record.offset + 1).saturating_sub(base);
+                if let Ok(message) = MessageView::decode(&record.payload)
+                    && seqs.contains(&seq)
+                {
+                    let (at_ms, from) = (record.time_ms, message.from);
+                    said(Said { seq, at_ms, from });
+                }
+            }
+            seq = (last.offset + 2).saturating_sub(base);
+        }
+        Ok(())
+    }
+}
+
+/// `org/namespace` of `org/namespace/x`.
+pub(super) fn namespace(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(namespace, _)| namespace)
+}

@@ -1,0 +1,5 @@
+//! The tables and how they catch up, on conversations that were made up.
+
+mod crash;
+mod history;
+mod model;

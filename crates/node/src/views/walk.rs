@@ -1,0 +1,75 @@
+//! Walking through a scope, the newest activity first.
+
+use journal::ReadError;
+
+use super::damage::Damage;
+use super::entry::{Place, Row, Shelf};
+use super::list::Cursor;
+use super::scope::Scope;
+use super::tables::Tables;
+
+/// Conversations of a page, at most.
+const LIMIT_MAX: usize = 1_000;
+
+/// Conversations that are looked at for a page, at most: then it is shorter.
+const LOOKED_AT_MAX: usize = 10_000;
+
+/// Places that are found at a time.
+const CHUNK: usize = 256;
+
+/// Why a walk ended early.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WalkError {
+    #[error(transparent)]
+    Damage(#[from] Damage),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// A walk.
+#[derive(Clone, Copy)]
+pub(super) struct Walk<'a> {
+    pub(super) tables: &'a Tables,
+    pub(super) scope: Scope,
+    pub(super) shelves: &'a [Shelf],
+    /// What is over by now is passed over.
+    pub(super) now_ms: u64,
+    /// Where the page before ended.
+    pub(super) after: Option<Cursor>,
+    /// What is taken, at most.
+    pub(super) limit: usize,
+}
+
+impl Walk<'_> {
+    /// What is made of each conversation, and where to go on, if there may be more.
+    pub(super) fn collect<T>(
+        self,
+        mut take: impl FnMut(Place, Row) -> Result<Option<T>, WalkError>,
+    ) -> Result<(Vec<T>, Option<Cursor>), WalkError> {
+        let limit = self.limit.clamp(1, LIMIT_MAX);
+        let mut taken = Vec::new();
+        let mut after = self.after.map(|it| it.0);
+        let mut looked_at = 0;
+        loop {
+            let chunk = (limit - taken.len() + 1).min(CHUNK);
+            let (scope, shelves) = (self.scope, self.shelves);
+            let places = self.tables.newest(scope, shelves, after, chunk)?;
+            let is_last = places.len() < chunk;
+            for place in places {
+                if taken.len() == limit || looked_at == LOOKED_AT_MAX {
+                    return Ok((taken, after.map(Cursor)));
+                }
+                after = Some(place);
+                looked_at += 1;
+                let row = self.tables.row(place.number)?;
+                let is_over = |row: &Row| row.expires_ms().is_some_and(|it| it <= self.now_ms);
+                if let Some(row) = row.filter(|row| !is_over(row)) {
+                    taken.extend(take(place, row)?);
+                }
+            }
+            if is_last {
+                return Ok((taken, None));
+            }
+        }
+    }
+}

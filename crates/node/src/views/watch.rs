@@ -1,0 +1,175 @@
+//! Watching an inbox: which of its conversations have changed.
+//!
+//! A watcher is told numbers and reads when it gets to it: what changes ten times meanwhile is one
+//! change, and one that does not read holds at most a bounded set of numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use ::journal::StreamId;
+use model::ErrorCode;
+use parking_lot::Mutex;
+
+use super::inbox::Line;
+use super::scope::Scope;
+use super::{Kept, Views};
+use crate::conversations::Refusal;
+use crate::handle::Inner;
+
+/// Changed conversations that a watcher holds; more, and it is told to look at all of them.
+const CHANGED_MAX: usize = 10_000;
+
+/// Lines that are made of them at a time.
+const LINES_MAX: usize = 256;
+
+/// Those who watch.
+#[derive(Default)]
+pub(super) struct Watchers(Mutex<BTreeMap<Scope, Vec<Weak<Told>>>>);
+
+#[derive(Default)]
+struct Told(Mutex<Changes>);
+
+#[derive(Default)]
+struct Changes {
+    numbers: BTreeSet<u64>,
+    /// There were more than are held.
+    is_overrun: bool,
+    waker: Option<Waker>,
+}
+
+/// Watches one inbox, from the moment on at which it was made.
+pub struct InboxWatch {
+    inner: Arc<Inner>,
+    scope: Scope,
+    told: Arc<Told>,
+}
+
+/// What has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// A conversation.
+    Line(Line),
+    /// A conversation is gone from the inbox: `org/namespace/x`.
+    Gone(String),
+    /// So many that they are not listed: the inbox is to be read again.
+    All,
+}
+
+impl Watchers {
+    /// Those whom anybody watches.
+    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
+        let mut watchers = self.0.lock();
+        for told in watchers.values_mut() {
+            told.retain(|it| it.strong_count() > 0);
+        }
+        watchers.retain(|_, told| !told.is_empty());
+        watchers.keys().copied().collect()
+    }
+
+    pub(super) fn tell(&self, changed: &[(Scope, u64)]) {
+        let mut wakers = Vec::new();
+        let watchers = self.0.lock();
+        for (scope, number) in changed {
+            let told = watchers.get(scope).into_iter().flatten();
+            for told in told.filter_map(Weak::upgrade) {
+                wakers.extend(told.0.lock().note(*number));
+            }
+        }
+        drop(watchers);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn count(&self) -> usize {
+        self.0.lock().values().map(Vec::len).sum()
+    }
+}
+
+impl Changes {
+    /// Takes note of a conversation; whoever waits for the first one is to be woken.
+    fn note(&mut self, number: u64) -> Option<Waker> {
+        match self.numbers.len() < CHANGED_MAX {
+            true => _ = self.numbers.insert(number),
+            false => self.is_overrun = true,
+        }
+        self.waker.take()
+    }
+}
+
+impl Views<'_> {
+    /// Watches an inbox in `org/namespace`. Whoever reads the inbox afterwards misses nothing.
+    pub fn watch_inbox(&self, namespace: &str, who: &str) -> Result<InboxWatch, Refusal> {
+        let Kept {
+            watchers, options, ..
+        } = self.kept;
+        let max = options.watchers_max;
+        if watchers.count() >= max {
+            let message = format!("{max} inboxes are being watched, which is the limit");
+            return Err(Refusal::new(ErrorCode::Busy, message));
+        }
+        let scope = Scope::namespace(namespace).participant(who);
+        let told = Arc::new(Told::default());
+        let mut watchers = watchers.0.lock();
+        watchers
+            .entry(scope)
+            .or_default()
+            .push(Arc::downgrade(&told));
+        Ok(InboxWatch {
+            inner: self.inner.clone(),
+            scope,
+            told,
+        })
+    }
+}
+
+impl InboxWatch {
+    /// Ready when anything has changed that was not taken.
+    pub fn poll_changed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut changes = self.told.0.lock();
+        if changes.is_overrun || !changes.numbers.is_empty() {
+            return Poll::Ready(());
+        }
+        changes.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Takes some of what has changed, as it is now; what is left makes it ready again. Reads from
+    /// disk.
+    pub fn take(&self) -> Result<Vec<Changed>, Refusal> {
+        let numbers: Vec<u64> = {
+            let mut changes = self.told.0.lock();
+            if std::mem::take(&mut changes.is_overrun) {
+                changes.numbers.clear();
+                return Ok(vec![Changed::All]);
+            }
+            let keep_from = changes.numbers.iter().nth(LINES_MAX).copied();
+            let kept = keep_from.map_or_else(BTreeSet::new, |it| changes.numbers.split_off(&it));
+            std::mem::replace(&mut changes.numbers, kept)
+                .into_iter()
+                .collect()
+        };
+        let handle = crate::Handle {
+            inner: self.inner.clone(),
+        };
+        let Some(views) = handle.views() else {
+            return Ok(Vec::new());
+        };
+        let (tables, _) = views.opened()?;
+        let changed = numbers.into_iter().filter_map(|number| {
+            let row = match tables.row(number) {
+                Ok(row) => row,
+                Err(damage) => return Some(Err(damage.into())),
+            };
+            let line = row.map(|row| views.line(&tables, self.scope, number, &row));
+            match line.transpose().map(Option::flatten) {
+                Ok(Some(line)) => Some(Ok(Changed::Line(line))),
+                Ok(None) => {
+                    let (_, name, _) = views.store.named(StreamId(number))?;
+                    Some(Ok(Changed::Gone(name)))
+                }
+                Err(error) => Some(Err(error)),
+            }
+        });
+        views.walked(changed.collect())
+    }
+}
