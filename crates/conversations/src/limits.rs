@@ -180,3 +180,6 @@ pub(crate) fn is_role(text: &str) -> bool {
 pub(crate) fn is_who(text: &str) -> bool {
     (1..=WHO_LENGTH_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
 }
+
+#[cfg(test)]
+mod tests;

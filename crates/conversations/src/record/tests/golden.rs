@@ -1,0 +1,260 @@
+//! The layouts as they stand on disks: never regenerated.
+
+use super::*;
+
+#[track_caller]
+fn same(bytes: &[u8], expected: &[&[u8]]) {
+    assert_eq!(bytes, expected.concat());
+}
+
+#[test]
+fn a_message() {
+    let facts = [
+        PartFact {
+            kind: PartKind::Text,
+            size: 0x0102,
+            call: 0,
+        },
+        PartFact {
+            kind: PartKind::ToolResult,
+            size: 3,
+            call: 0x1122_3344_5566_7788,
+        },
+    ];
+    let message = NewMessage {
+        id: None,
+        role: "user",
+        from: "alice",
+        tokens: None,
+        facts: &facts,
+        parts: b"[1]",
+        metadata: b"{}",
+    };
+    let links = Links {
+        event: 9,
+        tokens_before: 0x0203,
+        instruction: 4,
+    };
+    let bytes = encoded(|out| message.encode("m-1", Status::Stopped, links, out));
+    let expected: &[&[u8]] = &[
+        b"\x03\x01\x01\0\0\0",
+        b"\x09\0\0\0\0\0\0\0\x03\x02\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+        b"\x03m-1\x04user\x05\0alice",
+        b"\x02\0\0\0{}",
+        b"\x02\0",
+        b"\0\x02\x01\0\0\0\0\0\0\0\0\0\0",
+        b"\x03\x03\0\0\0\x88\x77\x66\x55\x44\x33\x22\x11",
+        b"[1]",
+    ];
+    same(&bytes, expected);
+}
+
+#[test]
+fn the_numbers_of_what_is_named() {
+    let statuses = ["complete", "interrupted", "aborted", "stopped"];
+    for (number, name) in (0..).zip(statuses) {
+        let status = Status::from_u8(number).unwrap();
+        assert_eq!((status as u8, status.as_str()), (number, name));
+    }
+    assert_eq!(Status::from_u8(4), None);
+    let kinds = [
+        PartKind::Text,
+        PartKind::Reasoning,
+        PartKind::ToolCall,
+        PartKind::ToolResult,
+        PartKind::ToolPair,
+        PartKind::File,
+        PartKind::Source,
+        PartKind::Data,
+        PartKind::Other,
+    ];
+    for (number, kind) in (0..).zip(kinds) {
+        assert_eq!(
+            (kind as u8, PartKind::from_u8(number)),
+            (number, Some(kind))
+        );
+    }
+    assert_eq!(PartKind::from_u8(9), None);
+    let tags = [EventTag::Message, EventTag::State, EventTag::Erased];
+    for (number, tag) in (1..).zip(tags) {
+        assert_eq!((tag as u8, EventTag::from_u8(number)), (number, Some(tag)));
+    }
+    assert_eq!((MESSAGE, SNAPSHOT, CHANGE), (1, 1, 2));
+    assert_eq!((DRAFT_OPEN, DRAFT_CHUNKS, DRAFT_CLOSE), (1, 2, 3));
+    // FNV-1a, as its authors publish it.
+    assert_eq!(crate::call_hash("a"), 0xaf63_dc4c_8601_ec8c);
+    assert_eq!(crate::call_hash("foobar"), 0x8594_4171_f739_67e8);
+}
+
+#[test]
+fn state_and_its_changes() {
+    let mut cursors = Cursors::default();
+    cursors.set("bob", 7);
+    let state = State {
+        base: 1,
+        version: 2,
+        created_ms: 3,
+        lifecycle: Lifecycle::Archived,
+        origin: Some(Origin {
+            conversation: "a/b/c".to_owned(),
+            seq: 5,
+        }),
+        metadata: b"{}".to_vec(),
+        settings: Settings {
+            ttl_ms: 4,
+            agent: "bot".to_owned(),
+            context: Policy {
+                strategy: Taken::LastN { count: 6 },
+                budget: 8,
+                reserve: 9,
+                keep: vec!["system".to_owned()],
+                drop_first: Kinds::default().with(PartKind::Reasoning),
+                keep_tool_turns: 10,
+                step_permille: 250,
+            },
+        },
+        summary: Some(Summary {
+            through_seq: 11,
+            tokens: 12,
+            is_estimated: true,
+            message: b"s".to_vec(),
+        }),
+        cursors,
+    };
+    let bytes = encoded(|out| state.encode(out));
+    let expected: &[&[u8]] = &[
+        b"\x01\x03",
+        b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0",
+        b"\x02\0\0\0{}",
+        b"\x04\0\0\0\0\0\0\0\x03\0bot",
+        b"\x01\x06\0\0\0\x08\0\0\0\x09\0\0\0\x02\0\x0a\0\0\0\xfa\0\x01\x06system",
+        b"\x05\0a/b/c\x05\0\0\0\0\0\0\0",
+        b"\x0b\0\0\0\0\0\0\0\x0c\0\0\0\x01\x01\0\0\0s",
+        b"\x01\0\0\0\x03\0bob\x07\0\0\0\0\0\0\0",
+    ];
+    same(&bytes, expected);
+    let change = StateChange::Cursor { who: "bob", seq: 7 };
+    let bytes = encoded(|out| change.encode(out));
+    same(&bytes, &[b"\x01\x03\0bob\x07\0\0\0\0\0\0\0"]);
+}
+
+#[test]
+fn events_and_drafts() {
+    let event = EventRef {
+        conversation: 1,
+        offset: 2,
+    };
+    same(&event.encode(), &[b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0"]);
+    let open = DraftOpen {
+        conversation: 1,
+        opened_ms: 2,
+        id: "m",
+        role: "assistant",
+        from: "bot",
+        metadata: b"{}",
+    };
+    let expected: &[&[u8]] = &[
+        b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
+        b"\x01m\x09assistant\x03\0bot{}",
+    ];
+    same(&encoded(|out| open.encode(out)), expected);
+    let chunks = DraftChunks {
+        draft: 3,
+        first: 4,
+        lines: b"{}\n[]\n",
+    };
+    let expected = b"\x03\0\0\0\0\0\0\0\x04\0\0\0{}\n[]\n";
+    same(&encoded(|out| chunks.encode(out)), &[expected]);
+    assert!(DraftChunks::decode(&expected[..expected.len() - 1]).is_err());
+    let close = DraftClose {
+        draft: 3,
+        status: Status::Aborted,
+        seq: 5,
+    };
+    let expected = b"\x03\0\0\0\0\0\0\0\x02\x05\0\0\0\0\0\0\0";
+    same(&close.encode(), &[expected]);
+}
+
+#[test]
+fn an_agent_and_its_changes() {
+    let letter = DeadLetter {
+        from_seq: 1,
+        to_seq: 2,
+        attempts: 3,
+        status: 500,
+        at_ms: 4,
+    };
+    let pending = PendingState {
+        from_seq: 5,
+        to_seq: 6,
+        attempts: 7,
+        interrupts: 8,
+    };
+    let state = AgentState {
+        options: Options {
+            debounce_ms: 1,
+            max_wait_ms: 2,
+            on_busy: OnBusy::Reject,
+            attempts_max: 5,
+            pause_ms: 3,
+            pause_ms_max: 4,
+            calls_max: 6,
+            pending_max: 7,
+            dead_max: 8,
+        },
+        settings: b"url".to_vec(),
+        cursors: [(2, 9)].into(),
+        pending: [(10, pending)].into(),
+        dead: [(11, letter)].into(),
+    };
+    let expected: &[&[u8]] = &[
+        b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+        b"\x02\x05\0\0\0\x06\0\0\0\x07\0\0\0\x08\0\0\0",
+        b"\x03\0\0\0url",
+        b"\x01\0\0\0\x02\0\x09\0\0\0\0\0\0\0",
+        b"\x01\0\0\0\x0a\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0\x07\0\0\0\x08\0\0\0",
+        b"\x01\0\0\0\x0b\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\xf4\x01",
+        b"\x04\0\0\0\0\0\0\0",
+    ];
+    same(&encoded(|out| state.encode(out)), expected);
+    let conversation = 12;
+    let changes: [(Change, &[u8]); 6] = [
+        (
+            Change::Answered {
+                conversation,
+                through_seq: 1,
+            },
+            b"\x01\x0c\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0",
+        ),
+        (
+            Change::Again {
+                conversation,
+                attempts: 1,
+                interrupts: 2,
+            },
+            b"\x02\x0c\0\0\0\0\0\0\0\x01\0\0\0\x02\0\0\0",
+        ),
+        (
+            Change::Dead {
+                conversation,
+                letter,
+            },
+            b"\x03\x0c\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\xf4\x01\x04\0\0\0\0\0\0\0",
+        ),
+        (
+            Change::Revived { conversation },
+            b"\x04\x0c\0\0\0\0\0\0\0",
+        ),
+        (
+            Change::Discarded { conversation },
+            b"\x05\x0c\0\0\0\0\0\0\0",
+        ),
+        (
+            Change::Forgotten { conversation },
+            b"\x06\x0c\0\0\0\0\0\0\0",
+        ),
+    ];
+    for (change, expected) in changes {
+        same(&encoded(|out| change.encode(out)), &[expected]);
+    }
+}
