@@ -19,6 +19,7 @@ mod floor;
 pub mod kill;
 mod matrix;
 mod prepared;
+pub mod restart;
 mod suite;
 mod writers;
 
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use door::append;
 pub use matrix::{Filing, Matrix, Via};
 pub use suite::run;
+pub(super) use restart::{StreamsSpec, play as play_streams};
 pub(super) use writers::write;
 
 use crate::measurement::Storage;

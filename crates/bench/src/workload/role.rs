@@ -25,6 +25,8 @@ pub(super) enum Spec {
     JournalWriters(journal::WritersSpec),
     /// Appends through a node.
     JournalDoor(journal::DoorSpec),
+    /// Writes many streams, or starts with them.
+    JournalStreams(journal::StreamsSpec),
 }
 
 /// Why a role could not play its part.
@@ -42,6 +44,7 @@ pub fn play(spec: &str) -> Result<(), Failure> {
         Spec::RpcServer(spec) => rpc::serve(&spec),
         Spec::JournalWriters(spec) => journal::write(&spec),
         Spec::JournalDoor(spec) => journal::append(&spec),
+        Spec::JournalStreams(spec) => journal::play_streams(&spec),
     }
 }
 

@@ -68,12 +68,12 @@ fn measure(journal: &Journal, spec: &WritersSpec) -> Result<Written, Failure> {
 }
 
 /// Numbers that are another's in another run; nobody is to be kept from guessing them.
-fn fresh() -> u64 {
+pub(super) fn fresh() -> u64 {
     now_ns() ^ u64::from(std::process::id()).rotate_left(32)
 }
 
 /// Only ages are told by it, and none is asked for here.
-fn now_ms() -> u64 {
+pub(super) fn now_ms() -> u64 {
     now_ns() / 1_000_000
 }
 

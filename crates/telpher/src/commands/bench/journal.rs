@@ -1,6 +1,7 @@
 //! `telpher bench journal`.
 
 mod kill;
+mod restart;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +23,10 @@ sync for all who wait and nothing else; as many connections to an echo that sync
 to them means something while the median sync takes at most 0.5 ms; else the case is flagged slow-disk.
 
 With --kill-9-check nothing is measured: a node is killed over and over under load, and everything it \
-acknowledged is read back.";
+acknowledged is read back.
+
+With --restart nothing is appended against time: many streams are written, and the journal is started with \
+all of them in the unfiled line and again with all of them filed.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,7 +41,9 @@ Examples:
   telpher bench journal --size 64,4096 --streams 1000000
       other records, over many streams
   telpher bench journal --kill-9-check 20
-      twenty kills; fails if anything that was acknowledged is lost, doubled or out of order";
+      twenty kills; fails if anything that was acknowledged is lost, doubled or out of order
+  telpher bench journal --restart --streams 1000000 --records 10 --size 16
+      how long a start takes, and what a stream that nobody uses costs";
 
 /// Measure durable appends
 #[derive(Debug, clap::Args)]
@@ -107,6 +113,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", requires = "kill_9_check")]
     seed: Option<u64>,
 
+    /// Write the streams and measure what it takes to start with them
+    #[arg(long, conflicts_with = "kill_9_check")]
+    restart: bool,
+
+    /// Records in each stream, for --restart
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "restart",
+        value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    records: u64,
+
     #[command(flatten, next_help_heading = "Results")]
     outcome: Outcome,
 }
@@ -141,6 +156,9 @@ enum Filed {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(kills) = args.kill_9_check {
         return kill::run(args, kills);
+    }
+    if args.restart {
+        return restart::run(args);
     }
     let via = |through: &Through| match through {
         Through::Process => Via::Process,

@@ -1,0 +1,91 @@
+//! `telpher bench journal --restart`.
+
+use bench::workload::journal::restart::{self, Restart, RestartReport};
+
+use super::super::outcome::failure;
+use super::Args;
+use crate::failure::Failure;
+use crate::output;
+
+pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    let restart = Restart {
+        streams: args.streams,
+        records: args.records,
+        size: args.size.first().copied().unwrap_or(256),
+        directory: args.dir.clone(),
+    };
+    let report = restart::run(&args.outcome.surroundings()?, &restart).map_err(failure)?;
+    let value = serde_json::to_value(&report).map_err(failure)?;
+    output::print(args.outcome.format(), &value, &text(&report))
+}
+
+fn text(report: &RestartReport) -> String {
+    let RestartReport { unfiled, filed, .. } = report;
+    let rows = [
+        ("streams", report.streams, ""),
+        ("records", report.records, "in each"),
+        ("size", report.size, "bytes of a record"),
+        (
+            "line",
+            report.line_bytes >> 20,
+            "MiB, unfiled at the first start",
+        ),
+        ("start", unfiled.start_ms, "ms with all of it unfiled"),
+        (
+            "memory",
+            unfiled.memory_bytes_per_stream,
+            "bytes of a stream that is unfiled",
+        ),
+        ("start", filed.start_ms, "ms with everything filed"),
+        (
+            "memory",
+            filed.memory_bytes_per_stream,
+            "bytes of a stream that is filed",
+        ),
+        ("files", report.files, ""),
+    ];
+    let line = |(name, count, words): (&str, u64, &str)| {
+        format!("{name:<12} {count:>12}  {words}")
+            .trim_end()
+            .to_owned()
+            + "\n"
+    };
+    rows.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bench::workload::journal::restart::Start;
+
+    use super::*;
+
+    #[test]
+    fn a_report_tells_both_starts() {
+        let start = |start_ms| Start {
+            start_ms,
+            memory_bytes: 1000,
+            memory_bytes_per_stream: 100,
+        };
+        let text = text(&RestartReport {
+            streams: 10,
+            records: 3,
+            size: 16,
+            line_bytes: 5 << 20,
+            unfiled: start(8),
+            filed: start(2),
+            files: 7,
+        });
+        assert!(
+            text.contains("line                    5  MiB, unfiled at the first start\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("start                   8  ms with all of it unfiled\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("start                   2  ms with everything filed\n"),
+            "{text}"
+        );
+    }
+}
