@@ -1,0 +1,117 @@
+//! Any bytes as any record of a conversation: nothing panics, what is read is what is written again,
+//! and a window of whatever messages they hold stays within its budget.
+
+#![no_main]
+
+use conversations::context::{Bounds, Kinds, Policy, Window};
+use conversations::delivery::Change;
+use conversations::draft::Recovery;
+use conversations::record::{
+    AgentState, DraftChunks, DraftClose, DraftOpen, EventRef, MessageView, StateChange,
+};
+use conversations::resume::Position;
+use conversations::State;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| {
+    records(input);
+    log_of_drafts(input);
+    position(input);
+    window(input);
+});
+
+fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(&mut bytes);
+    bytes
+}
+
+fn records(bytes: &[u8]) {
+    if let Ok(view) = MessageView::decode(bytes) {
+        assert_eq!(encoded(|out| view.encode(out)), bytes);
+    }
+    if let Ok(state) = State::decode(bytes) {
+        assert_eq!(State::decode(&encoded(|out| state.encode(out))), Ok(state));
+    }
+    if let Ok(agent) = AgentState::decode(bytes) {
+        let again = encoded(|out| agent.encode(out));
+        assert_eq!(AgentState::decode(&again), Ok(agent));
+    }
+    if let Ok(change) = Change::decode(bytes) {
+        assert_eq!(encoded(|out| change.encode(out)), bytes);
+    }
+    if let Ok(change) = StateChange::decode(bytes) {
+        assert_eq!(encoded(|out| change.encode(out)), bytes);
+    }
+    if let Ok(event) = EventRef::decode(bytes) {
+        assert_eq!(event.encode(), bytes);
+    }
+    if let Ok(open) = DraftOpen::decode(bytes) {
+        assert_eq!(encoded(|out| open.encode(out)), bytes);
+    }
+    if let Ok(chunks) = DraftChunks::decode(bytes) {
+        assert_eq!(encoded(|out| chunks.encode(out)), bytes);
+    }
+    if let Ok(close) = DraftClose::decode(bytes) {
+        assert_eq!(close.encode(), bytes);
+    }
+}
+
+/// Records of a length and a tag each.
+fn log_of_drafts(mut bytes: &[u8]) {
+    let mut recovery = Recovery::new(64);
+    let mut offset = 0;
+    while let Some(([length, tag], rest)) = bytes.split_first_chunk() {
+        let (record, rest) = rest.split_at(usize::from(*length).min(rest.len()));
+        // What is no record is an error and changes nothing.
+        let _ = recovery.record(offset, *tag, record);
+        offset += 1;
+        bytes = rest;
+    }
+    for lost in recovery.finish() {
+        assert!(lost.number < offset);
+    }
+}
+
+fn position(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Ok(position) = text.parse::<Position>()
+    {
+        assert_eq!(position.to_string().parse(), Ok(position));
+    }
+}
+
+/// Messages of a length each.
+fn window(bytes: &[u8]) {
+    let Some(([budget, kinds, kept], mut rest)) = bytes.split_first_chunk() else { return };
+    let mut messages = Vec::new();
+    while let Some((length, behind)) = rest.split_first() {
+        let (record, behind) = behind.split_at(usize::from(*length).min(behind.len()));
+        if let Ok(view) = MessageView::decode(record) {
+            messages.push(view);
+        }
+        rest = behind;
+    }
+    let policy = Policy {
+        budget: u32::from(*budget) + 1,
+        drop_first: Kinds::from_bits(u16::from(*kinds)).unwrap_or_default(),
+        keep_tool_turns: u32::from(*kept),
+        ..Policy::default()
+    };
+    let bounds = Bounds {
+        start: 1,
+        head: messages.len() as u64,
+        instruction: 0,
+        summary: None,
+        messages_max: 100,
+    };
+    let Ok(mut window) = Window::new(&policy, bounds) else { return };
+    while let Some(seq) = window.wants() {
+        // A damaged link may lead anywhere.
+        let Some(view) = messages.get(seq as usize - 1) else { return };
+        window.look(seq, view);
+    }
+    if let Ok(cut) = window.cut() {
+        assert!(cut.tokens <= u64::from(policy.budget));
+    }
+}
