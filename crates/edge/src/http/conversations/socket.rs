@@ -195,7 +195,12 @@ impl Socket {
                 self.close(&error.to_string());
                 Err(Ended)
             }
-            Poll::Ready(Some(Ok(Message::Close(_))) | None) => Err(Ended),
+            Poll::Ready(Some(Ok(Message::Close(_)))) => {
+                // The answer to it is written by the last flush.
+                self.is_dirty = true;
+                Err(Ended)
+            }
+            Poll::Ready(None) => Err(Ended),
         }
     }
 
