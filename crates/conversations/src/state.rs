@@ -67,6 +67,10 @@ pub struct Origin {
 pub struct Settings {
     /// It is erased that long after its last message, in milliseconds; 0 for never.
     pub ttl_ms: u64,
+    /// So many of its newest messages are kept, and not many more; 0 for all of them.
+    pub keep_last: u64,
+    /// So many bytes of its newest messages are kept, and not many more; 0 for all of them.
+    pub keep_bytes: u64,
     /// The webhook that answers it, empty for none.
     pub agent: String,
     /// How its windows are cut.

@@ -3,7 +3,7 @@
 //! ```text
 //! SNAPSHOT  lifecycle u8 | flags u8 (1 has an origin, 2 has a summary) | base u64 | version u64
 //!           | created_ms u64 | metadata u32 + bytes
-//!           | ttl_ms u64 | agent text16 | policy, see `policy`
+//!           | ttl_ms u64 | keep_last u64 | keep_bytes u64 | agent text16 | policy, see `policy`
 //!           | origin: conversation text16 | seq u64
 //!           | summary: through u64 | tokens u32 | flags u8 (bit 0: estimated) | message u32 + bytes
 //!           | cursors u32 × (who text16 | seq u64)
@@ -68,7 +68,10 @@ impl State {
             out.extend_from_slice(&number.to_le_bytes());
         }
         out.bytes32(&self.metadata);
-        out.extend_from_slice(&self.settings.ttl_ms.to_le_bytes());
+        let settings = &self.settings;
+        for number in [settings.ttl_ms, settings.keep_last, settings.keep_bytes] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
         out.text16(&self.settings.agent);
         policy::encode(&self.settings.context, out);
         if let Some(Origin { conversation, seq }) = &self.origin {
@@ -106,6 +109,8 @@ impl State {
             metadata: rest.bytes32()?.to_vec(),
             settings: Settings {
                 ttl_ms: rest.u64()?,
+                keep_last: rest.u64()?,
+                keep_bytes: rest.u64()?,
                 agent: rest.text16()?.to_owned(),
                 context: policy::decode(&mut rest)?,
             },

@@ -63,6 +63,8 @@ fn state() -> impl Strategy<Value = State> {
             metadata,
             settings: Settings {
                 ttl_ms,
+                keep_last: version,
+                keep_bytes: created_ms,
                 agent,
                 context: Policy {
                     strategy,
