@@ -218,6 +218,15 @@ fn the_window_begins_at_a_mark_until_it_is_over_budget() {
 }
 
 #[test]
+fn a_long_turn_is_a_mark_wherever_it_begins() {
+    check(
+        &budget(100),
+        "user 10\nuser 80\nuser 5\nuser 10",
+        "2 3 4 = 95",
+    );
+}
+
+#[test]
 fn no_more_is_looked_at_than_a_window_and_a_step() {
     let records = records(&vec![said("user 10"); 5000]);
     let (_, looked) = window(&budget(100), &records, 1, None);
@@ -304,6 +313,53 @@ fn a_result_is_never_shown_without_its_call() {
     check(&budget(100), script, "1 2 3 4 5 = 80");
     // They are one turn of 80 tokens, which cannot be held: both are left out of the rest.
     check(&budget(50), script, "3 5 = 20");
+}
+
+#[test]
+fn a_result_is_not_parted_from_a_call_that_is_too_far_back_to_be_looked_at() {
+    check(
+        &budget(50),
+        "user 10
+         bot 5 call=1
+         user 40
+         user 90
+         user 10
+         tool 10 result=1
+         user 10
+         bot 10",
+        "7 8 = 20",
+    );
+    // Of the turn that is needed it is left out.
+    check(
+        &budget(50),
+        "user 10
+         bot 5 call=1
+         user 40
+         user 90
+         user 10
+         tool 10 result=1
+         bot 10",
+        "5 7 = 20",
+    );
+}
+
+#[test]
+fn few_messages_may_be_wanted_of_a_turn_that_began_long_ago() {
+    let policy = Policy {
+        strategy: Strategy::LastN { count: 2 },
+        ..budget(0)
+    };
+    check(
+        &policy,
+        "user 1
+         user 1
+         bot 1 call=1
+         user 1
+         bot 1
+         tool 1 result=1
+         bot 1",
+        "2 3 4 5 6 7 = 6",
+    );
 }
 
 #[test]

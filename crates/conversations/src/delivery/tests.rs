@@ -512,6 +512,36 @@ fn after_a_restart_what_was_not_answered_is_called_for_again() {
 }
 
 #[test]
+fn after_a_restart_a_dead_letter_is_still_one() {
+    check(
+        OPTIONS,
+        "say 7 1
+         at 10
+         poll
+         say 7 2
+         fail 7 never
+         restart
+         state
+         revive 7
+         restart
+         state
+         at 60
+         poll
+         fail 7 never
+         discard 7
+         restart
+         state",
+        "call 7: 1-1 attempt 1 interrupts 0
+         idle
+         7: 2-2
+         dead 7: 1-1 after 1
+         7: 1-2
+         call 7: 1-2 attempt 1 interrupts 0
+         idle",
+    );
+}
+
+#[test]
 fn a_conversation_that_is_gone_is_forgotten() {
     check(
         OPTIONS,

@@ -163,7 +163,7 @@ fn dangling(cut: &Cut, said: &[Said]) -> Option<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn a_window_is_within_its_budget_and_of_whole_turns_and_nothing_dangles(
