@@ -8,8 +8,11 @@ pub mod facts;
 mod gate;
 pub mod http;
 mod json;
+mod labels;
 pub mod native;
+mod preview;
 mod sweep;
 
 pub use gate::{Gate, Open, Pass, Refused, Role};
+pub use labels::labels;
 pub use sweep::sweep;

@@ -30,6 +30,7 @@ pub mod shutdown;
 mod template;
 pub mod tls;
 mod value;
+pub mod views;
 
 pub use exposure::check_exposure;
 pub use host_port::{HostPort, HostPortError};
@@ -52,6 +53,8 @@ pub struct Config {
     pub mailbox: mailbox::Options,
     /// Conversations.
     pub conversation: conversation::Options,
+    /// What is derived from conversations.
+    pub views: views::Options,
     /// The native door.
     pub native: native::Options,
     /// The HTTP door.
@@ -68,12 +71,13 @@ pub struct Config {
 
 /// Every component, in the order of documentation; those without a table of their own in the
 /// TOML file come first, as TOML demands.
-pub const SECTIONS: [&Section; 11] = [
+pub const SECTIONS: [&Section; 12] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
     &mailbox::SECTION,
     &conversation::SECTION,
+    &views::SECTION,
     &native::SECTION,
     &http::SECTION,
     &tls::SECTION,

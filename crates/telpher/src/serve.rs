@@ -17,6 +17,7 @@ mod revocation;
 mod running;
 mod signals;
 mod system;
+mod views;
 mod workers;
 
 use std::sync::Arc;

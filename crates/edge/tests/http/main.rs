@@ -10,6 +10,7 @@ mod follow;
 mod openapi;
 mod read;
 mod socket;
+mod views;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ impl Entropy for Counting {
 pub(crate) struct Door {
     pub(crate) disk: SimulatedDisk,
     pub(crate) address: SocketAddr,
+    node: Handle,
+    clock: Arc<TestClock>,
 }
 
 impl Door {
@@ -70,14 +73,37 @@ impl Door {
         };
         let opened = Journal::open(Arc::new(disk.clone()), &journal_options, || 0);
         let (journal, _) = opened.unwrap();
+        let clock = Arc::new(TestClock::default());
         let ports = Ports {
-            clock: Arc::new(TestClock::default()),
+            clock: clock.clone(),
             entropy: Arc::new(Counting(AtomicU64::new(start << 32))),
         };
         let journal = Arc::new(journal);
         let node = Handle::with_journal(Limits::default(), ports, journal, options).unwrap();
+        node.keep_views(views::options());
         let address = serve(&node).await;
-        Self { disk, address }
+        Self {
+            disk,
+            address,
+            node,
+            clock,
+        }
+    }
+
+    /// Time passes.
+    pub(crate) fn pass_ms(&self, ms: u64) {
+        self.clock.0.fetch_add(ms * 1_000_000, Ordering::Relaxed);
+    }
+
+    /// The views catch up.
+    pub(crate) fn tend(&self) {
+        while self.node.views().unwrap().tend().unwrap() {}
+    }
+
+    /// Whether there is a place for one more who follows an inbox.
+    pub(crate) fn can_follow(&self, who: &str) -> bool {
+        let views = self.node.views().unwrap();
+        views.watch_inbox("default/default", who).is_ok()
     }
 
     /// Asks, and reads the whole answer.
@@ -115,6 +141,11 @@ impl Door {
         let answer = self.ask("POST", &path, &said(text)).await;
         assert_eq!(answer.status, 201, "{answer:?}");
         answer.json()["last_seq"].as_u64().unwrap()
+    }
+
+    /// Follows a path.
+    pub(crate) async fn events(&self, path: &str) -> Events {
+        Events::open(self.address, path, &[("accept", "text/event-stream")]).await
     }
 
     /// Follows a conversation from behind a position on.

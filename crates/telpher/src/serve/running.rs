@@ -13,7 +13,7 @@ use super::doors::{Addresses, Doors};
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::Workers;
-use super::{backup, journal};
+use super::{backup, journal, views};
 use crate::failure::{Exit, Failure};
 
 /// A node that serves while this is held.
@@ -65,12 +65,14 @@ impl Running {
         let node = Handle::with_journal(limits, ports, journal, options);
         let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
         node.show_sync_times(sync_times);
+        node.keep_views(views::options(config));
         let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers, door.clone());
         let workers = Arc::new(workers.map_err(threads_failure)?);
         let system = SystemAgent::start(&node, &door, source).await?;
         let mut tasks = doors.open(tls, workers, node.clone(), gate);
         tasks.spawn(edge::sweep(node.clone()));
+        tasks.spawn(views::tend(node.clone(), config.views.interval));
         Ok(Self {
             node,
             addresses,

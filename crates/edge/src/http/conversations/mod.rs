@@ -2,6 +2,8 @@
 //!
 //! | method and path, behind `/v1` or `/v1/{org}/{namespace}` | |
 //! |---|---|
+//! | `GET /conversations` | a list, by what metadata says |
+//! | `GET /inbox/{who}` | somebody's conversations, and how much he has not read; or as events |
 //! | `POST /conversations/{id}/messages` | append |
 //! | `GET /conversations/{id}/messages` | a page; or all of it and what comes, as events |
 //!
@@ -12,7 +14,9 @@
 //! something else than its author meant.
 
 mod append;
+mod inbox;
 mod incoming;
+mod list;
 mod outgoing;
 mod place;
 mod read;
@@ -33,5 +37,8 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 }
 
 fn of_namespace() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(append::append, read::read))
+    OpenApiRouter::new()
+        .routes(routes!(list::list))
+        .routes(routes!(inbox::inbox))
+        .routes(routes!(append::append, read::read))
 }

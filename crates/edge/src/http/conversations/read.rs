@@ -130,7 +130,7 @@ pub(super) async fn read(
     .await
 }
 
-fn wants_events(headers: &HeaderMap) -> bool {
+pub(super) fn wants_events(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT).iter();
     let mut texts = values.filter_map(|value| value.to_str().ok());
     texts.any(|text| text.contains("text/event-stream"))

@@ -1,0 +1,309 @@
+//! Inboxes: a participant's conversations, as a page or as events.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, Uri, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use node::views::{Changed, Inbox, InboxQuery, InboxWatch, Last, Line};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::append::json_bytes;
+use super::list::{InNamespace, Paging, PagingDocument, Words, id, push_next, views};
+use super::outgoing::{push, push_number, push_text};
+use super::read::wants_events;
+use crate::http::problem::Problem;
+use crate::http::time::push_rfc3339;
+use crate::http::{Shared, off_thread};
+use crate::preview::preview;
+
+/// A conversation comes that often, at most, as an event.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Where nothing happens, a comment comes that often, so that nobody in between gives up.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// Bytes of a participant's name.
+const WHO_LENGTH_MAX: usize = 256;
+
+/// A conversation in an inbox.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InboxLine)]
+pub(crate) struct LineDocument {
+    #[schema(example = "support-42")]
+    id: String,
+    /// The number of the newest message; 0 for none.
+    head_seq: u64,
+    /// The last message that the participant has read.
+    read_seq: u64,
+    /// How many messages of others he has not read.
+    unread: u64,
+    /// Absent if there is none, or it is not kept.
+    last: Option<LastDocument>,
+}
+
+/// What was said last.
+#[derive(Serialize, ToSchema)]
+#[schema(as = InboxLast)]
+pub(crate) struct LastDocument {
+    #[schema(example = "m-7f3")]
+    id: String,
+    #[schema(example = "user")]
+    role: String,
+    /// Absent if nobody in particular wrote it.
+    from: Option<String>,
+    /// When it was appended (RFC 3339).
+    #[schema(example = "2026-11-21T12:00:00.000Z")]
+    at: String,
+    /// How its first text begins; absent if it has none.
+    text: Option<String>,
+}
+
+/// A page of an inbox.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Inbox)]
+pub(crate) struct InboxDocument {
+    lines: Vec<LineDocument>,
+    /// What `after` has to be for the next page; absent on the last.
+    next: Option<String>,
+}
+
+/// Read somebody's inbox, or follow it.
+///
+/// The conversations in which he takes part, the newest activity first: those whose settings name him,
+/// in which he wrote, or in which he has a read mark. With `Accept: text/event-stream`, an event
+/// `line` for each, then `head`, then a `line` for each that changes, at most one per conversation
+/// and second, and `gone` for one that is erased.
+#[utoipa::path(
+    get, path = "/inbox/{who}", tag = "conversations",
+    operation_id = "inbox",
+    params(
+        ("who" = String, Path, description = "The participant"),
+        ("unread" = Option<bool>, Query, description = "Those with something unread, and nothing else"),
+        PagingDocument,
+    ),
+    responses(
+        (status = 200, description = "A page, or events", content(
+            (InboxDocument = "application/json"),
+            (String = "text/event-stream"),
+        )),
+        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+        (status = 503, description = "The views are being made", body = crate::http::openapi::ProblemDocument),
+    )
+)]
+pub(super) async fn inbox(
+    State(shared): State<Shared>,
+    InNamespace(namespace): InNamespace,
+    Path(params): Path<Vec<(String, String)>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let who = params.into_iter().find(|(name, _)| name == "who");
+    let who = who.map_or_else(String::new, |(_, who)| who);
+    if who.is_empty() || who.len() > WHO_LENGTH_MAX || who.chars().any(char::is_control) {
+        let detail = "a participant has a name of up to 256 bytes without control characters";
+        return Err(Problem::invalid(detail));
+    }
+    let paging = Paging::read(&uri, Words::Unread)?;
+    let asked = Asked {
+        shared,
+        namespace,
+        who,
+        paging,
+    };
+    if wants_events(&headers) {
+        return follow(asked);
+    }
+    off_thread(move || Ok(json_bytes(render(&asked.page()?)))).await
+}
+
+/// Whose inbox, and which page.
+struct Asked {
+    shared: Shared,
+    namespace: String,
+    who: String,
+    paging: Paging,
+}
+
+impl Asked {
+    fn page(&self) -> Result<Inbox, Problem> {
+        let query = InboxQuery {
+            who: &self.who,
+            archived: self.paging.archived,
+            unread_only: self.paging.unread_only,
+            after: self.paging.after,
+            limit: self.paging.limit,
+        };
+        Ok(views(&self.shared)?.inbox(&self.namespace, query)?)
+    }
+}
+
+/// What a stream of events does next.
+enum Next {
+    /// Another page of what is there.
+    Page,
+    /// Whatever changes.
+    Change,
+    /// It has ended.
+    Nothing,
+}
+
+/// A stream of events.
+struct Events {
+    asked: Asked,
+    watch: InboxWatch,
+    next: Next,
+}
+
+fn follow(asked: Asked) -> Result<Response, Problem> {
+    if asked.paging.unread_only || asked.paging.after.is_some() {
+        let detail = "a stream of events shows the whole inbox, without `after` and `unread`";
+        return Err(Problem::invalid(detail));
+    }
+    let watch = views(&asked.shared)?.watch_inbox(&asked.namespace, &asked.who)?;
+    let events = Events {
+        asked,
+        watch,
+        next: Next::Page,
+    };
+    let body = stream::unfold(events, |events| async {
+        if matches!(events.next, Next::Nothing) {
+            return None;
+        }
+        let (out, events) = events.go_on().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(out)), events))
+    });
+    let head = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    Ok((head, Body::from_stream(body)).into_response())
+}
+
+impl Events {
+    /// The next events, when there are any.
+    async fn go_on(self) -> Option<(Vec<u8>, Self)> {
+        if matches!(self.next, Next::Change) {
+            let changed = std::future::poll_fn(|cx| self.watch.poll_changed(cx));
+            if tokio::time::timeout(KEEPALIVE, changed).await.is_err() {
+                return Some((b":\n\n".to_vec(), self));
+            }
+            // What changes meanwhile is in it: one event for each conversation.
+            tokio::time::sleep(INTERVAL).await;
+        }
+        // Nobody is left to tell that it ended early.
+        tokio::task::spawn_blocking(|| self.events()).await.ok()
+    }
+
+    /// Reads what comes next.
+    fn events(mut self) -> (Vec<u8>, Self) {
+        let mut out = Vec::new();
+        let told = match self.next {
+            Next::Page => self.push_page(&mut out),
+            Next::Change => self.push_changes(&mut out),
+            Next::Nothing => Ok(()),
+        };
+        if let Err(problem) = told {
+            push_event(&mut out, "error", |out| {
+                push(out, problem.document().to_string().as_bytes());
+            });
+            self.next = Next::Nothing;
+        }
+        (out, self)
+    }
+
+    fn push_page(&mut self, out: &mut Vec<u8>) -> Result<(), Problem> {
+        let page = self.asked.page()?;
+        for line in &page.lines {
+            push_event(out, "line", |out| push_line(out, line));
+        }
+        self.asked.paging.after = page.next;
+        if page.next.is_none() {
+            push_event(out, "head", |out| push(out, b"{}"));
+            self.next = Next::Change;
+        }
+        Ok(())
+    }
+
+    fn push_changes(&mut self, out: &mut Vec<u8>) -> Result<(), Problem> {
+        for changed in self.watch.take()? {
+            match changed {
+                Changed::Line(line) => push_event(out, "line", |out| push_line(out, &line)),
+                Changed::Gone(name) => push_event(out, "gone", |out| {
+                    push(out, b"{\"id\":");
+                    push_text(out, id(&name));
+                    push(out, b"}");
+                }),
+                Changed::All => self.next = Next::Page,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn push_event(out: &mut Vec<u8>, event: &str, data: impl FnOnce(&mut Vec<u8>)) {
+    push(out, b"event: ");
+    push(out, event.as_bytes());
+    push(out, b"\ndata: ");
+    data(out);
+    push(out, b"\n\n");
+}
+
+fn render(inbox: &Inbox) -> Vec<u8> {
+    let mut out = Vec::new();
+    push(&mut out, b"{\"lines\":[");
+    for (index, line) in inbox.lines.iter().enumerate() {
+        if index > 0 {
+            push(&mut out, b",");
+        }
+        push_line(&mut out, line);
+    }
+    push(&mut out, b"]");
+    push_next(&mut out, inbox.next);
+    push(&mut out, b"}");
+    out
+}
+
+fn push_line(out: &mut Vec<u8>, line: &Line) {
+    push(out, b"{\"id\":");
+    push_text(out, id(&line.name));
+    for (key, number) in [
+        (&b",\"head_seq\":"[..], line.head_seq),
+        (b",\"read_seq\":", line.read_seq),
+        (b",\"unread\":", line.unread),
+    ] {
+        push(out, key);
+        push_number(out, number);
+    }
+    if let Some(last) = &line.last {
+        push_last(out, last);
+    }
+    push(out, b"}");
+}
+
+fn push_last(out: &mut Vec<u8>, last: &Last) {
+    let Ok(message) = last.view() else {
+        return;
+    };
+    push(out, b",\"last\":{\"id\":");
+    push_text(out, message.id);
+    push(out, b",\"role\":");
+    push_text(out, message.role);
+    if !message.from.is_empty() {
+        push(out, b",\"from\":");
+        push_text(out, message.from);
+    }
+    push(out, b",\"at\":\"");
+    push_rfc3339(out, last.at_ms);
+    push(out, b"\"");
+    if let Some(text) = preview(message.parts) {
+        push(out, b",\"text\":");
+        push_text(out, &text);
+    }
+    push(out, b"}");
+}

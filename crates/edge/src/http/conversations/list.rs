@@ -1,0 +1,296 @@
+//! Lists of conversations, page by page, by what their metadata says.
+
+use axum::extract::{FromRequestParts, Query, RawPathParams, State};
+use axum::http::Uri;
+use axum::http::request::Parts;
+use axum::response::Response;
+use model::{ErrorCode, Name};
+use node::conversations::Lifecycle;
+use node::views::{Archived, Cursor, ListQuery, Listed, Listing, Views};
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
+
+use super::append::json_bytes;
+use super::outgoing::{push, push_number, push_object, push_text};
+use crate::http::body;
+use crate::http::problem::Problem;
+use crate::http::time::push_rfc3339;
+use crate::http::{Shared, off_thread};
+
+/// Conversations of a page unless it says how many.
+const LIMIT: usize = 50;
+
+/// Conversations of a page, at most.
+const LIMIT_MAX: usize = 1_000;
+
+/// What stands before the keys of metadata in a query.
+const METADATA: &str = "metadata.";
+
+/// The namespace of the path: `org/namespace`.
+pub(super) struct InNamespace(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for InNamespace {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        let params = params.map_err(|error| Problem::invalid(error.to_string()))?;
+        let part = |wanted: &str| {
+            let found = params.iter().find(|(name, _)| *name == wanted);
+            found.map_or("default", |(_, value)| value)
+        };
+        let namespace = format!("{}/{}", part("org"), part("namespace"));
+        match Name::parse(&format!("{namespace}/x")) {
+            Ok(name) if name.instance().is_none() => Ok(Self(namespace)),
+            Ok(_) => Err(Problem::invalid(format!("`{namespace}` is no namespace"))),
+            Err(error) => Err(Problem::invalid(error.to_string())),
+        }
+    }
+}
+
+/// The views of the node.
+pub(super) fn views(shared: &Shared) -> Result<Views<'_>, Problem> {
+    shared.node.views().ok_or_else(|| {
+        let detail = "this node keeps no views of conversations";
+        Problem::of(ErrorCode::Unsupported, detail)
+    })
+}
+
+/// A page that is asked for.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "it says to /openapi.json what `Paging` reads")]
+pub(super) struct PagingDocument {
+    /// `false` for those that are not archived, which is the default, `true` for those that are,
+    /// `any` for all.
+    archived: Option<String>,
+    /// `next` of the page before.
+    after: Option<String>,
+    /// How many, at most: 50, up to 1000.
+    limit: Option<usize>,
+}
+
+/// What a query says about a page.
+#[derive(Debug)]
+pub(super) struct Paging {
+    pub(super) archived: Archived,
+    pub(super) after: Option<Cursor>,
+    pub(super) limit: usize,
+    /// What metadata has to say.
+    pub(super) labels: Vec<(String, String)>,
+    /// Whether something has to be unread.
+    pub(super) unread_only: bool,
+}
+
+/// Which words a query takes beside those of every page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// `metadata.KEY`.
+    Metadata,
+    /// `unread`.
+    Unread,
+}
+
+impl Paging {
+    /// Reads a query, of which nothing is passed over.
+    pub(super) fn read(uri: &Uri, words: Words) -> Result<Self, Problem> {
+        let Ok(Query(pairs)) = Query::<Vec<(String, String)>>::try_from_uri(uri) else {
+            return Err(Problem::invalid("the query is not `KEY=VALUE&...`"));
+        };
+        let mut paging = Self {
+            archived: Archived::No,
+            after: None,
+            limit: LIMIT,
+            labels: Vec::new(),
+            unread_only: false,
+        };
+        for (key, value) in pairs {
+            paging.take(&key, value, words)?;
+        }
+        Ok(paging)
+    }
+
+    fn take(&mut self, key: &str, value: String, words: Words) -> Result<(), Problem> {
+        match (key, words) {
+            ("archived", _) => self.archived = archived(&value)?,
+            ("after", _) if value.is_empty() => {}
+            ("after", _) => {
+                let cursor = value.parse::<Cursor>();
+                self.after = Some(cursor.map_err(|error| wrong("after", &error.to_string()))?);
+            }
+            ("limit", _) => {
+                let limit = value.parse().ok().filter(|it| (1..=LIMIT_MAX).contains(it));
+                let reason = format!("a page has 1 to {LIMIT_MAX}, not {value}");
+                self.limit = limit.ok_or_else(|| wrong("limit", &reason))?;
+            }
+            ("unread", Words::Unread) => {
+                let is = value.parse();
+                self.unread_only = is.map_err(|_| wrong("unread", "it is `true` or `false`"))?;
+            }
+            (key, words) => match (key.strip_prefix(METADATA), words) {
+                (Some(key), Words::Metadata) if !key.is_empty() => {
+                    self.labels.push((key.to_owned(), value));
+                }
+                _ => return Err(unknown(key, words)),
+            },
+        }
+        Ok(())
+    }
+}
+
+fn archived(value: &str) -> Result<Archived, Problem> {
+    match value {
+        "" | "false" => Ok(Archived::No),
+        "true" => Ok(Archived::Yes),
+        "any" => Ok(Archived::Any),
+        _ => Err(wrong("archived", "it is `true`, `false` or `any`")),
+    }
+}
+
+fn wrong(key: &str, reason: &str) -> Problem {
+    Problem::invalid(format!("the query: `{key}`: {reason}"))
+}
+
+fn unknown(key: &str, words: Words) -> Problem {
+    let more = match words {
+        Words::Metadata => "metadata.KEY",
+        Words::Unread => "unread",
+    };
+    let known = ["archived", "after", "limit", more];
+    let unknown = body::unknown("field", key, known.into_iter());
+    Problem::invalid(format!("the query: {unknown}"))
+}
+
+/// A conversation in a list.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Listed)]
+pub(crate) struct ListedDocument {
+    #[schema(example = "support-42")]
+    id: String,
+    /// `org/namespace/id`.
+    #[schema(example = "default/default/support-42")]
+    name: String,
+    /// The number of the newest message; 0 for none.
+    head_seq: u64,
+    /// The number of the oldest that is kept; one above the newest when none is.
+    start_seq: u64,
+    /// When something was said last, or when it was created (RFC 3339).
+    #[schema(example = "2026-11-21T12:00:00.000Z")]
+    active_at: String,
+    archived: bool,
+    #[schema(value_type = Object)]
+    metadata: (),
+    /// The webhook that answers it, if there is one.
+    agent: Option<String>,
+    /// How many seconds after its activity it is erased, if it is.
+    ttl_s: Option<u64>,
+    /// Changes with each change of anything but messages and read marks.
+    version: u64,
+}
+
+/// A page of a list.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Listing)]
+pub(crate) struct ListingDocument {
+    conversations: Vec<ListedDocument>,
+    /// What `after` has to be for the next page; absent on the last.
+    next: Option<String>,
+}
+
+/// List conversations.
+///
+/// The newest activity first. `metadata.KEY=VALUE` keeps those whose metadata has that value under
+/// that key, `metadata.a.b` looks into objects, and an array has each of its values; several must all
+/// hold. A conversation that is written to during a walk moves to its front: none comes twice, and
+/// none that nobody touches is missed.
+#[utoipa::path(
+    get, path = "/conversations", tag = "conversations",
+    operation_id = "list",
+    params(
+        ("metadata.KEY" = Option<String>, Query, description = "What metadata has under that key"),
+        PagingDocument,
+    ),
+    responses(
+        (status = 200, description = "A page", body = ListingDocument),
+        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+        (status = 503, description = "The views are being made", body = crate::http::openapi::ProblemDocument),
+    )
+)]
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    InNamespace(namespace): InNamespace,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let paging = Paging::read(&uri, Words::Metadata)?;
+    off_thread(move || {
+        let listing = views(&shared)?.list(
+            &namespace,
+            ListQuery {
+                labels: &paging.labels,
+                archived: paging.archived,
+                after: paging.after,
+                limit: paging.limit,
+            },
+        )?;
+        Ok(json_bytes(render(&listing)))
+    })
+    .await
+}
+
+fn render(listing: &Listing) -> Vec<u8> {
+    let mut out = Vec::new();
+    push(&mut out, b"{\"conversations\":[");
+    for (index, listed) in listing.conversations.iter().enumerate() {
+        if index > 0 {
+            push(&mut out, b",");
+        }
+        push_listed(&mut out, listed);
+    }
+    push(&mut out, b"]");
+    push_next(&mut out, listing.next);
+    push(&mut out, b"}");
+    out
+}
+
+/// Appends where the next page begins, if there is one.
+pub(super) fn push_next(out: &mut Vec<u8>, next: Option<Cursor>) {
+    if let Some(next) = next {
+        push(out, b",\"next\":");
+        push_text(out, &next.to_string());
+    }
+}
+
+/// The last part of a name: what a conversation is called in its namespace.
+pub(super) fn id(name: &str) -> &str {
+    name.rsplit_once('/').map_or(name, |(_, id)| id)
+}
+
+fn push_listed(out: &mut Vec<u8>, listed: &Listed) {
+    let state = &listed.state;
+    push(out, b"{\"id\":");
+    push_text(out, id(&listed.name));
+    push(out, b",\"name\":");
+    push_text(out, &listed.name);
+    push(out, b",\"head_seq\":");
+    push_number(out, listed.head_seq);
+    push(out, b",\"start_seq\":");
+    push_number(out, listed.start_seq);
+    push(out, b",\"active_at\":\"");
+    push_rfc3339(out, listed.active_ms);
+    push(out, b"\",\"archived\":");
+    let is_archived = state.lifecycle == Lifecycle::Archived;
+    push(out, if is_archived { b"true" } else { b"false" });
+    push(out, b",\"metadata\":");
+    push_object(out, &state.metadata);
+    if !state.settings.agent.is_empty() {
+        push(out, b",\"agent\":");
+        push_text(out, &state.settings.agent);
+    }
+    if state.settings.ttl_ms > 0 {
+        push(out, b",\"ttl_s\":");
+        push_number(out, state.settings.ttl_ms / 1000);
+    }
+    push(out, b",\"version\":");
+    push_number(out, state.version);
+    push(out, b"}");
+}

@@ -1,0 +1,238 @@
+//! Lists and inboxes.
+
+use std::time::Duration;
+
+use node::views::{Options, Place};
+use serde_json::{Value, json};
+
+use crate::Door;
+
+/// Views of a node that has no directory.
+pub(crate) fn options() -> Options {
+    Options {
+        place: Place::Memory,
+        cache_size: 1 << 20,
+        sync_interval: Duration::from_secs(10),
+        watchers_max: 2,
+        labels: edge::labels,
+    }
+}
+
+/// The path's page, and the ids in its list.
+async fn page(door: &Door, path: &str) -> (Value, Vec<String>) {
+    let answer = door.get(path).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let page = answer.json();
+    let list = page.get("conversations").or(page.get("lines")).unwrap();
+    let ids = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["id"].as_str().unwrap().to_owned());
+    (page.clone(), ids.collect())
+}
+
+async fn list(door: &Door, query: &str) -> Vec<String> {
+    page(door, &format!("/v1/conversations?{query}")).await.1
+}
+
+async fn say_as(door: &Door, conversation: &str, from: &str, text: &str) {
+    let path = format!("/v1/conversations/{conversation}/messages");
+    let body = json!({"messages": [{"role": "user", "from": from, "content": text}]});
+    let answer = door.ask("POST", &path, &body).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    door.pass_ms(1);
+}
+
+#[tokio::test]
+async fn a_list_shows_what_its_asker_wrote_newest_first() {
+    let door = Door::open().await;
+    assert_eq!(list(&door, "").await, [""; 0]);
+    for conversation in ["a", "b", "c"] {
+        say_as(&door, conversation, "", "hello").await;
+    }
+    assert_eq!(list(&door, "").await, ["c", "b", "a"]);
+    say_as(&door, "a", "", "again").await;
+    assert_eq!(list(&door, "").await, ["a", "c", "b"]);
+    let (page, ids) = page(&door, "/v1/conversations?limit=1").await;
+    assert_eq!(ids, ["a"]);
+    assert_eq!(
+        page["conversations"][0],
+        json!({"id": "a", "name": "default/default/a", "head_seq": 2, "start_seq": 1,
+            "active_at": "2023-11-14T22:13:20.003Z", "archived": false, "metadata": {}, "version": 0})
+    );
+    // Namespaces are apart.
+    let other = "/v1/acme/lab/conversations";
+    let body = json!({"messages": [{"role": "user", "content": "x"}]});
+    door.ask("POST", &format!("{other}/z/messages"), &body)
+        .await;
+    assert_eq!(list(&door, "").await, ["a", "c", "b"]);
+    assert_eq!(crate::views::page(&door, other).await.1, ["z"]);
+}
+
+/// While a walk goes on others write to, and make, conversations.
+#[tokio::test]
+async fn a_walk_shows_nothing_twice_and_misses_nothing_untouched() {
+    let door = Door::open().await;
+    for number in 0..40 {
+        say_as(&door, &format!("c{number}"), "", "x").await;
+    }
+    let mut dice = fastrand::Rng::with_seed(5);
+    let (mut seen, mut touched) = (Vec::new(), Vec::new());
+    let mut path = "/v1/conversations?limit=3".to_owned();
+    loop {
+        let (page, ids) = page(&door, &path).await;
+        assert!(ids.len() <= 3);
+        seen.extend(ids);
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        path = format!("/v1/conversations?limit=3&after={next}");
+        for _ in 0..2 {
+            let other = format!("c{}", dice.u32(..45));
+            say_as(&door, &other, "", "y").await;
+            touched.push(other);
+        }
+    }
+    let mut once = seen.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), seen.len(), "{seen:?}");
+    for number in 0..40 {
+        let id = format!("c{number}");
+        assert!(
+            seen.contains(&id) || touched.contains(&id),
+            "{id} was missed"
+        );
+    }
+    assert!(touched.iter().any(|it| seen.contains(it)));
+}
+
+#[tokio::test]
+async fn an_inbox_counts_what_others_said_behind_the_read_mark() {
+    let door = Door::open().await;
+    let long = "é".repeat(300);
+    say_as(&door, "a", "alice", "one").await;
+    say_as(&door, "a", "bob", "two").await;
+    say_as(&door, "b", "bob", &long).await;
+    say_as(&door, "a", "bob", "three").await;
+    let (inbox, ids) = page(&door, "/v1/inbox/alice").await;
+    assert_eq!(ids, ["a"]);
+    let line = &inbox["lines"][0];
+    assert_eq!(
+        (&line["head_seq"], &line["read_seq"], &line["unread"]),
+        (&json!(3), &json!(0), &json!(2))
+    );
+    let last = &line["last"];
+    assert_eq!(
+        (&last["from"], &last["text"], &last["role"]),
+        (&json!("bob"), &json!("three"), &json!("user"))
+    );
+    let (inbox, ids) = page(&door, "/v1/inbox/bob").await;
+    assert_eq!(ids, ["a", "b"]);
+    assert_eq!(inbox["lines"][0]["unread"], 1);
+    assert_eq!(inbox["lines"][1]["unread"], 0);
+    let text = inbox["lines"][1]["last"]["text"].as_str().unwrap();
+    assert_eq!(text, "é".repeat(200));
+    let (page_1, ids) = page(&door, "/v1/inbox/bob?limit=1").await;
+    assert_eq!(ids, ["a"]);
+    let next = page_1["next"].as_str().unwrap();
+    let (page_2, ids) = page(&door, &format!("/v1/inbox/bob?limit=1&after={next}")).await;
+    assert_eq!((ids, page_2.get("next")), (vec!["b".to_owned()], None));
+    assert_eq!(page(&door, "/v1/inbox/bob?unread=true").await.1, ["a"]);
+    assert_eq!(page(&door, "/v1/inbox/nobody").await.1, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_followed_inbox_shows_all_that_is_there_and_then_what_changes() {
+    let door = Door::open().await;
+    for number in 0..120 {
+        say_as(&door, &format!("c{number}"), "alice", "x").await;
+    }
+    let mut events = door.events("/v1/inbox/alice").await;
+    for number in (0..120).rev() {
+        let event = events.next().await;
+        assert_eq!(
+            (&*event.kind, &event.json()["id"]),
+            ("line", &json!(format!("c{number}")))
+        );
+    }
+    assert_eq!(events.next().await.kind, "head");
+    say_as(&door, "c7", "bob", "one").await;
+    say_as(&door, "other", "bob", "one").await;
+    say_as(&door, "c7", "bob", "two").await;
+    door.tend();
+    let event = events.next().await;
+    assert_eq!(event.kind, "line");
+    assert_eq!(
+        (&event.json()["id"], &event.json()["unread"]),
+        (&json!("c7"), &json!(2))
+    );
+    say_as(&door, "other", "alice", "two").await;
+    door.tend();
+    let event = events.next().await;
+    assert_eq!(
+        (&event.json()["id"], &event.json()["unread"]),
+        (&json!("other"), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn only_so_many_inboxes_are_followed() {
+    let door = Door::open().await;
+    let first = door.events("/v1/inbox/a").await;
+    let _second = door.events("/v1/inbox/a").await;
+    let headers = [("accept", "text/event-stream")];
+    let refused = door.ask_with("GET", "/v1/inbox/b", &headers, b"").await;
+    assert!(refused.problem(503, "busy").contains("2 inboxes"));
+    drop(first);
+    // The door finds out when it writes to the connection that is gone.
+    loop {
+        say_as(&door, "c", "a", "x").await;
+        door.tend();
+        let answer = door
+            .ask_with("GET", "/v1/inbox/b?limit=0", &headers, b"")
+            .await;
+        assert_eq!(answer.status, 400);
+        if door.can_follow("b") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_query_says_wrong_is_told() {
+    let door = Door::open().await;
+    for (path, expected) in [
+        (
+            "/v1/conversations?limit=0",
+            "`limit`: a page has 1 to 1000, not 0",
+        ),
+        ("/v1/conversations?limit=x", "not x"),
+        ("/v1/conversations?after=x", "`after`: no page ended there"),
+        (
+            "/v1/conversations?archived=maybe",
+            "`archived`: it is `true`",
+        ),
+        (
+            "/v1/conversations?limt=1",
+            "there is no field `limt`; is `limit` meant?",
+        ),
+        (
+            "/v1/conversations?metadata.=1",
+            "there is no field `metadata.`",
+        ),
+        (
+            "/v1/conversations?unread=true",
+            "there is no field `unread`",
+        ),
+        ("/v1/inbox/a?metadata.x=1", "there is no field `metadata.x`"),
+        ("/v1/inbox/a?unread=1", "`unread`: it is `true` or `false`"),
+        ("/v1/inbox/a%0ab", "a participant has a name"),
+        ("/v1/a%2Fb/c/conversations", "no namespace"),
+    ] {
+        let detail = door.get(path).await.problem(400, "invalid_argument");
+        assert!(detail.contains(expected), "{path}: {detail}");
+    }
+}
