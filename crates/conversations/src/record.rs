@@ -17,7 +17,7 @@
 //!                               | from text16 | metadata
 //!                   2 CHUNKS    draft u64 | first u32 | lines, each with its \n
 //!                   3 CLOSE     draft u64 | status u8 | seq u64
-//! an agent          1 SNAPSHOT, 2 CHANGE: see `agent`
+//! an agent          1 SNAPSHOT, 2 CHANGE: see `agent` and `webhook`; 3 GONE: nothing
 //! ```
 
 mod agent;
@@ -27,12 +27,14 @@ mod event;
 mod message;
 mod policy;
 mod state;
+mod webhook;
 
 pub use agent::{AgentState, PendingState};
 pub use draft::{DraftChunks, DraftClose, DraftOpen};
 pub use event::{EventRef, EventTag};
 pub use message::{Facts, Links, MessageView, set_links};
 pub use state::StateChange;
+pub use webhook::{WebhookSettings, WebhookTarget};
 
 /// Tag of a [`MessageView`] in a stream of messages.
 pub const MESSAGE: u8 = 1;
@@ -40,6 +42,8 @@ pub const MESSAGE: u8 = 1;
 pub const SNAPSHOT: u8 = 1;
 /// Tag of a [`StateChange`] in a stream of state, of a [`crate::delivery::Change`] in an agent's.
 pub const CHANGE: u8 = 2;
+/// Tag of the end of an agent, in its stream.
+pub const GONE: u8 = 3;
 /// Tag of a [`DraftOpen`] in a stream of drafts.
 pub const DRAFT_OPEN: u8 = 1;
 /// Tag of [`DraftChunks`] in a stream of drafts.

@@ -1,0 +1,149 @@
+//! Where an agent is reached and what is said to it: the settings in an [`super::AgentState`].
+//!
+//! ```text
+//! version u8 (1) | target u8 (1 a URL, 2 a name) | target text16 | secret text16
+//! | timeout_ms u64 | answer_ms u64 | headers u16 × (name text16 | value text16) | policy
+//! ```
+
+use super::Malformed;
+use super::bytes::{Put, Rest};
+use super::policy;
+use crate::context::Policy;
+
+const VERSION: u8 = 1;
+const URL: u8 = 1;
+const NAME: u8 = 2;
+
+/// How an agent is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookSettings {
+    /// Where.
+    pub target: WebhookTarget,
+    /// What calls are signed with; empty if they are not.
+    pub secret: String,
+    /// How long it may keep a caller waiting: for an answer's beginning, and for each piece of it.
+    pub timeout_ms: u64,
+    /// How long it may take to answer a call that it took to answer later.
+    pub answer_ms: u64,
+    /// Sent with each call: names and values.
+    pub headers: Vec<(String, String)>,
+    /// How the window is cut that it is sent; `None` for the conversation's own way.
+    pub context: Option<Policy>,
+}
+
+/// See [`WebhookSettings`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebhookTarget {
+    /// By HTTP.
+    Url(String),
+    /// By its name.
+    Name(String),
+}
+
+impl WebhookSettings {
+    /// Appends it.
+    ///
+    /// # Panics
+    /// When a text is longer than 65,535 bytes: nobody lets it in.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        let (kind, target) = match &self.target {
+            WebhookTarget::Url(url) => (URL, url),
+            WebhookTarget::Name(name) => (NAME, name),
+        };
+        out.push(kind);
+        out.text16(target);
+        out.text16(&self.secret);
+        out.u64(self.timeout_ms);
+        out.u64(self.answer_ms);
+        let count = u16::try_from(self.headers.len()).expect("few headers were let in");
+        out.extend_from_slice(&count.to_le_bytes());
+        for (name, value) in &self.headers {
+            out.text16(name);
+            out.text16(value);
+        }
+        out.push(u8::from(self.context.is_some()));
+        if let Some(context) = &self.context {
+            policy::encode(context, out);
+        }
+    }
+
+    /// Reads it back.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest::new(bytes, "settings of an agent");
+        if rest.u8()? != VERSION {
+            return Err(rest.malformed());
+        }
+        let kind = rest.u8()?;
+        let target = rest.text16()?.to_owned();
+        let settings = Self {
+            target: match kind {
+                URL => WebhookTarget::Url(target),
+                NAME => WebhookTarget::Name(target),
+                _ => return Err(rest.malformed()),
+            },
+            secret: rest.text16()?.to_owned(),
+            timeout_ms: rest.u64()?,
+            answer_ms: rest.u64()?,
+            headers: (0..rest.u16()?)
+                .map(|_| Ok((rest.text16()?.to_owned(), rest.text16()?.to_owned())))
+                .collect::<Result<_, Malformed>>()?,
+            context: match rest.u8()? {
+                0 => None,
+                1 => Some(policy::decode(&mut rest)?),
+                _ => return Err(rest.malformed()),
+            },
+        };
+        rest.end()?;
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> WebhookSettings {
+        WebhookSettings {
+            target: WebhookTarget::Url("http://a/".to_owned()),
+            secret: "s".to_owned(),
+            timeout_ms: 258,
+            answer_ms: 3,
+            headers: vec![("x".to_owned(), "y".to_owned())],
+            context: None,
+        }
+    }
+
+    /// Published.
+    #[test]
+    fn the_layout_never_changes() {
+        let mut bytes = Vec::new();
+        settings().encode(&mut bytes);
+        let expected = b"\x01\x01\x09\0http://a/\x01\0s\x02\x01\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\
+                         \x01\0\x01\0x\x01\0y\0";
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn settings_read_back_what_they_were_and_pieces_of_them_are_refused() {
+        let all = [
+            settings(),
+            WebhookSettings {
+                target: WebhookTarget::Name("a/b/c".to_owned()),
+                headers: Vec::new(),
+                context: Some(Policy::default()),
+                ..settings()
+            },
+        ];
+        for settings in all {
+            let mut bytes = Vec::new();
+            settings.encode(&mut bytes);
+            assert_eq!(WebhookSettings::decode(&bytes), Ok(settings));
+            for end in 0..bytes.len() {
+                assert!(WebhookSettings::decode(&bytes[..end]).is_err(), "{end}");
+            }
+            bytes.push(0);
+            assert!(WebhookSettings::decode(&bytes).is_err());
+        }
+    }
+}
