@@ -73,6 +73,8 @@ pub struct Settings {
     pub keep_bytes: u64,
     /// The webhook that answers it, empty for none.
     pub agent: String,
+    /// Who takes part, whether he wrote or read anything or not.
+    pub participants: Vec<String>,
     /// How its windows are cut.
     pub context: Policy,
 }

@@ -9,6 +9,9 @@ use crate::state::{Change, Lifecycle, Settings, State};
 /// Changes after which there is a snapshot again.
 const CHANGES_MAX: u32 = 64;
 
+/// Bytes of the names of participants in the settings, each with its length.
+const PARTICIPANTS_SIZE_MAX: usize = 16 << 10;
+
 /// What is to be appended to the stream of state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
@@ -179,9 +182,17 @@ fn change_all(
 }
 
 fn check_settings(settings: &Settings) -> Result<(), Refusal> {
-    if !settings.agent.is_empty() && !is_who(&settings.agent) {
+    let Settings {
+        agent,
+        participants,
+        ..
+    } = settings;
+    let is_wrong = |who: &String| !is_who(who);
+    if !agent.is_empty() && is_wrong(agent) || participants.iter().any(is_wrong) {
         return Err(Refusal::Who);
     }
+    let size = participants.iter().map(|it| it.len() + 2).sum();
+    check_size("participants", size, PARTICIPANTS_SIZE_MAX)?;
     Ok(settings.context.check()?)
 }
 

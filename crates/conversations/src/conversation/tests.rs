@@ -616,3 +616,33 @@ fn a_damaged_record_is_named() {
     let refused = world.append(None, &[message(Some("a"), "x")]);
     assert_eq!(refused, Err(Refusal::Damaged { seq: 1 }));
 }
+
+#[test]
+fn participants_have_names_and_there_is_room_for_so_many() {
+    let conversation = Conversation::load(State::default(), 0, 0, None);
+    let decide = |participants: Vec<String>| {
+        let change = Change::Put {
+            metadata: None,
+            settings: Some(Settings {
+                participants,
+                ..Settings::default()
+            }),
+            is_archived: None,
+        };
+        conversation.decide_change(None, &change, &Limits::default(), 1)
+    };
+    let name = |number: usize| format!("{number:062}");
+    assert!(decide((0..256).map(name).collect()).is_ok());
+    let refused = decide((0..257).map(name).collect());
+    assert!(matches!(
+        refused,
+        Err(Refusal::Size {
+            size: 16_448,
+            max: 16_384,
+            ..
+        })
+    ));
+    for wrong in ["", "a\nb"] {
+        assert_eq!(decide(vec![wrong.to_owned()]), Err(Refusal::Who));
+    }
+}

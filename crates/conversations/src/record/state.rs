@@ -3,7 +3,8 @@
 //! ```text
 //! SNAPSHOT  lifecycle u8 | flags u8 (1 has an origin, 2 has a summary) | base u64 | version u64
 //!           | created_ms u64 | metadata u32 + bytes
-//!           | ttl_ms u64 | keep_last u64 | keep_bytes u64 | agent text16 | policy, see `policy`
+//!           | ttl_ms u64 | keep_last u64 | keep_bytes u64 | agent text16
+//!           | participants u16 × text16 | policy, see `policy`
 //!           | origin: conversation text16 | seq u64
 //!           | summary: through u64 | tokens u32 | flags u8 (bit 0: estimated) | message u32 + bytes
 //!           | cursors u32 × (who text16 | seq u64)
@@ -72,7 +73,13 @@ impl State {
         for number in [settings.ttl_ms, settings.keep_last, settings.keep_bytes] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        out.text16(&self.settings.agent);
+        out.text16(&settings.agent);
+        let count = u16::try_from(settings.participants.len());
+        let count = count.expect("few participants were let in");
+        out.extend_from_slice(&count.to_le_bytes());
+        for who in &settings.participants {
+            out.text16(who);
+        }
         policy::encode(&self.settings.context, out);
         if let Some(Origin { conversation, seq }) = &self.origin {
             out.text16(conversation);
@@ -112,6 +119,7 @@ impl State {
                 keep_last: rest.u64()?,
                 keep_bytes: rest.u64()?,
                 agent: rest.text16()?.to_owned(),
+                participants: participants(&mut rest)?,
                 context: policy::decode(&mut rest)?,
             },
             origin: match flags & HAS_ORIGIN {
@@ -130,6 +138,14 @@ impl State {
         rest.end()?;
         Ok(state)
     }
+}
+
+fn participants(rest: &mut Rest<'_>) -> Result<Vec<String>, Malformed> {
+    let mut participants = Vec::new();
+    for _ in 0..rest.u16()? {
+        participants.push(rest.text16()?.to_owned());
+    }
+    Ok(participants)
 }
 
 fn summary(rest: &mut Rest<'_>) -> Result<Summary, Malformed> {

@@ -65,6 +65,7 @@ fn state() -> impl Strategy<Value = State> {
                 ttl_ms,
                 keep_last: version,
                 keep_bytes: created_ms,
+                participants: vec![agent.clone(); usize::from(kinds % 4)],
                 agent,
                 context: Policy {
                     strategy,

@@ -105,6 +105,7 @@ fn state_and_its_changes() {
             keep_last: 13,
             keep_bytes: 14,
             agent: "bot".to_owned(),
+            participants: vec!["al".to_owned()],
             context: Policy {
                 strategy: Taken::LastN { count: 6 },
                 budget: 8,
@@ -129,6 +130,7 @@ fn state_and_its_changes() {
         b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0",
         b"\x02\0\0\0{}",
         b"\x04\0\0\0\0\0\0\0\x0d\0\0\0\0\0\0\0\x0e\0\0\0\0\0\0\0\x03\0bot",
+        b"\x01\0\x02\0al",
         b"\x01\x06\0\0\0\x08\0\0\0\x09\0\0\0\x02\0\x0a\0\0\0\xfa\0\x01\x06system",
         b"\x05\0a/b/c\x05\0\0\0\0\0\0\0",
         b"\x0b\0\0\0\0\0\0\0\x0c\0\0\0\x01\x01\0\0\0s",
