@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::Stream;
 use model::{ErrorCode, Name};
-use wire::Kind;
+use wire::{Cast, Kind};
 
 use crate::clock::Timeout;
 use crate::core::Core;
@@ -29,6 +29,7 @@ use crate::{CallError, Client};
 pub struct Follow {
     client: Client,
     name: Name,
+    cast: Cast,
     limit: ReadLimit,
     exchange: Exchange<Arc<Core>>,
     /// The record to yield next.
@@ -42,11 +43,12 @@ pub struct Follow {
 }
 
 impl Follow {
-    pub(crate) fn new(client: Client, name: Name, from: u64) -> Self {
+    pub(crate) fn new(client: Client, name: Name, cast: Cast, from: u64) -> Self {
         Self {
             exchange: Exchange::new(client.core().clone()),
             client,
             name,
+            cast,
             limit: ReadLimit::default(),
             next: from,
             taken: VecDeque::new(),
@@ -131,7 +133,7 @@ impl Follow {
 
     fn poll_begin(&mut self, cx: &mut Context<'_>) -> Poll<Result<Place, CallError>> {
         let body = self.limit.from(self.next);
-        let outgoing = outgoing(Kind::FOLLOW, &self.name, &body);
+        let outgoing = outgoing(Kind::FOLLOW, self.cast, &self.name, &body);
         let terms = Terms {
             wait: self.client.core().options.deadline,
             ..Terms::new(Timeout::NONE)

@@ -177,6 +177,7 @@ impl Routes {
             Cast::Any => 'a',
             Cast::All => '*',
             Cast::Stream => '=',
+            Cast::Conversation => '@',
         });
         self.key.push_str(target.name);
         self.key.push('\0');

@@ -158,11 +158,11 @@ impl RecordStream {
 
     /// Reads records from an offset on, and waits for those to come.
     pub fn follow(&self, from: u64) -> Follow {
-        Follow::new(self.client.clone(), self.name.clone(), from)
+        Follow::new(self.client.clone(), self.name.clone(), Cast::Stream, from)
     }
 
     async fn ask(&self, kind: Kind, body: &[u8]) -> Result<Bytes, CallError> {
-        let outgoing = outgoing(kind, &self.name, body);
+        let outgoing = outgoing(kind, Cast::Stream, &self.name, body);
         let mut exchange = Exchange::new(self.client.core());
         let terms = Terms::new(self.deadline);
         let exchanged = poll_fn(|cx| exchange.poll(&outgoing, terms, cx)).await;
@@ -198,14 +198,14 @@ impl Extract {
     }
 }
 
-pub(crate) fn outgoing<'a>(kind: Kind, name: &'a Name, body: &'a [u8]) -> Outgoing<'a> {
+pub(crate) fn outgoing<'a>(kind: Kind, cast: Cast, name: &'a Name, body: &'a [u8]) -> Outgoing<'a> {
     Outgoing {
         kind,
         flags: Flags::NONE,
         target: Target {
             name: name.as_str(),
             method: "",
-            cast: Cast::Stream,
+            cast,
         },
         metadata: &[],
         body,

@@ -14,12 +14,19 @@
 //! conversation, the directory, the journal's.
 
 mod append;
+mod context;
+mod draft_log;
+mod drafts;
 mod events;
+mod fork;
 mod load;
+mod native;
 mod pending;
 mod read;
 mod refusal;
+mod retention;
 mod slot;
+mod state;
 #[cfg(test)]
 mod tests;
 mod unsynced;
@@ -32,13 +39,21 @@ use journal::StreamId;
 use model::{ErrorCode, Name};
 
 pub use append::{Appended, Batch};
+pub use context::{ContextRead, ShownMessage};
+pub use conversations::context::{Cut, Kinds, Policy, Shown, Strategy, Treatment};
 pub use conversations::record::{Facts, MessageView};
-pub use conversations::{Limits, NewMessage, PartFact, PartKind, Status, call_hash};
+pub use conversations::resume::{Position, Seen};
+pub use conversations::{Change, Cursors, Lifecycle, Origin, Settings, State, Summary};
+pub use conversations::{
+    Limits, NewMessage, PartFact, PartKind, Status, call_hash, estimated_tokens,
+};
+pub use drafts::{Assemble, Assembled, DraftWriter, Finished, NewDraft};
 pub use pending::Pending;
 pub use read::{Message, Page, PageRead, Side};
 pub use refusal::{Details, Refusal};
 pub(crate) use slot::Rooms;
-pub use view::{Lifecycle, Settings, View};
+pub use state::Changed;
+pub use view::View;
 pub use watch::{Item, Stored, Watch};
 
 use crate::handle::{Handle, Inner};

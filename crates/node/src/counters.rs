@@ -77,6 +77,10 @@ counters! {
     Messages => "conversation_messages";
     /// Messages for conversations that were there already.
     MessageDuplicates => "conversation_duplicates";
+    /// Changes of the state of conversations.
+    ConversationChanges => "conversation_changes";
+    /// Messages of conversations that began to be streamed.
+    Drafts => "conversation_drafts";
     /// Message bytes accepted.
     Bytes => "message_bytes";
     /// Frames above the limit.

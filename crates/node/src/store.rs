@@ -32,15 +32,15 @@ use parking_lot::{Mutex, RwLock};
 use crate::conversations::{Rooms, state_of};
 
 pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
-pub(crate) use answers::Answers;
+pub(crate) use answers::{Answer, Answers, Waiting};
 pub use directory::{DIRECTORY, NamedStream};
 use directory::{Directory, Entry};
 pub(crate) use directory::{Kind, Location};
-pub(crate) use follow::Followers;
+pub(crate) use follow::{Follower, Followers, Look};
 pub(crate) use hand_out::Outcome;
 pub(crate) use mailbox::Slot;
 pub use raw::Range;
-pub(crate) use raw::check_stream_name;
+pub(crate) use raw::{Refusal, check_stream_name};
 pub use write::Key;
 
 /// What mailboxes hold, and how long.
@@ -123,8 +123,8 @@ impl Store {
             }
         }
         Ok(Self {
+            rooms: Rooms::new(options.conversations, journal.shard_count()),
             journal,
-            rooms: Rooms::new(options.conversations),
             options,
             directory: RwLock::new(directory),
             creating: Mutex::default(),

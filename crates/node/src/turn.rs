@@ -34,7 +34,7 @@ pub enum Cast {
 
 /// A batch under way. Ends with [`Turn::finish`] or when it is dropped.
 pub struct Turn<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a Arc<Inner>,
     pub(crate) peer: &'a Arc<Peer>,
     pub(crate) local: &'a mut Local,
     pub(crate) table: Option<RwLockReadGuard<'a, Table<Arc<Peer>>>>,
@@ -43,7 +43,7 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    pub(crate) fn new(inner: &'a Inner, peer: &'a Arc<Peer>, local: &'a mut Local) -> Self {
+    pub(crate) fn new(inner: &'a Arc<Inner>, peer: &'a Arc<Peer>, local: &'a mut Local) -> Self {
         Self {
             inner,
             peer,
@@ -110,6 +110,23 @@ impl<'a> Turn<'a> {
                 location: None,
             },
             Err(reason) => Route::Invalid { reason },
+        };
+        self.put_route(index, bound);
+        true
+    }
+
+    /// Binds a route to a conversation, in the same way.
+    #[must_use]
+    pub fn bind_conversation(&mut self, route: u16, name: &str) -> bool {
+        let index = usize::from(route).wrapping_sub(1);
+        if index > self.local.routes.len() {
+            return false;
+        }
+        let bound = match Name::parse(name) {
+            Ok(name) => Route::Conversation { name },
+            Err(error) => Route::Invalid {
+                reason: error.to_string(),
+            },
         };
         self.put_route(index, bound);
         true
@@ -489,6 +506,10 @@ pub(crate) fn lookup(routes: &[Route], route: u16) -> Result<Bound<'_>, (ErrorCo
         Some(Route::Stream { name, .. }) => Err((
             ErrorCode::InvalidArgument,
             format!("the route is bound to a stream, `{name}`"),
+        )),
+        Some(Route::Conversation { name }) => Err((
+            ErrorCode::InvalidArgument,
+            format!("the route is bound to a conversation, `{name}`"),
         )),
         Some(Route::Invalid { reason }) => Err((ErrorCode::InvalidArgument, reason.clone())),
         None => Err((

@@ -12,6 +12,8 @@ pub enum Cast {
     All,
     /// No subscriber at all: the stream of that name.
     Stream,
+    /// No subscriber at all: the conversation of that name.
+    Conversation,
 }
 
 /// Gives `route` its meaning, from the next frame on and in this direction only. Binding a bound
@@ -40,6 +42,7 @@ impl<'a> Bind<'a> {
             0 => Cast::Any,
             1 => Cast::All,
             2 => Cast::Stream,
+            3 => Cast::Conversation,
             _ => return Err(cursor.malformed()),
         };
         let bind = Self {
@@ -68,6 +71,7 @@ impl<'a> Bind<'a> {
                     Cast::Any => 0,
                     Cast::All => 1,
                     Cast::Stream => 2,
+                    Cast::Conversation => 3,
                 });
                 put_text8(out, self.method);
                 put_text16(out, self.name);

@@ -5,9 +5,9 @@
 
 use model::ErrorCode;
 use wire::{
-    Append, Appended, Bind, Cast, Correlation, Credit, Delivery, Ended, Extract, Failure, Flags,
-    Goaway, Hello, Inbox, Item, Key, Kind, Payload, Read, Receipt, Record, Role,
-    SUBSCRIBE_WITH_SOURCE, Stored, Subscribe, TRACEPARENT, Welcome, Window,
+    Append, Appended, AppendedMessages, Bind, Cast, Correlation, Credit, Delivery, Ended, Extract,
+    Failure, Flags, Goaway, Hello, Inbox, Item, Key, Kind, Message, NewMessage, Payload, Read,
+    Receipt, Record, Role, SUBSCRIBE_WITH_SOURCE, Stored, Subscribe, TRACEPARENT, Welcome, Window,
 };
 
 const PAGE: &str = include_str!("../../../docs/protocol.md");
@@ -257,6 +257,71 @@ fn streams() {
     assert_eq!(extract.records().collect::<Vec<_>>(), records);
 }
 
+#[test]
+fn conversations() {
+    check("BIND to a conversation", |out| {
+        Bind {
+            route: 3,
+            cast: Cast::Conversation,
+            method: "",
+            name: "acme/demo/talk",
+        }
+        .encode(out);
+    });
+    let new = NewMessage {
+        id: "m7",
+        role: "user",
+        from: "alice",
+        tokens: Some(12),
+        metadata: b"{}",
+        parts: br#"["Hi"]"#,
+    };
+    let mut record = Vec::new();
+    new.encode(&mut record);
+    let mut body = Vec::new();
+    Append::encode(Some(41), &[&record], &mut body);
+    let payload = check("APPEND to a conversation", |out| {
+        Payload::body(&body).encode(Kind::APPEND, Flags::NONE, 3, CALL, out);
+    });
+    let append = Append::decode(&payload).unwrap();
+    let decoded = append.records().map(NewMessage::decode);
+    assert_eq!(decoded.collect::<Vec<_>>(), [Ok(new)]);
+    let appended = AppendedMessages {
+        first: 42,
+        next: 43,
+        deduplicated: 0,
+    };
+    let payload = check("APPENDED to a conversation", |out| {
+        appended.encode(CALL, out);
+    });
+    assert_eq!(AppendedMessages::decode(&payload), Ok(appended));
+    let message = Message {
+        status: 0,
+        tokens: 3,
+        is_estimated: true,
+        id: "m7",
+        role: "user",
+        from: "alice",
+        metadata: b"",
+        parts: br#"["Hi"]"#,
+    };
+    let payload = check("EXTRACT of a conversation", |out| {
+        let messages = [(42, 1_700_000_000_000, message)].into_iter();
+        Message::encode_extract(1, 43, messages, Flags::NONE, CALL, out);
+    });
+    let extract = Extract::decode(&payload).unwrap();
+    let record = extract.records().next().unwrap();
+    assert_eq!((record.offset, record.time_ms), (42, 1_700_000_000_000));
+    assert_eq!(Message::decode(record.bytes), Ok(message));
+    let nothing = NewMessage {
+        tokens: None,
+        ..new
+    };
+    let mut record = Vec::new();
+    nothing.encode(&mut record);
+    assert_eq!(NewMessage::decode(&record), Ok(nothing));
+}
+
 /// A count or a length that the bytes do not bear is refused before anything is taken from it.
 #[test]
 fn records_that_are_not_there_are_refused() {
@@ -327,6 +392,9 @@ fn every_prefix_of_every_example_is_decoded_without_a_panic() {
             let _ = Appended::decode(cut);
             let _ = Read::decode(cut);
             let _ = Extract::decode(cut);
+            let _ = NewMessage::decode(cut);
+            let _ = Message::decode(cut);
+            let _ = AppendedMessages::decode(cut);
             assert!(wire::Metadata::new(cut).iter().count() <= cut.len() / 3 + 1);
         }
     }

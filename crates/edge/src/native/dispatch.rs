@@ -7,6 +7,7 @@ use wire::{
     Append, Bind, Correlation, Credit, Flags, Header, Kind, Malformed, Payload, Read, Subscribe,
 };
 
+use super::conversation;
 use super::outlet::{NativeOutlet, ticket};
 
 /// The client broke the protocol: it is told why, and the connection ends.
@@ -93,7 +94,10 @@ pub(super) fn dispatch(
         Kind::APPEND => {
             let append = Append::decode(decode_message(flags, payload)?.body)?;
             let tag = claim(turn, correlation)?;
-            turn.append(route, tag, append.expected, append.records());
+            match turn.is_conversation(route) {
+                true => conversation::append(turn, route, tag, &append)?,
+                false => turn.append(route, tag, append.expected, append.records()),
+            }
         }
         Kind::READ => {
             let range = decode_range(flags, payload)?;
@@ -184,6 +188,7 @@ fn bind(turn: &mut Turn<'_>, route: u16, payload: &[u8]) -> Result<(), Fatal> {
         wire::Cast::Any => turn.bind(route, bind.name, Cast::Any, bind.method),
         wire::Cast::All => turn.bind(route, bind.name, Cast::All, bind.method),
         wire::Cast::Stream => turn.bind_stream(route, bind.name),
+        wire::Cast::Conversation => turn.bind_conversation(route, bind.name),
     };
     dense
         .then_some(())

@@ -1,5 +1,6 @@
 //! The native door: every operation, in frames (`docs/protocol.md`).
 
+mod conversation;
 mod dispatch;
 mod handshake;
 mod listener;

@@ -9,9 +9,11 @@ use net::{Outbox, Sink};
 use node::{Counter, Message, Outgoing, Outlet, Pushed, Ticket};
 use parking_lot::Mutex;
 use wire::{
-    Appended, Bind, Cast, Correlation, Credit, Ended, Extract, Flags, Goaway, Kind, Payload,
-    Receipt, Record, Stored,
+    Appended, AppendedMessages, Bind, Cast, Correlation, Credit, Ended, Extract, Flags, Goaway,
+    Kind, Payload, Receipt, Record, Stored,
 };
+
+use super::conversation;
 
 /// The way out to one native client.
 pub(super) struct NativeOutlet {
@@ -282,6 +284,30 @@ impl Outlet for NativeOutlet {
             }),
             Outgoing::Appended { tag, first, next } => self.push_answer(|out| {
                 Appended { first, next }.encode(correlation(tag), out);
+            }),
+            Outgoing::MessagesAppended {
+                tag,
+                first,
+                next,
+                deduplicated,
+            } => self.push_answer(|out| {
+                AppendedMessages {
+                    first,
+                    next,
+                    deduplicated,
+                }
+                .encode(correlation(tag), out);
+            }),
+            Outgoing::Messages {
+                tag,
+                more,
+                start,
+                next,
+                messages,
+            } => self.push_answer(|out| {
+                let messages = messages.iter().map(conversation::encoded);
+                let flags = if more { Flags::MORE } else { Flags::NONE };
+                wire::Message::encode_extract(start, next, messages, flags, correlation(tag), out);
             }),
             Outgoing::Extract { tag, more, extract } => self.push_answer(|out| {
                 let records = extract.records.iter().map(|record| Record {

@@ -5,6 +5,7 @@
 mod agent;
 mod bad_input;
 mod calls;
+mod conversations;
 mod dead_letters;
 mod kept;
 mod mailboxes;

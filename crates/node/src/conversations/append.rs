@@ -3,12 +3,14 @@
 use std::cell::RefCell;
 
 use bytes::Bytes;
-use conversations::record::{self, EventRef, EventTag, Links, MessageView};
-use conversations::{Decision, Invalid, NewMessage, Place, Plan, Problem, Status, id_hash};
+use conversations::record::{self, DraftClose, EventRef, EventTag, Links, MessageView};
+use conversations::{Conversation, Decision, Invalid, NewMessage, Place, Plan, Problem};
+use conversations::{Status, id_hash};
 use journal::{Guard, ReadLimit, Ticket};
 use model::{ErrorCode, Name};
 
 use super::slot::Room;
+use super::unsynced::Unsynced;
 use super::{Conversations, Details, Pending, Refusal, check_name};
 use crate::counters::Counter;
 use crate::handle::Inner;
@@ -84,9 +86,12 @@ const CHUNK: ReadLimit = ReadLimit {
 /// Bytes of an event.
 const EVENT_SIZE: usize = 16;
 
+/// Bytes of the end of a draft.
+const ENDING_SIZE: usize = 17;
+
 /// Encoded records, one behind the other.
 #[derive(Default)]
-struct Scratch {
+pub(super) struct Scratch {
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -147,7 +152,7 @@ impl Conversations<'_> {
 }
 
 /// Why nothing was appended.
-enum Failure {
+pub(super) enum Failure {
     /// That can be told at once.
     AtOnce(Refusal),
     /// That rests on what was written before.
@@ -160,6 +165,21 @@ impl<R: Into<Refusal>> From<R> for Failure {
     }
 }
 
+/// What ends with a message that was streamed.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    /// The draft.
+    pub(super) number: u64,
+    pub(super) status: Status,
+}
+
+/// What the engine is told of a message that is written.
+pub(super) struct Said<'b> {
+    pub(super) id: &'b str,
+    pub(super) role: &'b str,
+    pub(super) tokens: u32,
+}
+
 impl Store {
     fn append_to_room(
         &self,
@@ -169,50 +189,96 @@ impl Store {
         batch: &Batch<'_>,
         writer: &impl Writer,
     ) -> Result<Appended, Failure> {
-        let plan = self.plan(room, batch)?;
+        let plan = self.plan(room, |engine, stored| {
+            engine.decide(batch.expect, batch.messages, stored)
+        })?;
         if plan.head == room.engine.head() {
             return Ok(Appended::new(plan, Vec::new()));
         }
         let made = make_ids(inner, batch, &plan);
+        let messages = Named {
+            batch,
+            plan: &plan,
+            made: &made,
+        };
         let now_ms = inner.ports.clock.unix_ms();
-        SCRATCH
-            .with_borrow_mut(|scratch| {
-                let messages = Named {
-                    batch,
-                    plan: &plan,
-                    made: &made,
-                };
-                scratch.encode(messages);
-                let location = self.place_room(room, name, now_ms)?;
-                let ticket = self.write_batch(room, location, messages, scratch, writer, now_ms)?;
-                room.ticket = Some(ticket);
-                self.keep_unsynced(room, messages, scratch, ticket);
-                scratch.bytes.shrink_to(SCRATCH_MAX);
-                Ok(())
-            })
-            .map_err(Failure::AtOnce)?;
+        with_scratch(|scratch| {
+            for (message, id, _) in messages.iter() {
+                scratch.push(message, id, Status::Complete);
+            }
+            let location = self.place_room(room, name, now_ms)?;
+            let guard = writer.lock(location.shard, now_ms);
+            let ticket = self.write_all(guard, room, location, messages.said(), scratch, None)?;
+            self.keep_unsynced(room, messages, scratch, ticket);
+            Ok::<_, Refusal>(())
+        })?;
         Ok(Appended::new(plan, made))
     }
 
+    /// Writes the message that a draft has become, and its end.
+    pub(super) fn append_draft(
+        &self,
+        inner: &Inner,
+        name: &str,
+        room: &mut Room,
+        message: &NewMessage<'_>,
+        ending: Ending,
+    ) -> Result<Appended, Refusal> {
+        let plan = self.plan(room, |engine, stored| engine.decide_draft(message, stored));
+        let plan = plan.map_err(|failure| match failure {
+            Failure::AtOnce(refusal) | Failure::Resting(refusal) => refusal,
+        })?;
+        let now_ms = inner.ports.clock.unix_ms();
+        with_scratch(|scratch| {
+            let id = message.id.unwrap_or_default();
+            let (tokens, _) = message.tokens();
+            let said = Said {
+                id,
+                role: message.role,
+                tokens,
+            };
+            let is_new = plan.head > room.engine.head();
+            if is_new {
+                scratch.push(message, id, ending.status);
+            }
+            let said = is_new.then_some(said).into_iter();
+            let location = self.place_room(room, name, now_ms)?;
+            let guard = self.journal.lock(location.shard, now_ms);
+            self.write_all(guard, room, location, said, scratch, Some(ending))
+        })?;
+        inner.counters.count(Counter::Messages);
+        Ok(Appended::new(plan, Vec::new()))
+    }
+
     /// Asks the engine, and reads for it what it has to know.
-    fn plan(&self, room: &mut Room, batch: &Batch<'_>) -> Result<Plan, Failure> {
+    fn plan(
+        &self,
+        room: &mut Room,
+        decide: impl Fn(&Conversation, &dyn Fn(u64) -> Option<Bytes>) -> Decided,
+    ) -> Result<Plan, Failure> {
         let mut read: Vec<(u64, Bytes)> = Vec::new();
         loop {
-            let stored = |seq| {
-                let unsynced = room.unsynced.get(seq);
-                unsynced.or_else(|| Some(&*read.iter().find(|(it, _)| *it == seq)?.1))
-            };
-            let decided = room.engine.decide(batch.expect, batch.messages, stored);
+            let stored = |seq| read_for(&room.unsynced, &read, seq);
+            let decided = decide(&room.engine, &stored);
             match decided.map_err(|refused| Failure::Resting(refused.into()))? {
                 Decision::Append(plan) => return Ok(plan),
-                Decision::Read(seqs) => {
-                    for seq in seqs {
-                        read.push((seq, self.read_message(room, seq)?));
-                    }
-                }
+                Decision::Read(seqs) => self.read_all(room, seqs, &mut read)?,
                 Decision::Learn(range) => self.learn(room, range)?,
             }
         }
+    }
+
+    /// Reads messages for the engine.
+    pub(super) fn read_all(
+        &self,
+        room: &Room,
+        seqs: Vec<u64>,
+        read: &mut Vec<(u64, Bytes)>,
+    ) -> Result<(), Refusal> {
+        for seq in seqs {
+            read.push((seq, self.read_message(room, seq)?));
+        }
+        Ok(())
     }
 
     fn read_message(&self, room: &Room, seq: u64) -> Result<Bytes, Refusal> {
@@ -229,7 +295,11 @@ impl Store {
     }
 
     /// Tells the engine the ids of older messages.
-    fn learn(&self, room: &mut Room, range: std::ops::Range<u64>) -> Result<(), Refusal> {
+    pub(super) fn learn(
+        &self,
+        room: &mut Room,
+        range: std::ops::Range<u64>,
+    ) -> Result<(), Refusal> {
         let mut hashes = Vec::with_capacity((range.end - range.start) as usize);
         let Some(Location { shard, stream }) = room.location else {
             let message = "a conversation that is nowhere has messages";
@@ -272,28 +342,29 @@ impl Store {
         room.location.ok_or_else(|| Refusal::not_found(name))
     }
 
-    /// Writes each message and its event, all under one guard, and tells the engine.
-    fn write_batch(
+    /// Writes each message and its event, and the end of a draft, all under one guard; and tells the
+    /// engine.
+    pub(super) fn write_all<'b>(
         &self,
+        mut guard: Guard<'_>,
         room: &mut Room,
         location: Location,
-        messages: Named<'_>,
+        said: impl Iterator<Item = Said<'b>>,
         scratch: &mut Scratch,
-        writer: &impl Writer,
-        now_ms: u64,
+        ending: Option<Ending>,
     ) -> Result<Ticket, Refusal> {
         let refused = |error| Refusal::from(refusal(&self.journal, error));
         let Location { shard, stream } = location;
         let events = room.events.unwrap_or(stream);
         let count = scratch.ends.len();
-        let size = scratch.bytes.len() + count * EVENT_SIZE;
-        let mut guard = writer.lock(shard, now_ms);
-        guard.reserve(size, 2 * count).map_err(refused)?;
+        let size = scratch.bytes.len() + count * EVENT_SIZE + ENDING_SIZE;
+        // The end of a draft, and a mark.
+        guard.reserve(size, 2 * count + 2).map_err(refused)?;
         let mut ticket = guard.last_ticket(stream);
         let mut begin = 0;
-        for ((message, id, seq), end) in messages.iter().zip(&scratch.ends) {
+        for (said, end) in said.zip(&scratch.ends) {
             let record = &mut scratch.bytes[begin..*end];
-            let offset = room.engine.offset(seq);
+            let offset = room.engine.offset(room.engine.head() + 1);
             let event = EventRef {
                 conversation: stream.0,
                 offset,
@@ -304,10 +375,19 @@ impl Store {
             record::set_links(record, links);
             let appended = guard.append(stream, Some(offset), record::MESSAGE, record);
             ticket = appended.map_err(refused)?.ticket;
-            let (tokens, _) = message.tokens();
-            room.engine.appended(id, message.role, tokens);
+            room.engine.appended(said.id, said.role, said.tokens);
             begin = *end;
         }
+        if let Some(Ending { number, status }) = ending {
+            let close = DraftClose {
+                draft: number,
+                status,
+                seq: room.engine.head(),
+            };
+            let closed = self.rooms.log_close(&mut guard, shard, &close);
+            closed.map_err(refused)?;
+        }
+        room.ticket = Some(ticket);
         Ok(ticket)
     }
 
@@ -329,6 +409,14 @@ impl Store {
     }
 }
 
+type Decided = Result<Decision, conversations::Refusal>;
+
+/// The record of a message, if it is at hand.
+pub(super) fn read_for(unsynced: &Unsynced, read: &[(u64, Bytes)], seq: u64) -> Option<Bytes> {
+    let unsynced = unsynced.get(seq).map(Bytes::copy_from_slice);
+    unsynced.or_else(|| Some(read.iter().find(|(it, _)| *it == seq)?.1.clone()))
+}
+
 /// Those messages of a batch that are to be appended, each with an id.
 #[derive(Clone, Copy)]
 struct Named<'b> {
@@ -346,16 +434,38 @@ impl<'b> Named<'b> {
             (message, id.unwrap_or_default(), seq)
         })
     }
+
+    fn said(self) -> impl Iterator<Item = Said<'b>> {
+        self.iter().map(|(message, id, _)| Said {
+            id,
+            role: message.role,
+            tokens: message.tokens().0,
+        })
+    }
+}
+
+/// Lends the thread's scratch, empty.
+pub(super) fn with_scratch<R>(then: impl FnOnce(&mut Scratch) -> R) -> R {
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.bytes.clear();
+        scratch.ends.clear();
+        let result = then(scratch);
+        scratch.bytes.shrink_to(SCRATCH_MAX);
+        result
+    })
 }
 
 impl Scratch {
-    fn encode(&mut self, messages: Named<'_>) {
-        self.bytes.clear();
-        self.ends.clear();
-        for (message, id, _) in messages.iter() {
-            message.encode(id, Status::Complete, Links::default(), &mut self.bytes);
-            self.ends.push(self.bytes.len());
-        }
+    /// Encodes another message.
+    pub(super) fn push(&mut self, message: &NewMessage<'_>, id: &str, status: Status) {
+        message.encode(id, status, Links::default(), &mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Takes another record as it is.
+    pub(super) fn push_record(&mut self, record: &[u8]) {
+        self.bytes.extend_from_slice(record);
+        self.ends.push(self.bytes.len());
     }
 
     fn records(&self) -> impl Iterator<Item = &[u8]> {
@@ -387,7 +497,7 @@ fn make_ids(inner: &Inner, batch: &Batch<'_>, plan: &Plan) -> Vec<String> {
 }
 
 /// What is wrong with a batch, as whoever sent it is told.
-fn wrong(invalid: &Invalid) -> Refusal {
+pub(super) fn wrong(invalid: &Invalid) -> Refusal {
     let code = match invalid.problem {
         Problem::Messages { .. }
         | Problem::BatchSize { .. }

@@ -1,5 +1,6 @@
 //! Loading a conversation, and letting it go.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -121,6 +122,8 @@ impl Store {
             ticket: None,
             unsynced: Unsynced::default(),
             watchers: 0,
+            watching: BTreeMap::new(),
+            drafts: Vec::new(),
             used_ns: 0,
         })
     }
@@ -189,6 +192,9 @@ impl Store {
         let slots: Vec<_> = self.rooms.loaded.lock().values().cloned().collect();
         for slot in slots {
             let mut stage = slot.stage.lock();
+            if let Stage::Loaded(room) = &mut *stage {
+                self.retain(inner, room);
+            }
             let is_idle = match &*stage {
                 Stage::Loaded(room) => self.is_room_idle(room, now_ns),
                 Stage::New => true,
@@ -206,6 +212,7 @@ impl Store {
     fn is_room_idle(&self, room: &Room, now_ns: u64) -> bool {
         let is_over = |ticket| self.journal.status(ticket) != Status::Pending;
         room.watchers == 0
+            && room.drafts.is_empty()
             && now_ns.saturating_sub(room.used_ns) >= IDLE_NS
             && room.ticket.is_none_or(is_over)
     }

@@ -14,9 +14,9 @@ use super::Refusal;
 #[must_use = "it is done in any case, and nobody is told"]
 pub struct Pending<T> {
     journal: Arc<Journal>,
-    pub(crate) tickets: [Option<Ticket>; 2],
+    tickets: [Option<Ticket>; 2],
     /// Until it is told.
-    pub(crate) outcome: Option<Result<T, Refusal>>,
+    outcome: Option<Result<T, Refusal>>,
 }
 
 impl<T> Pending<T> {
@@ -39,6 +39,12 @@ impl<T> Pending<T> {
             tickets: self.tickets,
             outcome: self.outcome.map(|outcome| outcome.map(told)),
         }
+    }
+
+    /// What must be durable, and what may be told then.
+    pub(crate) fn into_parts(self) -> ([Option<Ticket>; 2], Result<T, Refusal>) {
+        let told = || Err(Refusal::unconfirmed());
+        (self.tickets, self.outcome.unwrap_or_else(told))
     }
 
     /// The outcome, once it may be told; else the waker is woken once when that may be. After it

@@ -63,6 +63,12 @@ pub struct Message<'a> {
 }
 
 impl PageRead {
+    /// The number of the last message of the page.
+    pub fn last_seq(&self) -> Option<u64> {
+        let count = self.records.len() as u64;
+        (count > 0).then(|| self.first_seq + count - 1)
+    }
+
     /// The messages, in order. One that is damaged is an error in its place.
     pub fn messages(&self) -> impl ExactSizeIterator<Item = Result<Message<'_>, Refusal>> + '_ {
         let numbered = self.records.iter().enumerate();

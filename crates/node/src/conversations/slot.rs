@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::task::Waker;
 
 use conversations::Conversation;
 use journal::{StreamId, Ticket};
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use super::Options;
+use super::draft_log::ShardLog;
+use super::drafts::{Assemble, Open};
 use super::unsynced::Unsynced;
 use crate::store::Location;
 
@@ -21,15 +25,27 @@ pub(crate) struct Rooms {
     pub(super) swept_ns: AtomicU64,
     /// Those who watch.
     pub(super) watchers: AtomicUsize,
+    /// Counts them over time: each has a number.
+    pub(super) watches: AtomicU64,
+    /// Those in which something is being streamed.
+    pub(super) drafting: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
+    /// The log of drafts of each shard. Locked under a guard of the journal.
+    pub(super) logs: Vec<Mutex<ShardLog>>,
+    /// Makes messages of chunks, once somebody can.
+    pub(super) assembler: OnceLock<Arc<dyn Assemble>>,
 }
 
 impl Rooms {
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options, shard_count: u16) -> Self {
         Self {
             options,
             loaded: Mutex::default(),
             swept_ns: AtomicU64::new(0),
             watchers: AtomicUsize::new(0),
+            watches: AtomicU64::new(0),
+            drafting: Mutex::default(),
+            logs: (0..shard_count).map(|_| Mutex::default()).collect(),
+            assembler: OnceLock::new(),
         }
     }
 
@@ -65,6 +81,10 @@ pub(super) struct Room {
     pub(super) unsynced: Unsynced,
     /// Those who watch it.
     pub(super) watchers: usize,
+    /// Those of them who wait, by number.
+    pub(super) watching: BTreeMap<u64, Waker>,
+    /// What is being streamed.
+    pub(super) drafts: Vec<Open>,
     /// When somebody used it last.
     pub(super) used_ns: u64,
 }

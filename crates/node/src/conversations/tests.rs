@@ -10,7 +10,9 @@ use super::*;
 use crate::StoreOptions;
 use crate::testing::World;
 
+mod drafts;
 mod messages;
+mod state;
 
 /// A node, and its disk.
 struct Kept {
@@ -145,6 +147,11 @@ fn shown(watch: &mut Watch) -> Vec<String> {
                 shown.push(format!("{} {}", stored.seq, text(view.parts)));
             }
             Ok(Item::Head { head_seq }) => shown.push(format!("head {head_seq}")),
+            Ok(Item::Delta {
+                id, index, chunk, ..
+            }) => shown.push(format!("{id}.{index} {}", text(&chunk))),
+            Ok(Item::Stop { id, .. }) => shown.push(format!("stop {id}")),
+            Ok(Item::Closed { .. }) => shown.push("closed".to_owned()),
             Err(refusal) => {
                 shown.push(refusal.code.to_string());
                 break;

@@ -1,6 +1,6 @@
 //! What a conversation is besides its messages.
 
-pub use conversations::{Lifecycle, Settings};
+use conversations::Lifecycle;
 use model::Name;
 
 use super::slot::Room;

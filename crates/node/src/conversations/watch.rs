@@ -7,11 +7,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use conversations::record::MessageView;
-use journal::{Follow, Following, Health, ReadLimit, Record};
+use conversations::resume::Position;
+use journal::{Follow, Following, Health, ReadLimit, Record, ShardId, Status, StreamId};
 use model::{ErrorCode, Name};
 
 use super::read::Place;
@@ -19,7 +20,7 @@ use super::slot::Slot;
 use super::view::check_alive;
 use super::{Conversations, Refusal};
 use crate::handle::Inner;
-use crate::store::Store;
+use crate::store::{DIRECTORY, Location, Store};
 
 /// What is read ahead.
 const AHEAD: ReadLimit = ReadLimit {
@@ -36,6 +37,30 @@ pub enum Item {
     Head {
         /// The number of the newest message.
         head_seq: u64,
+    },
+    /// A piece of a message that is being streamed.
+    Delta {
+        /// The draft's number.
+        draft: u64,
+        /// The id of the message that it becomes.
+        id: Arc<str>,
+        /// Its place in the draft, from 0.
+        index: u32,
+        /// One line.
+        chunk: Bytes,
+    },
+    /// The author of a draft was asked to stop. Once for each.
+    Stop {
+        /// The draft's number.
+        draft: u64,
+        /// The id of the message that it becomes.
+        id: Arc<str>,
+    },
+    /// A draft of which something was shown is over. Its message says all of it, unless the
+    /// conversation was erased.
+    Closed {
+        /// The draft's number.
+        draft: u64,
     },
 }
 
@@ -61,9 +86,15 @@ pub struct Watch {
     inner: Arc<Inner>,
     slot: Arc<Slot>,
     place: Place,
-    /// The message to show next.
-    next: u64,
+    /// Names it among the watchers.
+    number: u64,
+    /// What was shown.
+    position: Position,
     ahead: VecDeque<Stored>,
+    /// Of drafts.
+    pieces: VecDeque<Item>,
+    /// Drafts of which it was told that they are to stop.
+    stopped: Vec<u64>,
     is_caught_up: bool,
     following: Option<Following>,
 }
@@ -71,11 +102,20 @@ pub struct Watch {
 impl Conversations<'_> {
     /// Watches a conversation from behind a message on.
     pub fn watch(&self, name: &Name, after: u64) -> Result<Watch, Refusal> {
+        let position = Position {
+            seq: after,
+            drafts: Vec::new(),
+        };
+        self.watch_from(name, position)
+    }
+
+    /// The same from a position on, which may lie inside messages that are being streamed.
+    pub fn watch_from(&self, name: &Name, position: Position) -> Result<Watch, Refusal> {
         let rooms = &self.store.rooms;
         self.with_existing(name, |slot, room, location| {
             check_alive(room)?;
-            if after > room.engine.head() {
-                let head = room.engine.head();
+            let head = room.engine.head();
+            if position.seq > head {
                 return Err(conversations::Refusal::BeyondHead { head }.into());
             }
             let max = rooms.options.watchers_max;
@@ -93,8 +133,11 @@ impl Conversations<'_> {
                     location,
                     base: room.engine.state().base,
                 },
-                next: after.saturating_add(1),
+                number: rooms.watches.fetch_add(1, Ordering::Relaxed),
+                position,
                 ahead: VecDeque::new(),
+                pieces: VecDeque::new(),
+                stopped: Vec::new(),
                 is_caught_up: false,
                 following: None,
             })
@@ -103,7 +146,12 @@ impl Conversations<'_> {
 }
 
 impl Watch {
-    /// The next thing to show; `None` when the watch has ended, an error is its last.
+    /// Where it has arrived: whoever watches from there on is shown what follows.
+    pub fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// The next thing to show. An error is the last thing there is.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Item, Refusal>> {
         let inner = self.inner.clone();
         let Some(store) = &inner.store else {
@@ -113,8 +161,13 @@ impl Watch {
         self.end_following(store);
         loop {
             if let Some(stored) = self.ahead.pop_front() {
-                self.next = stored.seq + 1;
+                self.position.seq = stored.seq;
                 return Poll::Ready(Ok(Item::Message(stored)));
+            }
+            // What is there may be shown when its name is on disk too.
+            let entry = store.creation(self.place.location.stream);
+            if entry.is_some_and(|it| store.journal.notify(it, cx.waker()) == Status::Pending) {
+                return Poll::Pending;
             }
             if let Err(refusal) = self.read_ahead(store) {
                 return Poll::Ready(Err(refusal));
@@ -123,52 +176,153 @@ impl Watch {
                 continue;
             }
             if !std::mem::replace(&mut self.is_caught_up, true) {
-                let head_seq = self.next - 1;
+                let head_seq = self.position.seq;
                 return Poll::Ready(Ok(Item::Head { head_seq }));
             }
-            match self.wait(store, cx) {
-                Ok(Some(following)) => {
-                    self.following = Some(following);
+            if let Some(item) = self.pieces.pop_front() {
+                self.see(&item);
+                return Poll::Ready(Ok(item));
+            }
+            if let Err(refusal) = self.look_at_drafts(store, cx.waker()) {
+                return Poll::Ready(Err(refusal));
+            }
+            if !self.pieces.is_empty() {
+                continue;
+            }
+            let next = self.position.seq + 1;
+            match store.wait_for_message(self.place, next, cx.waker()) {
+                Ok(None) => {}
+                Ok(following) => {
+                    self.following = following;
                     return Poll::Pending;
                 }
-                Ok(None) => {}
                 Err(refusal) => return Poll::Ready(Err(refusal)),
             }
         }
     }
 
     fn read_ahead(&mut self, store: &Store) -> Result<(), Refusal> {
-        let records = store.messages(self.place, self.next, AHEAD)?;
-        self.ahead = compact(&records, self.place);
-        Ok(())
+        match store.messages(self.place, self.position.seq + 1, AHEAD) {
+            Ok(records) => {
+                self.ahead = compact(&records, self.place);
+                Ok(())
+            }
+            // Perhaps all of it is gone, which says more.
+            Err(trimmed) => match self.slot.room().map(|room| check_alive(&room)) {
+                Some(Err(refusal)) => Err(refusal),
+                Some(Ok(())) | None => Err(trimmed),
+            },
+        }
     }
 
-    /// Has the task woken when there is more; `None` when there is already.
-    fn wait(&self, store: &Store, cx: &Context<'_>) -> Result<Option<Following>, Refusal> {
-        if let Health::Failed { reason } = store.journal.health() {
-            let message = format!("the journal has failed: {reason}");
-            return Err(Refusal::new(ErrorCode::Unavailable, message));
+    fn see(&mut self, item: &Item) {
+        match item {
+            Item::Delta { draft, index, .. } => self.position.see(*draft, *index),
+            Item::Closed { draft } => {
+                self.position.forget(*draft);
+                self.stopped.retain(|it| it != draft);
+            }
+            Item::Stop { draft, .. } => self.stopped.push(*draft),
+            Item::Message(_) | Item::Head { .. } => {}
         }
-        let location = self.place.location;
-        let from = self.place.offset(self.next);
-        let waker = cx.waker();
-        match store
-            .journal
-            .follow(location.shard, location.stream, from, waker)
-        {
-            Follow::Waiting(following) => Ok(Some(following)),
-            Follow::Ready => Ok(None),
-            Follow::Refused => {
-                let message = "too many follow streams of this node";
-                Err(Refusal::new(ErrorCode::Busy, message))
+    }
+
+    /// Takes what drafts have to show; if that is nothing, the waker is woken when there may be
+    /// something.
+    fn look_at_drafts(&mut self, store: &Store, waker: &Waker) -> Result<(), Refusal> {
+        let Some(mut room) = self.slot.room() else {
+            let message = "the conversation was let go while it was watched";
+            return Err(Refusal::new(ErrorCode::Internal, message));
+        };
+        check_alive(&room)?;
+        let known = self.position.drafts.iter().map(|seen| seen.draft);
+        let is_open = |draft: &u64| room.drafts.iter().any(|open| open.number == *draft);
+        let closed = known.filter(|draft| !is_open(draft));
+        self.pieces
+            .extend(closed.map(|draft| Item::Closed { draft }));
+        let mut bytes = 0;
+        for open in &mut room.drafts {
+            if !open.draft.is_shown() {
+                let status = |ticket| store.journal.notify(ticket, waker);
+                match open.opening.map(status) {
+                    None | Some(Status::Durable) => open.draft.show(),
+                    // Whoever is woken looks again.
+                    Some(Status::Pending | Status::Failed) => continue,
+                }
+            }
+            let (draft, id) = (open.number, &open.id);
+            let from = self.position.next_chunk(draft);
+            for (index, chunk) in open.draft.chunks(from) {
+                if bytes >= AHEAD.bytes {
+                    break;
+                }
+                bytes += chunk.len();
+                self.pieces.push_back(Item::Delta {
+                    draft,
+                    id: id.clone(),
+                    index,
+                    chunk: Bytes::copy_from_slice(chunk),
+                });
+            }
+            if open.draft.is_stopped() && !self.stopped.contains(&draft) {
+                let id = id.clone();
+                self.pieces.push_back(Item::Stop { draft, id });
             }
         }
+        if self.pieces.is_empty() {
+            room.watching.insert(self.number, waker.clone());
+        }
+        Ok(())
     }
 
     fn end_following(&mut self, store: &Store) {
         if let Some(following) = self.following.take() {
             // It may have ended by itself.
             store.journal.unfollow(&following);
+        }
+    }
+}
+
+impl Store {
+    /// Has the task woken when there is a message of that number; `None` when there is already.
+    pub(super) fn wait_for_message(
+        &self,
+        place: Place,
+        seq: u64,
+        waker: &Waker,
+    ) -> Result<Option<Following>, Refusal> {
+        let Location { shard, stream } = place.location;
+        self.wait_for_record(shard, stream, place.offset(seq), waker)
+    }
+
+    /// Has the task woken when another stream is made after so many; `None` when one was already.
+    pub(super) fn wait_for_name(
+        &self,
+        made: u64,
+        waker: &Waker,
+    ) -> Result<Option<Following>, Refusal> {
+        let (shard, stream) = DIRECTORY;
+        self.wait_for_record(shard, stream, made, waker)
+    }
+
+    fn wait_for_record(
+        &self,
+        shard: ShardId,
+        stream: StreamId,
+        from: u64,
+        waker: &Waker,
+    ) -> Result<Option<Following>, Refusal> {
+        if let Health::Failed { reason } = self.journal.health() {
+            let message = format!("the journal has failed: {reason}");
+            return Err(Refusal::new(ErrorCode::Unavailable, message));
+        }
+        match self.journal.follow(shard, stream, from, waker) {
+            Follow::Waiting(following) => Ok(Some(following)),
+            Follow::Ready => Ok(None),
+            Follow::Refused => {
+                let message = "too many follow streams of this node";
+                Err(Refusal::new(ErrorCode::Busy, message))
+            }
         }
     }
 }
@@ -197,6 +351,7 @@ impl Drop for Watch {
         store.rooms.watchers.fetch_sub(1, Ordering::Relaxed);
         if let Some(mut room) = self.slot.room() {
             room.watchers -= 1;
+            room.watching.remove(&self.number);
             room.used_ns = inner.ports.clock.now_ns();
         }
     }
@@ -204,6 +359,6 @@ impl Drop for Watch {
 
 impl std::fmt::Debug for Watch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Watch({} from {})", self.slot.name, self.next)
+        write!(f, "Watch({} at {})", self.slot.name, self.position)
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use model::{ErrorCode, Name};
 use routing::Ticket;
 
+use crate::conversations;
+
 /// A message's parts; the node reads only the deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message<'a> {
@@ -181,6 +183,30 @@ pub enum Outgoing<'a> {
         first: u64,
         /// The offset behind the last.
         next: u64,
+    },
+    /// Messages are in their conversation.
+    MessagesAppended {
+        /// The client's number.
+        tag: Ticket,
+        /// The smallest number of one of them.
+        first: u64,
+        /// The largest, and one.
+        next: u64,
+        /// How many were there already.
+        deduplicated: u32,
+    },
+    /// What was read of a conversation.
+    Messages {
+        /// The client's number.
+        tag: Ticket,
+        /// Whether more follows.
+        more: bool,
+        /// The number of the oldest message that is kept.
+        start: u64,
+        /// The number of the newest message, and one.
+        next: u64,
+        /// The messages, in order.
+        messages: &'a [conversations::Message<'a>],
     },
     /// What was read of a stream.
     Extract {

@@ -14,27 +14,36 @@ use routing::Ticket;
 
 use super::UNCONFIRMED;
 use super::mailbox::Slot;
+use crate::conversations::Refusal;
 use crate::ports::{Failure, Outgoing};
 
 /// What is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
     /// A write is in its mailbox.
     Stored { offset: u64, is_duplicate: bool },
     /// Records are in their stream.
     Appended { first: u64, next: u64 },
     /// The stream ends elsewhere.
     Conflict { next: u64 },
+    /// Messages are in their conversation.
+    Messages {
+        first: u64,
+        next: u64,
+        deduplicated: u32,
+    },
+    /// They are not, for a reason that rests on what was there.
+    Refused(Refusal),
 }
 
 /// An answer that waits.
 pub(crate) struct Waiting {
-    pub(super) tag: Ticket,
+    pub(crate) tag: Ticket,
     /// What must be durable.
-    pub(super) tickets: [Option<Block>; 2],
-    pub(super) answer: Answer,
+    pub(crate) tickets: [Option<Block>; 2],
+    pub(crate) answer: Answer,
     /// The mailbox that may go on then.
-    pub(super) slot: Option<Arc<Slot>>,
+    pub(crate) slot: Option<Arc<Slot>>,
 }
 
 /// Answers of one connection that may wait, and bytes that they speak of; above either the node
@@ -60,7 +69,7 @@ pub(super) struct Due {
 
 impl Answers {
     /// Adds the newest, which speaks of that many bytes.
-    pub(super) fn push(&mut self, waiting: Waiting, size: u64) {
+    pub(crate) fn push(&mut self, waiting: Waiting, size: u64) {
         self.waiting.push_back((waiting, size));
         self.waiting_size += size;
     }
@@ -113,7 +122,7 @@ impl Answers {
 impl Due {
     /// As the client is told.
     pub(super) fn outgoing<'a>(
-        &self,
+        &'a self,
         details: &'a mut [u8; 8],
         text: &'a mut String,
     ) -> Outgoing<'a> {
@@ -125,16 +134,34 @@ impl Due {
                 failure,
             };
         }
-        match self.waiting.answer {
+        match &self.waiting.answer {
             Answer::Stored {
                 offset,
                 is_duplicate,
             } => Outgoing::Stored {
                 tag,
-                offset,
-                is_duplicate,
+                offset: *offset,
+                is_duplicate: *is_duplicate,
             },
-            Answer::Appended { first, next } => Outgoing::Appended { tag, first, next },
+            Answer::Appended { first, next } => Outgoing::Appended {
+                tag,
+                first: *first,
+                next: *next,
+            },
+            Answer::Messages {
+                first,
+                next,
+                deduplicated,
+            } => Outgoing::MessagesAppended {
+                tag,
+                first: *first,
+                next: *next,
+                deduplicated: *deduplicated,
+            },
+            Answer::Refused(refusal) => Outgoing::Failure {
+                tag: Some(tag),
+                failure: refusal.as_failure(details),
+            },
             Answer::Conflict { next } => {
                 *details = next.to_le_bytes();
                 *text = format!("the stream ends at {next}");

@@ -42,9 +42,9 @@ impl Range {
 }
 
 /// What went wrong, with what stands in the details.
-pub(super) struct Refusal {
-    pub(super) code: ErrorCode,
-    pub(super) message: String,
+pub(crate) struct Refusal {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
     pub(super) details: Option<u64>,
 }
 
@@ -113,6 +113,9 @@ impl<'a> Turn<'a> {
 
     /// Asks for records of a stream that are durable; answered at once.
     pub fn read(&mut self, route: u16, tag: Ticket, range: Range) {
+        if self.is_conversation(route) {
+            return self.read_messages(route, tag, range);
+        }
         let read = self.stream(route).and_then(|(store, name)| {
             let location = store.readable(name);
             store.read(location, range)
@@ -152,7 +155,7 @@ impl<'a> Turn<'a> {
 fn no_stream(found: Option<&Route>, route: u16) -> (ErrorCode, String) {
     let message = match found {
         Some(Route::Invalid { reason }) => reason.clone(),
-        Some(Route::Bound { .. } | Route::Stream { .. }) => {
+        Some(Route::Bound { .. } | Route::Stream { .. } | Route::Conversation { .. }) => {
             "bind the route with cast `stream`".to_owned()
         }
         None => format!("route {route} is not bound"),

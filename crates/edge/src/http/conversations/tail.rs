@@ -125,9 +125,54 @@ fn push_item(out: &mut Vec<u8>, item: &Item) -> Result<(), Refusal> {
             push_number(out, *head_seq);
             push(out, b"}");
         }
+        Item::Delta {
+            draft,
+            id,
+            index,
+            chunk,
+        } => {
+            push(out, b"event: delta\ndata: ");
+            let begin = out.len();
+            push_delta(out, *draft, id, *index, chunk);
+            break_lines(out, begin);
+        }
+        Item::Stop { draft, id } => {
+            push(out, b"event: stop\ndata: ");
+            push_draft(out, *draft, Some(id));
+        }
+        Item::Closed { draft } => {
+            push(out, b"event: closed\ndata: ");
+            push_draft(out, *draft, None);
+        }
     }
     push(out, b"\n\n");
     Ok(())
+}
+
+/// A piece of a message that is being streamed.
+pub(super) fn push_delta(out: &mut Vec<u8>, draft: u64, id: &str, index: u32, chunk: &[u8]) {
+    push(out, b"{\"draft\":");
+    push_number(out, draft);
+    // An id is of letters and digits and what needs no escape.
+    push(out, b",\"mid\":\"");
+    push(out, id.as_bytes());
+    push(out, b"\",\"index\":");
+    push_number(out, u64::from(index));
+    push(out, b",\"chunk\":");
+    push(out, chunk);
+    push(out, b"}");
+}
+
+/// A draft that is to stop, or is over.
+pub(super) fn push_draft(out: &mut Vec<u8>, draft: u64, id: Option<&str>) {
+    push(out, b"{\"draft\":");
+    push_number(out, draft);
+    if let Some(id) = id {
+        push(out, b",\"mid\":\"");
+        push(out, id.as_bytes());
+        push(out, b"\"");
+    }
+    push(out, b"}");
 }
 
 /// The last event: the client asks again from where it was, or does not.

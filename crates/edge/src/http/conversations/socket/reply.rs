@@ -5,6 +5,7 @@ use node::conversations::{Appended, Item, Refusal};
 
 use crate::http::conversations::append::AppendedDocument;
 use crate::http::conversations::outgoing::{push, push_json, push_message, push_number, push_text};
+use crate::http::conversations::tail::{push_delta, push_draft};
 use crate::http::problem::Problem;
 
 /// Appends the beginning of a reply; `tag` is JSON, or empty.
@@ -72,6 +73,35 @@ pub(super) fn push_item(out: &mut Vec<u8>, name: &str, item: Result<Item, Refusa
             conversation(out, name);
             push(out, b",\"head_seq\":");
             push_number(out, head_seq);
+            push(out, b"}");
+            Ok(())
+        }
+        Item::Delta {
+            draft,
+            id,
+            index,
+            chunk,
+        } => {
+            begin(out, "delta", "");
+            conversation(out, name);
+            push(out, b",\"delta\":");
+            push_delta(out, draft, &id, index, &chunk);
+            push(out, b"}");
+            Ok(())
+        }
+        Item::Stop { draft, id } => {
+            begin(out, "stop", "");
+            conversation(out, name);
+            push(out, b",\"stop\":");
+            push_draft(out, draft, Some(&id));
+            push(out, b"}");
+            Ok(())
+        }
+        Item::Closed { draft } => {
+            begin(out, "closed", "");
+            conversation(out, name);
+            push(out, b",\"closed\":");
+            push_draft(out, draft, None);
             push(out, b"}");
             Ok(())
         }

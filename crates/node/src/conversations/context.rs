@@ -1,0 +1,197 @@
+//! The window of a conversation that a model is shown.
+
+use bytes::Bytes;
+use conversations::Summary;
+use conversations::context::{Bounds, Cut, Policy, Shown, SummaryFact, Treatment};
+use conversations::context::{Window, WindowError};
+use conversations::record::MessageView;
+use journal::{ReadLimit, Record};
+use model::{ErrorCode, Name};
+
+use super::read::Place;
+use super::view::check_alive;
+use super::{Conversations, Details, Message, Pending, Refusal};
+use crate::store::Store;
+
+/// Messages that a window is cut from, at most.
+const MESSAGES_MAX: usize = 10_000;
+
+/// Bytes of the messages that are held while a window is cut, at most.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Messages that are read at a time, newest first.
+const CHUNK: u64 = 64;
+
+/// A window with its messages.
+#[derive(Clone, Debug)]
+pub struct ContextRead {
+    /// What was cut.
+    pub cut: Cut,
+    /// The summary, if it is in the window.
+    pub summary: Option<Summary>,
+    records: Vec<(u64, Record)>,
+}
+
+/// A message of a window.
+#[derive(Clone, Debug)]
+pub struct ShownMessage<'a> {
+    /// The message as it is kept.
+    pub message: Message<'a>,
+    /// Its parts that are not shown as they are, by index.
+    pub treated: &'a [(u16, Treatment)],
+}
+
+impl ContextRead {
+    /// The messages of the window, in order.
+    pub fn messages(&self) -> impl Iterator<Item = Result<ShownMessage<'_>, Refusal>> + '_ {
+        self.cut.messages.iter().map(|Shown { seq, treated }| {
+            let place = self.records.binary_search_by_key(seq, |(it, _)| *it);
+            let place = place.map_err(|_| missing(*seq))?;
+            let record = &self.records[place].1;
+            let message = Message {
+                seq: *seq,
+                at_ms: record.time_ms,
+                view: MessageView::decode(&record.payload)?,
+            };
+            Ok(ShownMessage { message, treated })
+        })
+    }
+}
+
+/// Where the engine looked, newest first.
+struct Looked {
+    place: Place,
+    records: Vec<(u64, Record)>,
+    bytes: usize,
+}
+
+impl Conversations<'_> {
+    /// The window of a conversation, of its own policy or that one; told when all of it is durable.
+    pub fn context(
+        &self,
+        name: &Name,
+        policy: Option<&Policy>,
+    ) -> Result<Pending<ContextRead>, Refusal> {
+        let (place, policy, summary, tickets) =
+            self.with_existing(name, |_, room, location| {
+                check_alive(room)?;
+                let state = room.engine.state();
+                let place = Place {
+                    location,
+                    base: state.base,
+                };
+                let policy = policy.unwrap_or(&state.settings.context).clone();
+                let tickets = [self.store.creation(location.stream), room.ticket];
+                Ok((
+                    place,
+                    policy,
+                    state.summary.clone(),
+                    tickets,
+                ))
+            })?;
+        policy
+            .check()
+            .map_err(|problem| Refusal::from(conversations::Refusal::Policy(problem)))?;
+        let (start, head) = self.store.span(place);
+        let mut looked = Looked {
+            place,
+            records: Vec::new(),
+            bytes: 0,
+        };
+        let bounds = Bounds {
+            start,
+            head,
+            // It leads to the newest one that does, if it does not itself.
+            instruction: head,
+            summary: summary.as_ref().map(|summary| SummaryFact {
+                through_seq: summary.through_seq,
+                tokens: summary.tokens,
+                is_estimated: summary.is_estimated,
+            }),
+            messages_max: MESSAGES_MAX,
+        };
+        let mut window = Window::new(&policy, bounds)?;
+        while let Some(seq) = window.wants() {
+            let record = self.store.look(&mut looked, start, seq)?;
+            window.look(seq, &MessageView::decode(&record)?);
+        }
+        let cut = window.cut()?;
+        let Looked { mut records, .. } = looked;
+        records.sort_unstable_by_key(|(seq, _)| *seq);
+        let read = ContextRead {
+            summary: summary.filter(|_| cut.has_summary),
+            cut,
+            records,
+        };
+        Ok(Pending::new(&self.store.journal, tickets, Ok(read)))
+    }
+}
+
+impl Store {
+    /// A message; it is read together with those before it.
+    fn look(&self, looked: &mut Looked, start: u64, seq: u64) -> Result<Bytes, Refusal> {
+        if let Some((_, record)) = looked.records.iter().rev().find(|(it, _)| *it == seq) {
+            return Ok(record.payload.clone());
+        }
+        let first = seq.saturating_sub(CHUNK - 1).max(start);
+        let mut count = seq + 1 - first;
+        loop {
+            let limit = ReadLimit {
+                records: count as usize,
+                bytes: BYTES_MAX / 4,
+            };
+            let records = self.messages(looked.place, seq + 1 - count, limit)?;
+            if (records.len() as u64) < count {
+                if count == 1 {
+                    return Err(missing(seq));
+                }
+                // They are large: fewer of them.
+                count = count.div_ceil(2);
+                continue;
+            }
+            looked.bytes += records.iter().map(|it| it.payload.len()).sum::<usize>();
+            if looked.bytes > BYTES_MAX {
+                let message = "the messages that the window is cut from are too large";
+                return Err(Refusal::new(ErrorCode::TooLarge, message));
+            }
+            let place = looked.place;
+            let numbered = records.into_iter().map(|it| (place.seq(it.offset), it));
+            looked.records.extend(numbered);
+            let found = looked.records.last().filter(|(it, _)| *it == seq);
+            return found
+                .map(|(_, it)| it.payload.clone())
+                .ok_or_else(|| missing(seq));
+        }
+    }
+}
+
+fn missing(seq: u64) -> Refusal {
+    Refusal::new(ErrorCode::Internal, format!("message {seq} is not there"))
+}
+
+impl From<WindowError> for Refusal {
+    fn from(error: WindowError) -> Self {
+        let (code, details) = match error {
+            WindowError::NoBudget => (ErrorCode::InvalidArgument, Details::default()),
+            WindowError::OverBudget {
+                from_seq, tokens, ..
+            } => {
+                let details = Details {
+                    seq: Some(from_seq),
+                    tokens: Some(tokens),
+                    ..Details::default()
+                };
+                (ErrorCode::OverBudget, details)
+            }
+            WindowError::FixedOverBudget { tokens, .. } => {
+                let details = Details {
+                    tokens: Some(tokens),
+                    ..Details::default()
+                };
+                (ErrorCode::OverBudget, details)
+            }
+            WindowError::TooLong { .. } => (ErrorCode::TooLarge, Details::default()),
+        };
+        Self::new(code, error.to_string()).with(details)
+    }
+}

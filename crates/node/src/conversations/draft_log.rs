@@ -1,0 +1,209 @@
+//! The log of drafts: one stream per shard, which says what has come of those that are open.
+//!
+//! It is trimmed behind the oldest open draft. What an erased conversation streamed goes with it: the
+//! log is erased, not only trimmed, when the last draft that was open beside it is over.
+
+use std::sync::Arc;
+
+use conversations::Status;
+use conversations::draft::{Log, Lost, Recovery};
+use conversations::record::{DRAFT_CHUNKS, DRAFT_CLOSE, DraftClose};
+use journal::{AppendError, Appended, Guard, ReadError, ReadLimit, ShardId, StreamId};
+
+use super::slot::{Room, Slot};
+use super::{Refusal, Rooms};
+use crate::handle::Inner;
+use crate::store::{Kind, Location, Store, refusal};
+
+/// The log of a shard.
+const STREAM: StreamId = StreamId(1 << 62);
+
+/// What is read of a log at a time.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 4_096,
+    bytes: 1 << 20,
+};
+
+/// A shard's log.
+#[derive(Default)]
+pub(super) struct ShardLog {
+    open: Log,
+    /// Something in it is to leave the disk.
+    is_to_erase: bool,
+}
+
+/// A draft that a start found open.
+pub(super) struct LostDraft {
+    pub(super) shard: ShardId,
+    pub(super) conversation: StreamId,
+    pub(super) lost: Lost,
+}
+
+impl Rooms {
+    /// Under a guard: writes the end of a draft, and lets go of what is not needed any more.
+    pub(super) fn log_close(
+        &self,
+        guard: &mut Guard<'_>,
+        shard: ShardId,
+        close: &DraftClose,
+    ) -> Result<(), AppendError> {
+        guard.append(STREAM, None, DRAFT_CLOSE, &close.encode())?;
+        let Some(log) = self.logs.get(usize::from(shard.0)) else {
+            return Ok(());
+        };
+        let mut log = log.lock();
+        log.open.closed(close.draft);
+        let before = log.open.trim_before(guard.next(STREAM));
+        if log.is_to_erase && log.open.iter().len() == 0 {
+            guard.erase(STREAM)?;
+            log.is_to_erase = false;
+        } else {
+            guard.trim(STREAM, before)?;
+        }
+        Ok(())
+    }
+
+    /// Under a guard: what the log holds of a conversation is to leave the disk.
+    pub(super) fn log_erase(
+        &self,
+        guard: &mut Guard<'_>,
+        shard: ShardId,
+    ) -> Result<(), AppendError> {
+        let Some(log) = self.logs.get(usize::from(shard.0)) else {
+            return Ok(());
+        };
+        let mut log = log.lock();
+        let open = log.open.iter().len();
+        log.is_to_erase = open > 0;
+        if open == 0 {
+            guard.erase(STREAM)?;
+        }
+        Ok(())
+    }
+
+    /// Something is being streamed there.
+    pub(super) fn draft_in(&self, slot: &Arc<Slot>) {
+        self.drafting.lock().insert(slot.name.clone(), slot.clone());
+    }
+}
+
+impl Store {
+    /// Writes the opening of a draft: its offset is the draft's number.
+    pub(super) fn log_opening(
+        &self,
+        location: Location,
+        tag: u8,
+        bytes: &[u8],
+        now_ms: u64,
+    ) -> Result<Appended, AppendError> {
+        let mut guard = self.journal.lock(location.shard, now_ms);
+        let appended = guard.append(STREAM, None, tag, bytes)?;
+        if let Some(log) = self.rooms.logs.get(usize::from(location.shard.0)) {
+            let mut log = log.lock();
+            log.open.opened(appended.offset, location.stream.0);
+        }
+        Ok(appended)
+    }
+
+    /// Writes what has come of drafts since the last time. What does not fit now is written the next
+    /// time.
+    fn log_chunks(&self, room: &mut Room, now_ms: u64) {
+        let Some(location) = room.location else {
+            return;
+        };
+        let mut bytes = Vec::new();
+        for open in &mut room.drafts {
+            let Some(chunks) = open.draft.unlogged(open.number) else {
+                continue;
+            };
+            bytes.clear();
+            chunks.encode(&mut bytes);
+            let next = open.draft.len();
+            let mut guard = self.journal.lock(location.shard, now_ms);
+            if let Ok(appended) = guard.append(STREAM, None, DRAFT_CHUNKS, &bytes) {
+                open.draft.logged(next);
+                room.ticket = Some(appended.ticket);
+            }
+        }
+    }
+
+    /// The end of a draft that becomes nothing.
+    pub(super) fn log_end(&self, shard: ShardId, draft: u64, inner: &Inner) -> Result<(), Refusal> {
+        let close = DraftClose {
+            draft,
+            status: Status::Interrupted,
+            seq: 0,
+        };
+        let mut guard = self.journal.lock(shard, inner.ports.clock.unix_ms());
+        let closed = self.rooms.log_close(&mut guard, shard, &close);
+        closed.map_err(|error| refusal(&self.journal, error).into())
+    }
+
+    /// Looks after the drafts that are open: what has come goes to the log, and those that nobody
+    /// writes any more end. True as long as there are any.
+    pub(crate) fn sweep_drafts(&self, inner: &Inner) -> bool {
+        let slots: Vec<_> = self.rooms.drafting.lock().values().cloned().collect();
+        let now_ms = inner.ports.clock.unix_ms();
+        for slot in slots {
+            let Some(mut room) = slot.room() else {
+                self.rooms.drafting.lock().remove(&slot.name);
+                continue;
+            };
+            self.log_chunks(&mut room, now_ms);
+            self.close_lost(inner, &slot.name, &mut room);
+            if room.drafts.is_empty() {
+                self.rooms.drafting.lock().remove(&slot.name);
+            }
+        }
+        !self.rooms.drafting.lock().is_empty()
+    }
+
+    /// The drafts that the logs leave open, oldest first.
+    pub(super) fn lost_drafts(&self) -> Result<Vec<LostDraft>, Refusal> {
+        let mut all = Vec::new();
+        for number in 0..self.journal.shard_count() {
+            let shard = ShardId(number);
+            let mut recovery = Recovery::new(self.rooms.options.limits.draft_bytes_max);
+            self.read_log(shard, &mut recovery)?;
+            for lost in recovery.finish() {
+                if let Some(log) = self.rooms.logs.get(usize::from(number)) {
+                    log.lock().open.opened(lost.number, lost.conversation);
+                }
+                all.push(LostDraft {
+                    shard,
+                    conversation: StreamId(lost.conversation),
+                    lost,
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    fn read_log(&self, shard: ShardId, recovery: &mut Recovery) -> Result<(), Refusal> {
+        let mut from = self.journal.stream(shard, STREAM).map_or(0, |it| it.start);
+        loop {
+            let read = match self.journal.read(shard, STREAM, from, CHUNK) {
+                Err(ReadError::Trimmed { start }) => {
+                    from = start;
+                    continue;
+                }
+                read => read?,
+            };
+            let Some(last) = read.records.last() else {
+                return Ok(());
+            };
+            from = last.offset + 1;
+            for record in &read.records {
+                recovery.record(record.offset, record.tag, &record.payload)?;
+            }
+        }
+    }
+
+    /// What a conversation is called.
+    pub(super) fn conversation_name(&self, stream: StreamId) -> Option<String> {
+        match self.named(stream)? {
+            (Kind::Conversation, name, _) => Some(name),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! Answers that are being streamed: from their opening to the message that they become.
+//!
+//! What has come of a draft is in memory, with its conversation, and in the log of drafts of its
+//! shard, a little later. The message, the end of the draft in the log and the event are written
+//! under one guard: there is never both a message and an open draft, nor neither.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use conversations::draft::{Draft, Refused, lost_status};
+use conversations::record::{DRAFT_OPEN, DraftOpen};
+use conversations::{Lookup, NewMessage, PartFact, Status};
+use journal::Ticket;
+use model::{ErrorCode, Name};
+
+use super::append::{Appended, Ending, Failure, read_for, wrong};
+use super::slot::{Room, Slot};
+use super::{Conversations, Pending, Refusal, check_name};
+use crate::counters::Counter;
+use crate::handle::{Handle, Inner};
+use crate::store::{Store, refusal};
+
+/// Makes a message of chunks: what they mean is not the node's to know.
+pub trait Assemble: Send + Sync {
+    /// The message that these chunks come to, in order, whole or not.
+    fn assemble(&self, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled;
+}
+
+/// What chunks come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Assembled {
+    /// The parts.
+    pub parts: Vec<u8>,
+    /// One for each part, in order.
+    pub facts: Vec<PartFact>,
+    /// What they said about the message, if anything; it takes the place of what the draft was opened
+    /// with.
+    pub metadata: Option<Vec<u8>>,
+}
+
+/// A draft that is to be opened.
+#[derive(Clone, Copy, Debug)]
+pub struct NewDraft<'a> {
+    /// The id of the message that it becomes.
+    pub id: &'a str,
+    /// What its author is in the conversation.
+    pub role: &'a str,
+    /// Who writes it, empty for nobody in particular.
+    pub from: &'a str,
+    /// Opaque.
+    pub metadata: &'a [u8],
+}
+
+/// What a draft becomes.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished<'a> {
+    /// How it ended.
+    pub status: Status,
+    /// What it costs a model, if its author knows.
+    pub tokens: Option<u32>,
+    /// What its chunks came to.
+    pub assembled: &'a Assembled,
+}
+
+/// A draft of a conversation in memory.
+pub(super) struct Open {
+    /// Its number: where its opening is in the log.
+    pub(super) number: u64,
+    pub(super) id: Arc<str>,
+    role: String,
+    from: String,
+    metadata: Vec<u8>,
+    pub(super) draft: Draft,
+    /// Watchers are shown nothing of it before this is durable.
+    pub(super) opening: Option<Ticket>,
+    /// Its author, who waits for the news that somebody wants it to stop.
+    author: Option<Waker>,
+    /// Its author is gone, and the message could not be written yet.
+    is_lost: bool,
+}
+
+/// The author's side of a draft. If it is dropped before it is finished, what has come becomes an
+/// interrupted message.
+pub struct DraftWriter {
+    inner: Arc<Inner>,
+    slot: Arc<Slot>,
+    number: u64,
+    id: Arc<str>,
+    is_over: bool,
+}
+
+impl Conversations<'_> {
+    /// Opens a draft; told when that is durable. Makes the conversation if there is none.
+    pub fn draft_open(
+        &self,
+        name: &Name,
+        new: NewDraft<'_>,
+    ) -> Result<Pending<DraftWriter>, Refusal> {
+        check_name(name)?;
+        if self.store.rooms.assembler.get().is_none() {
+            let message = "nothing is streamed to this node";
+            return Err(Refusal::new(ErrorCode::Unsupported, message));
+        }
+        let limits = &self.options().limits;
+        let checked = limits.check(std::slice::from_ref(&new.as_message()));
+        checked.map_err(|invalid| wrong(&invalid))?;
+        let pending = self.with_room(name.base(), |slot, room| {
+            let opened = self.store.open_draft(self.inner, name, room, new);
+            let creation = room.location.and_then(|it| self.store.creation(it.stream));
+            let tickets = [creation, room.ticket];
+            let outcome = match opened {
+                Err(Failure::AtOnce(refusal)) => return Err(refusal),
+                Err(Failure::Resting(refusal)) => Err(refusal),
+                Ok(number) => {
+                    self.store.rooms.draft_in(slot);
+                    Ok(DraftWriter {
+                        inner: self.inner.clone(),
+                        slot: slot.clone(),
+                        number,
+                        id: new.id.into(),
+                        is_over: false,
+                    })
+                }
+            };
+            Ok(Pending::new(&self.store.journal, tickets, outcome))
+        })??;
+        self.inner.need_sweep();
+        Ok(pending)
+    }
+
+    /// Asks the author of the draft that becomes the message of that id to stop. What has come is
+    /// kept.
+    pub fn draft_stop(&self, name: &Name, id: &str) -> Result<(), Refusal> {
+        self.with_existing(name, |_, room, _| {
+            let open = room.drafts.iter_mut().find(|open| *open.id == *id);
+            let Some(open) = open else {
+                let message = format!("no message `{id}` is being streamed");
+                return Err(Refusal::new(ErrorCode::NotFound, message));
+            };
+            if open.draft.stop() {
+                open.author.take().into_iter().for_each(Waker::wake);
+                room.wake_watchers();
+            }
+            Ok(())
+        })
+    }
+}
+
+impl<'a> NewDraft<'a> {
+    fn as_message(&self) -> NewMessage<'a> {
+        NewMessage {
+            id: Some(self.id),
+            role: self.role,
+            from: self.from,
+            tokens: None,
+            facts: &[],
+            parts: b"",
+            metadata: self.metadata,
+        }
+    }
+}
+
+impl DraftWriter {
+    /// The draft's number.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The id of the message that it becomes.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Takes the next chunk, one line, and says its index. Watchers see it at once; it is on disk a
+    /// little later.
+    pub fn push(&mut self, chunk: &[u8]) -> Result<u32, Refusal> {
+        let mut room = self.slot.room().ok_or_else(over)?;
+        let open = room.open_draft(self.number).ok_or_else(over)?;
+        let index = open.draft.push(chunk).map_err(|refused| {
+            let code = match refused {
+                Refused::Size { .. } => ErrorCode::TooLarge,
+                Refused::LineFeed => ErrorCode::InvalidArgument,
+            };
+            Refusal::new(code, refused.to_string())
+        })?;
+        room.wake_watchers();
+        Ok(index)
+    }
+
+    /// Ready when the author is to stop: somebody wants it, or the conversation is gone.
+    pub fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(mut room) = self.slot.room() else {
+            return Poll::Ready(());
+        };
+        match room.open_draft(self.number) {
+            Some(open) if !open.draft.is_stopped() => {
+                open.author = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// The draft becomes a message; told when that is durable. If it is refused, the draft is still
+    /// there: it may be finished again.
+    pub fn finish(&mut self, finished: Finished<'_>) -> Result<Pending<Appended>, Refusal> {
+        let inner = self.inner.clone();
+        let store = inner.store.as_ref().ok_or_else(over)?;
+        let mut room = self.slot.room().ok_or_else(over)?;
+        let name = &self.slot.name;
+        let appended = store.close_draft(&inner, name, &mut room, self.number, finished)?;
+        self.is_over = true;
+        let creation = room.location.and_then(|it| store.creation(it.stream));
+        let tickets = [creation, room.ticket];
+        Ok(Pending::new(&store.journal, tickets, Ok(appended)))
+    }
+}
+
+fn over() -> Refusal {
+    Refusal::new(ErrorCode::Gone, "the draft is over")
+}
+
+impl Drop for DraftWriter {
+    fn drop(&mut self) {
+        let inner = self.inner.clone();
+        let (Some(store), false) = (&inner.store, self.is_over) else {
+            return;
+        };
+        if let Some(mut room) = self.slot.room()
+            && let Some(open) = room.open_draft(self.number)
+        {
+            open.is_lost = true;
+            store.close_lost(&inner, &self.slot.name, &mut room);
+        }
+    }
+}
+
+impl std::fmt::Debug for DraftWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DraftWriter({} of {})", self.number, self.slot.name)
+    }
+}
+
+impl Room {
+    fn open_draft(&mut self, number: u64) -> Option<&mut Open> {
+        self.drafts.iter_mut().find(|open| open.number == number)
+    }
+
+    /// Those who watch have something to look at.
+    pub(super) fn wake_watchers(&mut self) {
+        std::mem::take(&mut self.watching)
+            .into_values()
+            .for_each(Waker::wake);
+    }
+
+    /// Ends every draft: the conversation is gone.
+    pub(super) fn end_drafts(&mut self) {
+        for open in self.drafts.drain(..) {
+            self.engine.draft_closed(&open.id);
+            open.author.into_iter().for_each(Waker::wake);
+        }
+        self.wake_watchers();
+    }
+}
+
+impl Store {
+    /// Decides, writes the opening, and says its number.
+    fn open_draft(
+        &self,
+        inner: &Inner,
+        name: &Name,
+        room: &mut Room,
+        new: NewDraft<'_>,
+    ) -> Result<u64, Failure> {
+        self.check_open(room, new.id)?;
+        let now_ms = inner.ports.clock.unix_ms();
+        let location = self.place_room(room, name.base(), now_ms)?;
+        let mut bytes = Vec::new();
+        DraftOpen {
+            conversation: location.stream.0,
+            opened_ms: now_ms,
+            id: new.id,
+            role: new.role,
+            from: new.from,
+            metadata: new.metadata,
+        }
+        .encode(&mut bytes);
+        let appended = self.log_opening(location, DRAFT_OPEN, &bytes, now_ms);
+        let appended = appended.map_err(|error| Refusal::from(refusal(&self.journal, error)))?;
+        room.ticket = Some(appended.ticket);
+        room.engine.draft_opened(new.id);
+        room.drafts.push(Open {
+            number: appended.offset,
+            id: new.id.into(),
+            role: new.role.to_owned(),
+            from: new.from.to_owned(),
+            metadata: new.metadata.to_owned(),
+            draft: Draft::new(self.rooms.options.limits.draft_bytes_max),
+            opening: Some(appended.ticket),
+            author: None,
+            is_lost: false,
+        });
+        room.wake_watchers();
+        inner.counters.count(Counter::Drafts);
+        Ok(appended.offset)
+    }
+
+    fn check_open(&self, room: &mut Room, id: &str) -> Result<(), Failure> {
+        let mut read = Vec::new();
+        loop {
+            let limits = &self.rooms.options.limits;
+            let unsynced = &room.unsynced;
+            let stored = |seq| read_for(unsynced, &read, seq);
+            let decided = room.engine.decide_open(id, limits, stored);
+            match decided.map_err(|refused| Failure::Resting(refused.into()))? {
+                Lookup::Nowhere => return Ok(()),
+                Lookup::At(seq) => {
+                    let reused = conversations::Refusal::IdReused { index: 0, seq };
+                    return Err(Failure::Resting(reused.into()));
+                }
+                Lookup::Read(seqs) => self.read_all(room, seqs, &mut read)?,
+                Lookup::Learn(range) => self.learn(room, range)?,
+            }
+        }
+    }
+
+    /// Writes the message that a draft has become, and its end.
+    pub(super) fn close_draft(
+        &self,
+        inner: &Inner,
+        name: &str,
+        room: &mut Room,
+        number: u64,
+        finished: Finished<'_>,
+    ) -> Result<Appended, Refusal> {
+        let Finished {
+            status,
+            tokens,
+            assembled,
+        } = finished;
+        let place = room.drafts.iter().position(|open| open.number == number);
+        let open = room.drafts.swap_remove(place.ok_or_else(over)?);
+        let message = NewMessage {
+            id: Some(&open.id),
+            role: &open.role,
+            from: &open.from,
+            tokens,
+            facts: &assembled.facts,
+            parts: &assembled.parts,
+            metadata: assembled.metadata.as_deref().unwrap_or(&open.metadata),
+        };
+        let ending = Ending { number, status };
+        let appended = self.append_draft(inner, name, room, &message, ending);
+        match appended {
+            Ok(appended) => {
+                room.engine.draft_closed(&open.id);
+                room.wake_watchers();
+                Ok(appended)
+            }
+            Err(refusal) => {
+                room.drafts.push(open);
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Makes messages of the drafts whose authors are gone.
+    pub(super) fn close_lost(&self, inner: &Inner, name: &str, room: &mut Room) {
+        let Some(assembler) = self.rooms.assembler.get() else {
+            return;
+        };
+        let lost = room.drafts.iter().filter(|open| open.is_lost);
+        let lost: Vec<_> = lost.map(|open| open.number).collect();
+        for number in lost {
+            let Some(open) = room.open_draft(number) else {
+                continue;
+            };
+            let status = lost_status(&open.draft);
+            let assembled = assembler.assemble(&mut lines(&open.draft));
+            let finished = Finished {
+                status,
+                tokens: None,
+                assembled: &assembled,
+            };
+            // What cannot be written now is written when there is room again.
+            if self
+                .close_draft(inner, name, room, number, finished)
+                .is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// The chunks of a draft.
+fn lines(draft: &Draft) -> impl Iterator<Item = &[u8]> {
+    let lines = draft.lines().split_inclusive(|byte| *byte == b'\n');
+    lines.map(|line| &line[..line.len() - 1])
+}
+
+impl Handle {
+    /// From now on drafts are opened, and this makes messages of those whose authors are lost;
+    /// those that were open when the node went down become messages now. Says how many there were.
+    /// Only the first caller's is taken.
+    pub fn assemble_with(&self, assembler: Arc<dyn Assemble>) -> Result<usize, Refusal> {
+        let Some(store) = &self.inner.store else {
+            return Ok(0);
+        };
+        if store.rooms.assembler.set(assembler).is_err() {
+            return Ok(0);
+        }
+        let Some(conversations) = self.conversations() else {
+            return Ok(0);
+        };
+        let mut count = 0;
+        for lost in store.lost_drafts()? {
+            count += 1;
+            let Some(name) = store.conversation_name(lost.conversation) else {
+                // The power failed before its conversation was there for anybody.
+                store.log_end(lost.shard, lost.lost.number, &self.inner)?;
+                continue;
+            };
+            conversations.with_room(&name, |slot, room| {
+                store.rooms.draft_in(slot);
+                let lost = lost.lost;
+                room.engine.draft_opened(&lost.id);
+                room.drafts.push(Open {
+                    number: lost.number,
+                    id: lost.id.as_str().into(),
+                    role: lost.role,
+                    from: lost.from,
+                    metadata: lost.metadata,
+                    draft: lost.draft,
+                    opening: None,
+                    author: None,
+                    is_lost: true,
+                });
+                store.close_lost(&self.inner, &name, room);
+            })?;
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,142 @@
+//! A copy of a conversation up to a message, which goes its own way from there.
+//!
+//! It is copied piece by piece and there for nobody before it is complete. A fork that was cut short is
+//! completed by asking for it again.
+
+use conversations::record::MessageView;
+use conversations::{Change, Lifecycle, Origin};
+use journal::{ReadLimit, Record};
+use model::{ErrorCode, Name};
+
+use super::append::{Said, with_scratch};
+use super::read::Place;
+use super::slot::Room;
+use super::state::Changed;
+use super::view::check_alive;
+use super::{Conversations, Pending, Refusal, check_name};
+
+/// What is copied at a time.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 256,
+    bytes: 256 << 10,
+};
+
+/// Where a copy stands.
+enum Copying {
+    /// Its next message.
+    At(u64),
+    /// It was there before.
+    Is(Box<Pending<Changed>>),
+}
+
+impl Conversations<'_> {
+    /// Makes `new` a copy of the conversation up to a message; told when all of it is durable.
+    pub fn fork(&self, name: &Name, new: &Name, at_seq: u64) -> Result<Pending<Changed>, Refusal> {
+        check_name(new)?;
+        let (place, change) = self.with_existing(name, |_, room, location| {
+            check_alive(room)?;
+            let state = room.engine.state();
+            let place = Place {
+                location,
+                base: state.base,
+            };
+            let origin = Origin {
+                conversation: name.base().to_owned(),
+                seq: at_seq,
+            };
+            let change = Change::Copy {
+                origin,
+                metadata: state.metadata.clone(),
+                settings: state.settings.clone(),
+            };
+            Ok((place, change))
+        })?;
+        let (start, head) = self.store.span(place);
+        if start > 1 {
+            return Err(Refusal::trimmed(start));
+        }
+        if at_seq > head {
+            return Err(conversations::Refusal::BeyondHead { head }.into());
+        }
+        let mut next = match self.begin_copy(new, &change)? {
+            Copying::At(next) => next,
+            Copying::Is(refused) => return Ok(*refused),
+        };
+        while next <= at_seq {
+            let limit = ReadLimit {
+                records: CHUNK.records.min((at_seq + 1 - next) as usize),
+                ..CHUNK
+            };
+            let records = self.store.messages(place, next, limit)?;
+            if records.is_empty() {
+                let message = format!("message {next} is not there");
+                return Err(Refusal::new(ErrorCode::Internal, message));
+            }
+            next = self.copy(new, next, &records)?;
+        }
+        self.with_room(new.base(), |_, room| {
+            self.change_room(new, room, None, &Change::Copied)
+        })?
+    }
+
+    fn begin_copy(&self, new: &Name, change: &Change) -> Result<Copying, Refusal> {
+        self.with_room(new.base(), |_, room| {
+            let state = room.engine.state();
+            let origin = match change {
+                Change::Copy { origin, .. } => Some(origin),
+                _ => None,
+            };
+            let is_begun = state.lifecycle == Lifecycle::Copying && state.origin.as_ref() == origin;
+            if !is_begun {
+                let pending = self.change_room(new, room, None, change)?;
+                if room.engine.state().lifecycle != Lifecycle::Copying {
+                    return Ok(Copying::Is(Box::new(pending)));
+                }
+            }
+            Ok(Copying::At(room.engine.head() + 1))
+        })?
+    }
+
+    /// Appends what was read from that message on, and says which is the next.
+    fn copy(&self, new: &Name, from: u64, records: &[Record]) -> Result<u64, Refusal> {
+        let views = records.iter().map(|it| MessageView::decode(&it.payload));
+        let views = views.collect::<Result<Vec<_>, _>>()?;
+        self.with_room(new.base(), |_, room| {
+            let is_next = room.engine.head() + 1 == from;
+            let is_copying = room.engine.state().lifecycle == Lifecycle::Copying;
+            if !is_copying {
+                return Err(Refusal::gone());
+            }
+            // Somebody else may be completing the same fork.
+            if is_next {
+                self.append_copies(new, room, records, &views)?;
+            }
+            Ok(room.engine.head() + 1)
+        })?
+    }
+
+    fn append_copies(
+        &self,
+        new: &Name,
+        room: &mut Room,
+        records: &[Record],
+        views: &[MessageView<'_>],
+    ) -> Result<(), Refusal> {
+        let now_ms = self.inner.ports.clock.unix_ms();
+        with_scratch(|scratch| {
+            for record in records {
+                scratch.push_record(&record.payload);
+            }
+            let said = views.iter().map(|view| Said {
+                id: view.id,
+                role: view.role,
+                tokens: view.tokens,
+            });
+            let location = self.store.place_room(room, new.base(), now_ms)?;
+            let guard = self.store.journal.lock(location.shard, now_ms);
+            let store = self.store;
+            store.write_all(guard, room, location, said, scratch, None)?;
+            Ok(())
+        })
+    }
+}

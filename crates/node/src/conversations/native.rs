@@ -1,0 +1,235 @@
+//! A client that keeps a connection: its appends are answered in order, and it follows by credit.
+
+use std::task::Waker;
+
+use journal::{Guard, Round, ShardId, Status};
+use model::{ErrorCode, Name};
+use routing::Ticket;
+
+use super::append::Writer;
+use super::{Batch, Conversations, PageRead, Refusal};
+use super::{Page, Side};
+use crate::connection::Route;
+use crate::counters::Counter;
+use crate::ports::{Failure, Outgoing};
+use crate::store::{self, Answer, Follower, Look, Range, Store, Waiting};
+use crate::turn::Turn;
+
+/// A client that leaves this much unread gets no more items.
+const UNREAD_SIZE_MAX: usize = 1 << 20;
+
+impl Writer for Round {
+    fn lock(&self, shard: ShardId, now_ms: u64) -> Guard<'_> {
+        Self::lock(self, shard, now_ms)
+    }
+}
+
+impl Refusal {
+    /// As a client of a connection is told; the number that the code speaks of is in `details`.
+    pub(crate) fn as_failure<'a>(&'a self, details: &'a mut [u8; 8]) -> Failure<'a> {
+        let number = match self.code {
+            ErrorCode::Conflict => self.details.head_seq.or(self.details.version),
+            ErrorCode::IdReused => self.details.seq,
+            ErrorCode::Trimmed => self.details.start_seq,
+            ErrorCode::InvalidArgument => self.details.head_seq,
+            _ => None,
+        };
+        let failure = Failure::new(self.code, &self.message);
+        match number {
+            Some(number) => {
+                *details = number.to_le_bytes();
+                Failure { details, ..failure }
+            }
+            None => failure,
+        }
+    }
+}
+
+impl<'a> Turn<'a> {
+    /// Whether a route is bound to a conversation.
+    pub fn is_conversation(&self, route: u16) -> bool {
+        let route = self.local.routes.get(usize::from(route).wrapping_sub(1));
+        matches!(route, Some(Route::Conversation { .. }))
+    }
+
+    /// The conversation that a route is bound to.
+    pub(crate) fn conversation(&self, route: u16) -> Result<&Name, store::Refusal> {
+        match self.local.routes.get(usize::from(route).wrapping_sub(1)) {
+            Some(Route::Conversation { name }) => Ok(name),
+            _ => {
+                let message = format!("route {route} is not bound to a conversation");
+                Err((ErrorCode::InvalidArgument, message).into())
+            }
+        }
+    }
+
+    fn conversations(&self) -> Result<Conversations<'a>, Refusal> {
+        let inner = self.inner;
+        match &inner.store {
+            Some(store) => Ok(Conversations { inner, store }),
+            None => {
+                let message = "this node keeps nothing";
+                Err(Refusal::new(ErrorCode::Unsupported, message))
+            }
+        }
+    }
+
+    /// Messages for the conversation of a route, all or none; acknowledged once they are on disk.
+    pub fn append_messages(&mut self, route: u16, tag: Ticket, batch: Batch<'_>) {
+        match self.try_append_messages(route, tag, batch) {
+            Ok(waiting) => {
+                let messages = batch.messages.iter();
+                let size: usize = messages.map(|it| it.parts.len() + it.metadata.len()).sum();
+                self.local.answers.push(waiting, size as u64);
+            }
+            Err(refusal) => self.refuse_messages(tag, &refusal),
+        }
+    }
+
+    fn try_append_messages(
+        &mut self,
+        route: u16,
+        tag: Ticket,
+        batch: Batch<'_>,
+    ) -> Result<Waiting, Refusal> {
+        // What is locked below comes before the table.
+        self.table = None;
+        let conversations = self.conversations()?;
+        let journal = &conversations.store.journal;
+        let local = &mut *self.local;
+        let Some(Route::Conversation { name }) =
+            local.routes.get(usize::from(route).wrapping_sub(1))
+        else {
+            let message = format!("route {route} is not bound to a conversation");
+            return Err(Refusal::new(ErrorCode::InvalidArgument, message));
+        };
+        let round = local.round.get_or_insert_with(|| journal.round());
+        let pending = conversations.append_by(name, batch, round)?;
+        let (tickets, outcome) = pending.into_parts();
+        let answer = match outcome {
+            Err(refusal) => Answer::Refused(refusal),
+            Ok(appended) => Answer::Messages {
+                first: appended.first_seq,
+                next: appended.last_seq + 1,
+                deduplicated: appended.deduplicated as u32,
+            },
+        };
+        Ok(Waiting {
+            tag,
+            tickets,
+            answer,
+            slot: None,
+        })
+    }
+
+    /// Asks for messages that are durable; answered at once.
+    pub(crate) fn read_messages(&mut self, route: u16, tag: Ticket, range: Range) {
+        self.table = None;
+        let conversations = self.conversations();
+        let read = conversations.and_then(|conversations| match self.conversation(route) {
+            Ok(name) => conversations.read(name, page(range)),
+            Err(refusal) => Err(Refusal::new(refusal.code, refusal.message)),
+        });
+        let sent = read.and_then(|read| self.send_messages(tag, false, &read));
+        if let Err(refusal) = sent {
+            self.refuse_messages(tag, &refusal);
+        }
+    }
+
+    pub(crate) fn refuse_messages(&mut self, tag: Ticket, refusal: &Refusal) {
+        let mut details = [0; 8];
+        self.fail(tag, refusal.as_failure(&mut details));
+    }
+
+    fn send_messages(&mut self, tag: Ticket, more: bool, read: &PageRead) -> Result<(), Refusal> {
+        let messages = read.messages().collect::<Result<Vec<_>, _>>()?;
+        self.answer(Outgoing::Messages {
+            tag,
+            more,
+            start: read.start_seq,
+            next: read.head_seq + 1,
+            messages: &messages,
+        });
+        Ok(())
+    }
+
+    /// Sends a follower what is there for it.
+    pub(crate) fn look_after_messages(
+        &mut self,
+        store: &Store,
+        follower: &mut Follower,
+        waker: &Waker,
+    ) -> Look {
+        self.table = None;
+        while follower.credit > 0 {
+            if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {
+                return Look::Unread;
+            }
+            match self.follow_on(store, follower, waker) {
+                Ok(Followed::Sent) => {}
+                Ok(Followed::Waits) => return Look::Rests,
+                Err(refusal) => return Look::EndsConversation(refusal),
+            }
+        }
+        Look::Rests
+    }
+
+    fn follow_on(
+        &mut self,
+        store: &Store,
+        follower: &mut Follower,
+        waker: &Waker,
+    ) -> Result<Followed, Refusal> {
+        let conversations = self.conversations()?;
+        // Before the name is looked up: a conversation that is made behind it is not missed.
+        let made = store.stream_count() as u64;
+        let place = match conversations.place(&follower.name) {
+            Ok(place) => place,
+            Err(refusal) if refusal.code == ErrorCode::NotFound => {
+                follower.waiting = store.wait_for_name(made, waker)?;
+                return Ok(Followed::or_sent(follower.waiting.is_some()));
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        if let Some(entry) = store.creation(place.location.stream) {
+            let is_pending = store.journal.notify(entry, waker) == Status::Pending;
+            return Ok(Followed::or_sent(is_pending));
+        }
+        let read = conversations.read(&follower.name, page(follower.range))?;
+        if let Some(last) = read.last_seq() {
+            self.send_messages(follower.tag, true, &read)?;
+            follower.range.from = last + 1;
+            follower.credit -= 1;
+            self.local.tally.count(Counter::Items);
+            return Ok(Followed::Sent);
+        }
+        let from = follower.range.from.max(1);
+        follower.waiting = store.wait_for_message(place, from, waker)?;
+        Ok(Followed::or_sent(follower.waiting.is_some()))
+    }
+}
+
+/// What came of a look for more messages.
+enum Followed {
+    /// Some, or there may be some now.
+    Sent,
+    /// None: the task is woken when there are.
+    Waits,
+}
+
+impl Followed {
+    fn or_sent(waits: bool) -> Self {
+        match waits {
+            true => Self::Waits,
+            false => Self::Sent,
+        }
+    }
+}
+
+fn page(range: Range) -> Page {
+    Page {
+        side: Side::After(range.from.saturating_sub(1)),
+        limit: range.records_max as usize,
+        bytes: range.bytes_max as usize,
+    }
+}

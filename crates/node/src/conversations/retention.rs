@@ -1,0 +1,52 @@
+//! Letting go of the oldest messages of a conversation that keeps only so many.
+//!
+//! It is looked after now and then while it is used, apart from whoever appends: there are never
+//! fewer messages than its owner wants kept, and not many more for long.
+
+use super::slot::Room;
+use crate::handle::Inner;
+use crate::store::{Location, Store};
+
+impl Store {
+    /// Trims what the conversation's settings do not keep.
+    pub(super) fn retain(&self, inner: &Inner, room: &mut Room) {
+        let settings = &room.engine.state().settings;
+        let (keep_last, keep_bytes) = (settings.keep_last, settings.keep_bytes);
+        let Some(location) = room.location.filter(|_| keep_last > 0 || keep_bytes > 0) else {
+            return;
+        };
+        let start = room.engine.start();
+        let mut wanted = start;
+        if keep_last > 0 {
+            wanted = wanted.max((room.engine.head() + 1).saturating_sub(keep_last));
+        }
+        if keep_bytes > 0 {
+            wanted = wanted.max(self.first_of_bytes(room, location, keep_bytes));
+        }
+        let count = wanted - start;
+        let is_worth_it = count > 0 && count >= (room.engine.head() + 1 - wanted) / 8;
+        if is_worth_it {
+            self.trim_room(inner, room, location, wanted);
+        }
+    }
+
+    /// The first of the newest messages that have so many bytes, at least. What cannot be looked up
+    /// now is looked up the next time.
+    fn first_of_bytes(&self, room: &Room, location: Location, bytes_max: u64) -> u64 {
+        let Location { shard, stream } = location;
+        let offset = self.journal.offset_for_bytes(shard, stream, bytes_max);
+        offset.map_or(0, |offset| room.engine.seq(offset))
+    }
+
+    fn trim_room(&self, inner: &Inner, room: &mut Room, location: Location, start: u64) {
+        let Location { shard, stream } = location;
+        let offset = room.engine.offset(start);
+        let mut guard = self.journal.lock(shard, inner.ports.clock.unix_ms());
+        // What cannot be trimmed now is trimmed the next time.
+        if let Ok(ticket) = guard.trim(stream, offset) {
+            drop(guard);
+            room.ticket = Some(ticket);
+            room.engine.trimmed(start);
+        }
+    }
+}

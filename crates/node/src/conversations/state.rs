@@ -1,0 +1,197 @@
+//! Changing what a conversation is besides its messages, and erasing it.
+
+use conversations::record::{self, DraftClose, EventRef, EventTag};
+use conversations::{Change, Lifecycle, Status, Update};
+use journal::{AppendError, Guard, ShardId, StreamId, Ticket};
+use model::{ErrorCode, Name};
+
+use super::slot::Room;
+use super::view::{View, check_alive, view};
+use super::{Conversations, Pending, Refusal, check_name, state_of};
+use crate::counters::Counter;
+use crate::store::{Location, Store, refusal};
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The conversation was made by it.
+    pub is_created: bool,
+    /// How it stands.
+    pub view: View,
+}
+
+impl Conversations<'_> {
+    /// Changes the state of a conversation, of the version that is expected. [`Change::Put`] makes
+    /// the conversation if there is none.
+    pub fn change(
+        &self,
+        name: &Name,
+        expect: Option<u64>,
+        change: &Change,
+    ) -> Result<Pending<Changed>, Refusal> {
+        check_name(name)?;
+        match change {
+            Change::Put { .. } => self.with_room(name.base(), |_, room| {
+                self.change_room(name, room, expect, change)
+            })?,
+            Change::Copy { .. } | Change::Copied => {
+                let message = "a copy is made by a fork";
+                Err(Refusal::new(ErrorCode::InvalidArgument, message))
+            }
+            Change::Cursor { .. } | Change::Summarize(_) | Change::Erase => self
+                .with_existing(name, |_, room, _| {
+                    self.change_room(name, room, expect, change)
+                }),
+        }
+    }
+
+    pub(super) fn change_room(
+        &self,
+        name: &Name,
+        room: &mut Room,
+        expect: Option<u64>,
+        change: &Change,
+    ) -> Result<Pending<Changed>, Refusal> {
+        let now_ms = self.inner.ports.clock.unix_ms();
+        let is_created = !room.engine.exists();
+        let limits = &self.options().limits;
+        let outcome = match room.engine.decide_change(expect, change, limits, now_ms) {
+            Err(refused) => Err(refused.into()),
+            Ok(update) => {
+                self.store.update_room(room, name.base(), update, now_ms)?;
+                self.inner.counters.count(Counter::ConversationChanges);
+                let view = view(name.base(), room);
+                Ok(Changed { is_created, view })
+            }
+        };
+        let creation = room.location.and_then(|it| self.store.creation(it.stream));
+        let tickets = [creation, room.ticket];
+        Ok(Pending::new(&self.store.journal, tickets, outcome))
+    }
+
+    /// Erases a conversation: its bytes leave the disk, its name is not used again.
+    pub fn delete(&self, name: &Name) -> Result<Pending<()>, Refusal> {
+        let pending = self.with_existing(name, |_, room, _| {
+            check_alive(room)?;
+            self.change_room(name, room, None, &Change::Erase)
+        })?;
+        Ok(pending.map(|_| ()))
+    }
+}
+
+impl Store {
+    /// Writes an update and its event under one guard, and tells the engine.
+    pub(super) fn update_room(
+        &self,
+        room: &mut Room,
+        name: &str,
+        update: Update,
+        now_ms: u64,
+    ) -> Result<(), Refusal> {
+        if update == Update::Nothing {
+            return Ok(());
+        }
+        let location = self.place_room(room, name, now_ms)?;
+        let events = room.events.unwrap_or(location.stream);
+        let written = self.write_update(location, events, room, &update, now_ms);
+        let ticket = written.map_err(|error| Refusal::from(refusal(&self.journal, error)))?;
+        room.ticket = Some(ticket);
+        room.engine.changed(update);
+        if room.engine.state().lifecycle == Lifecycle::Erased {
+            room.end_drafts();
+        }
+        Ok(())
+    }
+
+    fn write_update(
+        &self,
+        location: Location,
+        events: StreamId,
+        room: &Room,
+        update: &Update,
+        now_ms: u64,
+    ) -> Result<Ticket, AppendError> {
+        let states = state_of(location.stream);
+        let mut guard = self.journal.lock(location.shard, now_ms);
+        match update {
+            Update::Nothing => Ok(guard.last_ticket(states)),
+            Update::Change { bytes, .. } => {
+                guard.reserve(bytes.len() + EVENT_SIZE, 2)?;
+                let event = Event::new(&guard, location, EventTag::State);
+                event.append(&mut guard, events)?;
+                Ok(guard.append(states, None, record::CHANGE, bytes)?.ticket)
+            }
+            Update::Snapshot { bytes, state } => {
+                // The event, the snapshot, the ends of drafts with a mark each, and three marks more.
+                let drafts = room.drafts.len();
+                let size = bytes.len() + EVENT_SIZE + drafts * CLOSE_SIZE;
+                guard.reserve(size, 5 + 2 * drafts)?;
+                let tag = match state.lifecycle {
+                    Lifecycle::Erased => EventTag::Erased,
+                    _ => EventTag::State,
+                };
+                let event = Event::new(&guard, location, tag);
+                event.append(&mut guard, events)?;
+                if tag == EventTag::Erased {
+                    guard.erase(location.stream)?;
+                    guard.erase(states)?;
+                    self.end_all(&mut guard, location.shard, room)?;
+                }
+                let appended = guard.append(states, None, record::SNAPSHOT, bytes)?;
+                if tag == EventTag::State {
+                    guard.trim(states, appended.offset)?;
+                }
+                Ok(appended.ticket)
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Writes the ends of the drafts of a conversation that is being erased.
+    fn end_all(
+        &self,
+        guard: &mut Guard<'_>,
+        shard: ShardId,
+        room: &Room,
+    ) -> Result<(), AppendError> {
+        for open in &room.drafts {
+            let close = DraftClose {
+                draft: open.number,
+                status: Status::Aborted,
+                seq: 0,
+            };
+            self.rooms.log_close(guard, shard, &close)?;
+        }
+        self.rooms.log_erase(guard, shard)
+    }
+}
+
+/// Bytes of an event.
+const EVENT_SIZE: usize = 16;
+
+/// Bytes of the end of a draft.
+const CLOSE_SIZE: usize = 17;
+
+/// What is told of the next record of the state.
+struct Event {
+    tag: EventTag,
+    reference: EventRef,
+}
+
+impl Event {
+    fn new(guard: &Guard<'_>, location: Location, tag: EventTag) -> Self {
+        Self {
+            tag,
+            reference: EventRef {
+                conversation: location.stream.0,
+                offset: guard.next(state_of(location.stream)),
+            },
+        }
+    }
+
+    fn append(&self, guard: &mut Guard<'_>, events: StreamId) -> Result<(), AppendError> {
+        guard.append(events, None, self.tag as u8, &self.reference.encode())?;
+        Ok(())
+    }
+}
