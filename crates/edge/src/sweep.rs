@@ -8,14 +8,18 @@ use tokio::sync::Notify;
 /// How often deadlines are looked after while calls are under way.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Sweeps `node` for ever; costs nothing while no call is under way.
+/// How often a node is looked after that rests: what it keeps expires all the same.
+const REST: Duration = Duration::from_secs(10);
+
+/// Sweeps `node` for ever; costs next to nothing while no call is under way.
 pub async fn sweep(node: node::Handle) {
     let needed = Arc::new(Notify::new());
     let wake = needed.clone();
     node.on_sweep_needed(move || wake.notify_one());
     loop {
         if !node.sweep() {
-            needed.notified().await;
+            // Either is a reason to sweep.
+            let _ = tokio::time::timeout(REST, needed.notified()).await;
         }
         tokio::time::sleep(INTERVAL).await;
     }

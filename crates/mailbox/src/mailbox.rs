@@ -382,6 +382,11 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
+    /// No message expires before this; the largest number when there is none.
+    pub fn earliest_expiry_ms(&self) -> u64 {
+        self.earliest_expiry_ms
+    }
+
     fn expire_one(&mut self, offset: u64) {
         if self.remove(offset) {
             self.expired += 1;

@@ -31,7 +31,8 @@ pub const MOVED: u8 = 4;
 
 const HAS_ID: u8 = 1;
 const NOTE_SIZE: usize = 12;
-const ID_SIZE: usize = 25;
+/// Bytes that one id takes in [`IDS`].
+pub const ID_SIZE: usize = 25;
 const LEFT: u32 = u32::MAX;
 const DEAD_REFUSED: u32 = u32::MAX - 1;
 const DEAD_UNANSWERED: u32 = u32::MAX - 2;

@@ -83,6 +83,13 @@ impl Span {
         }
     }
 
+    /// Everything was cut off but the last record, of that size.
+    pub fn cut_to_last(&mut self, offset: u64, size: usize) {
+        self.start = offset;
+        self.marks.clear();
+        self.marks.push_back((offset, self.counted - size as u64));
+    }
+
     /// There is nothing to do until as much was appended once more.
     pub fn rest(&mut self) {
         (self.writes, self.bytes) = (0, 0);
@@ -108,6 +115,18 @@ mod tests {
             assert_eq!(span.held() - exactly, extra);
             assert!(extra < MARK_BYTES + 10_000, "{start}: {extra} too many");
         }
+    }
+
+    #[test]
+    fn what_is_left_of_a_stream_is_its_last_record() {
+        let mut span = Span::new(3);
+        for offset in 3..6 {
+            span.push(offset, 100);
+        }
+        span.cut_to_last(5, 100);
+        assert_eq!((span.start(), span.held()), (5, 100));
+        span.push(6, 20);
+        assert_eq!(span.held(), 120);
     }
 
     #[test]

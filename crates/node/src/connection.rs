@@ -13,7 +13,7 @@ use crate::handle::Inner;
 use crate::lane::Caller;
 use crate::peer::Peer;
 use crate::ports::Failure;
-use crate::store::{Answers, Followers, Location, Outcome, Slot};
+use crate::store::{Answers, Followers, Location, Outcome, Reads, Slot};
 use crate::throttle::Throttle;
 use crate::turn::{Cast, Turn};
 
@@ -32,8 +32,6 @@ pub(crate) enum Route {
         /// Where it is, once it was found: it never moves.
         location: Option<Location>,
     },
-    /// A conversation.
-    Conversation { name: Name },
     /// The name was not valid; whoever uses the route is told why.
     Invalid { reason: String },
 }
@@ -62,6 +60,8 @@ pub(crate) struct Local {
     /// The door says when a round ends; else each turn is one.
     pub(crate) keeps_rounds: bool,
     pub(crate) followers: Followers,
+    /// What waits until it has been read.
+    pub(crate) reads: Reads,
     /// What was said to messages from mailboxes in this turn.
     pub(crate) outcomes: Vec<(Arc<Slot>, u64, Outcome)>,
     /// Names that were subscribed to in this turn.
@@ -103,7 +103,13 @@ impl Connection {
     /// may be more. The task that reads calls it each time before it rests. True when the client
     /// leaves so much unread that something has to wait for that.
     pub fn settle(&mut self, task: &Waker) -> bool {
-        match self.local.answers.is_empty() && self.local.followers.is_empty() {
+        let Local {
+            answers,
+            followers,
+            reads,
+            ..
+        } = &self.local;
+        match answers.is_empty() && followers.is_empty() && reads.is_empty() {
             true => false,
             false => self.turn().settle(task),
         }
@@ -125,10 +131,10 @@ impl Connection {
         self.local.round = None;
     }
 
-    /// Whether so many answers wait for the disk that nothing should be read from the client until
+    /// Whether so much waits for the disk that nothing should be read from the client until
     /// some of them are [settled](Self::settle).
     pub fn is_full(&self) -> bool {
-        self.local.answers.is_full()
+        self.local.answers.is_full() || self.local.reads.is_full()
     }
 
     /// Counts something that only the door can see.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use journal::Journal;
 use mailbox::Again;
@@ -14,6 +14,7 @@ use crate::connection::Connection;
 use crate::counters::{Counter, Counters};
 use crate::lane::Caller;
 use crate::peer::{Facts, Peer};
+use crate::ports::offload::{Inline, Offload, Overloaded, Work};
 use crate::ports::{Failure, Outgoing, Outlet, Ports};
 use crate::store::{self, Outcome, Slot, Store, StoreError};
 
@@ -61,10 +62,13 @@ pub(crate) struct Inner {
     pub(crate) counters: Counters,
     pub(crate) table: RwLock<Table<Arc<Peer>>>,
     pub(crate) peers: Mutex<BTreeMap<ConnectionId, Arc<Peer>>>,
-    /// Peers with calls or paused senders to look after.
-    pub(crate) to_sweep: Mutex<Vec<Arc<Peer>>>,
+    /// Peers with calls or paused senders to look after. A peer's way out may hold the node: the list
+    /// does not hold the peer, or a node that is swept no more would never end.
+    pub(crate) to_sweep: Mutex<Vec<Weak<Peer>>>,
     /// Called when there is something to sweep again.
     sweep_needed: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Who does what may wait for a disk, when somebody does.
+    offload: OnceLock<Arc<dyn Offload>>,
     /// What is kept, when there is a journal to keep it in.
     pub(crate) store: Option<Store>,
     /// How long syncs take, when somebody measures it.
@@ -108,6 +112,7 @@ impl Handle {
                 peers: Mutex::default(),
                 to_sweep: Mutex::default(),
                 sweep_needed: OnceLock::new(),
+                offload: OnceLock::new(),
                 store,
                 sync_times: OnceLock::new(),
                 views: OnceLock::new(),
@@ -231,6 +236,13 @@ impl Handle {
         let _ = self.inner.sweep_needed.set(Box::new(wake));
     }
 
+    /// From now on what may wait for a disk is done there; until then, where it is asked for. Only
+    /// the first caller's is taken.
+    pub fn offload_to(&self, offload: Arc<dyn Offload>) {
+        // A node has one shell.
+        let _ = self.inner.offload.set(offload);
+    }
+
     /// Ends calls whose deadline has passed and stops waiting for clients that have stopped.
     /// The shell calls it a few times a second as long as it returns true: there is something
     /// left to look after.
@@ -239,14 +251,14 @@ impl Handle {
         let listed = std::mem::take(&mut *self.inner.to_sweep.lock());
         let mut kept = Vec::new();
         let mut outcomes = Vec::new();
-        for peer in listed {
+        for peer in listed.iter().filter_map(Weak::upgrade) {
             let (expired, pressures) = {
                 let mut lane = peer.lane.lock();
                 let expired = lane.calls.expire(now_ns);
                 let pressures = lane.give_up(now_ns);
                 lane.listed = lane.needs_sweep();
                 if lane.listed {
-                    kept.push(peer.clone());
+                    kept.push(Arc::downgrade(&peer));
                 }
                 (expired, pressures)
             };
@@ -261,8 +273,7 @@ impl Handle {
         let store = self.inner.store.as_ref();
         let is_stored = store.is_some_and(|store| {
             let is_mailbox = store.sweep(&self.inner);
-            let is_draft = store.sweep_drafts(&self.inner);
-            store.sweep_rooms(&self.inner) || is_mailbox || is_draft
+            store.sweep_rooms(&self.inner) || is_mailbox
         });
         let mut to_sweep = self.inner.to_sweep.lock();
         to_sweep.append(&mut kept);
@@ -300,7 +311,7 @@ impl Inner {
     }
 
     /// Tells mailboxes what has become of their messages.
-    pub(crate) fn settle(&self, mut outcomes: Vec<(Arc<Slot>, u64, Outcome)>) {
+    pub(crate) fn settle(self: &Arc<Self>, mut outcomes: Vec<(Arc<Slot>, u64, Outcome)>) {
         let Some(store) = self.store.as_ref().filter(|_| !outcomes.is_empty()) else {
             return;
         };
@@ -308,6 +319,15 @@ impl Inner {
         store.settle(self, &mut outcomes, &mut dirty);
         for peer in dirty {
             peer.outlet.flush();
+        }
+    }
+
+    /// Has something done that may wait for a disk. Nothing is locked meanwhile: it may be done here
+    /// and now.
+    pub(crate) fn offload(&self, work: Work) -> Result<(), Overloaded> {
+        match self.offload.get() {
+            Some(offload) => offload.offload(work),
+            None => Inline.offload(work),
         }
     }
 
@@ -322,7 +342,7 @@ impl Inner {
     pub(crate) fn list(&self, peer: Arc<Peer>) {
         let was_empty = {
             let mut to_sweep = self.to_sweep.lock();
-            to_sweep.push(peer);
+            to_sweep.push(Arc::downgrade(&peer));
             to_sweep.len() == 1
         };
         if was_empty {

@@ -13,6 +13,7 @@ pub mod conversations;
 mod counters;
 mod handle;
 mod lane;
+mod later;
 mod one_way;
 mod peer;
 pub mod ports;

@@ -4,18 +4,23 @@
 //! uses is *loaded*: its engine is made from its stream, and let go when nobody has used it for a
 //! while. Nothing is told to anybody before the journal says that it is durable.
 //!
-//! Locks, in the order in which they may be held together: the loaded mailboxes, a mailbox, the
-//! directory, then those of the journal or of the routing table, then a client's lane.
+//! Locks, in the order in which they may be held together: the loaded mailboxes, a mailbox, the idle
+//! ones, the directory, then those of the journal or of the routing table, then a client's lane.
 
 mod admin;
 mod answers;
 mod directory;
 mod follow;
 mod hand_out;
+mod idle;
 mod load;
 mod mailbox;
 mod raw;
+mod reads;
+mod restore;
 mod settle;
+mod shelf;
+mod tend;
 mod tidy;
 mod write;
 
@@ -32,15 +37,17 @@ use parking_lot::{Mutex, RwLock};
 use crate::conversations::{Rooms, state_of};
 
 pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
-pub(crate) use answers::{Answer, Answers, Waiting};
+pub(crate) use answers::Answers;
 pub use directory::{DIRECTORY, NamedStream};
 use directory::{Directory, Entry};
 pub(crate) use directory::{Kind, Location};
-pub(crate) use follow::{Follower, Followers, Look};
+pub(crate) use follow::Followers;
 pub(crate) use hand_out::Outcome;
+use idle::Idle;
 pub(crate) use mailbox::Slot;
 pub use raw::Range;
-pub(crate) use raw::{Refusal, check_stream_name};
+pub(crate) use raw::check_stream_name;
+pub(crate) use reads::Reads;
 pub use write::Key;
 
 /// What mailboxes hold, and how long.
@@ -98,6 +105,7 @@ pub(crate) struct Store {
     creating_count: AtomicUsize,
     /// By name; ordered, so that they are looked after in the same order in every run.
     loaded: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
+    idle: Mutex<Idle>,
     /// Conversations.
     pub(crate) rooms: Rooms,
 }
@@ -123,13 +131,14 @@ impl Store {
             }
         }
         Ok(Self {
-            rooms: Rooms::new(options.conversations, journal.shard_count()),
+            rooms: Rooms::new(options.conversations),
             journal,
             options,
             directory: RwLock::new(directory),
             creating: Mutex::default(),
             creating_count: AtomicUsize::new(0),
             loaded: Mutex::default(),
+            idle: Mutex::default(),
         })
     }
 

@@ -12,6 +12,7 @@ mod kept;
 mod logs;
 mod memory;
 mod ports;
+mod readers;
 mod ready;
 mod revocation;
 mod running;

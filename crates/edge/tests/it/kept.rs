@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use journal::disk::SimulatedDisk;
+use journal::disk::{Disk, SimulatedDisk};
 use journal::{Background, Journal, Line};
 use node::{Clock, Handle, Limits, StoreOptions};
 use wire::{Cast, Correlation, Flags, Key, Kind, Payload, Stored};
@@ -28,7 +28,7 @@ impl Kept {
 
     pub(crate) fn with(options: StoreOptions) -> Self {
         let (disk, clock) = (SimulatedDisk::new(7), Arc::new(ManualClock::default()));
-        let (bench, line, background, journal) = start(&disk, clock, options, 1);
+        let (bench, line, background, journal) = start(Arc::new(disk.clone()), clock, options, 1);
         Self {
             bench,
             line,
@@ -42,6 +42,11 @@ impl Kept {
 
     /// The power fails, and the node is started again.
     pub(crate) fn crash(self) -> Self {
+        self.crash_behind(|disk| Arc::new(disk))
+    }
+
+    /// The same, with something in front of the disk from then on.
+    pub(crate) fn crash_behind(self, front: impl FnOnce(SimulatedDisk) -> Arc<dyn Disk>) -> Self {
         let Self {
             bench,
             disk,
@@ -52,7 +57,8 @@ impl Kept {
         bench.node.close_all();
         disk.crash(&mut fastrand::Rng::with_seed(starts));
         let starts = starts + 1;
-        let (bench, line, background, journal) = start(&disk, bench.clock.clone(), options, starts);
+        let front = front(disk.clone());
+        let (bench, line, background, journal) = start(front, bench.clock.clone(), options, starts);
         Self {
             bench,
             line,
@@ -89,7 +95,7 @@ impl Kept {
 }
 
 fn start(
-    disk: &SimulatedDisk,
+    disk: Arc<dyn Disk>,
     clock: Arc<ManualClock>,
     options: StoreOptions,
     starts: u64,
@@ -101,7 +107,7 @@ fn start(
         reserve_size: 0,
         ..journal::Options::default()
     };
-    let opened = Journal::open_stepped(Arc::new(disk.clone()), &journal_options).unwrap();
+    let opened = Journal::open_stepped(disk, &journal_options).unwrap();
     let (limits, ports) = (Limits::default(), ports(&clock));
     let journal = Arc::new(opened.journal);
     let node = Handle::with_journal(limits, ports, journal.clone(), options).unwrap();

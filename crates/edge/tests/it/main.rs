@@ -5,8 +5,12 @@
 mod agent;
 mod bad_input;
 mod calls;
+mod cold;
 mod conversations;
 mod dead_letters;
+mod ended;
+mod gate;
+mod idle;
 mod kept;
 mod mailboxes;
 mod messages;

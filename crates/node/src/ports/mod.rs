@@ -1,6 +1,7 @@
 //! What the node needs of the world, as traits: time, randomness, and a way out to each client.
 
 pub mod disk;
+pub mod offload;
 mod outlet;
 
 use std::sync::Arc;

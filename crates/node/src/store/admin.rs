@@ -8,8 +8,7 @@ use journal::Health;
 use model::{ErrorCode, Name};
 
 use super::Store;
-use super::directory::Kind;
-use super::hand_out::Shelf;
+use super::directory::{Kind, Location};
 use super::mailbox::State;
 use crate::handle::{Handle, Inner};
 
@@ -112,15 +111,14 @@ impl Handle {
         let store = self.store()?;
         let names = store.names(Kind::Mailbox, prefix, after, limit);
         let view = |name: String| {
-            let view = store.open_mailbox(&self.inner, &name, |_, state| MailboxView {
+            store.wait_for_mailbox(&self.inner, &name, |_, state| MailboxView {
                 name: name.clone(),
                 messages: state.mailbox.live(),
                 dead: state.mailbox.dead(),
                 bytes: state.mailbox.bytes(),
                 unanswered: state.mailbox.in_flight(),
                 oldest: state.mailbox.pending(0).next().map(|it| it.offset),
-            });
-            Ok(view?)
+            })
         };
         names.into_iter().map(view).collect()
     }
@@ -133,16 +131,19 @@ impl Handle {
         from: u64,
         limit: usize,
     ) -> Result<Vec<MessageView>, AdminError> {
-        self.with_mailbox(name, |store, inner, state| {
-            store.peek(inner, state, part, from, limit)
-        })
+        let (location, listed) = self.with_mailbox(name, |_, inner, state| {
+            let now_ms = inner.ports.clock.unix_ms();
+            (state.location, state.list(part, from, limit, now_ms))
+        })?;
+        // The mailbox is not locked while they are read.
+        Ok(self.store()?.read_listed(location, listed))
     }
 
     /// Acknowledges a message by hand. False when it is not in the mailbox.
     pub fn acknowledge(&self, name: &str, offset: u64) -> Result<bool, AdminError> {
         self.with_mailbox(name, |store, inner, state| {
             let is_there = state.mailbox.acknowledge(offset);
-            state.note(&store.journal, inner.ports.clock.unix_ms());
+            state.note(store, inner.ports.clock.unix_ms());
             is_there
         })
     }
@@ -151,7 +152,7 @@ impl Handle {
     pub fn purge(&self, name: &str, part: Part) -> Result<usize, AdminError> {
         self.with_mailbox(name, |store, inner, state| {
             let count = state.mailbox.purge(|waits| part.contains(waits));
-            state.note(&store.journal, inner.ports.clock.unix_ms());
+            state.note(store, inner.ports.clock.unix_ms());
             count
         })
     }
@@ -164,7 +165,7 @@ impl Handle {
                 Some(offset) => usize::from(state.mailbox.revive(offset)),
                 None => state.mailbox.revive_all(),
             };
-            state.note(&store.journal, inner.ports.clock.unix_ms());
+            state.note(store, inner.ports.clock.unix_ms());
             count
         })
     }
@@ -231,10 +232,9 @@ impl Handle {
             let message = format!("nothing was ever written to `{}`", name.base());
             return Err((ErrorCode::NoResponder, message));
         }
-        let done = store.open_mailbox(&self.inner, name.base(), |_, state| {
+        store.wait_for_mailbox(&self.inner, name.base(), |_, state| {
             then(store, &self.inner, state)
-        });
-        Ok(done?)
+        })
     }
 }
 
@@ -251,52 +251,62 @@ impl Store {
         names.into_iter().map(str::to_owned).collect()
     }
 
-    fn peek(
+    fn read_listed(
         &self,
-        inner: &Inner,
-        state: &State,
-        part: Part,
-        from: u64,
-        limit: usize,
+        location: Option<Location>,
+        listed: Vec<(u64, MessageView)>,
     ) -> Vec<MessageView> {
-        let Some(location) = state.location else {
-            return Vec::new();
-        };
-        let now_ms = inner.ports.clock.unix_ms();
-        let mut shelf = Shelf::new(&self.journal, location);
-        let pending = state.mailbox.pending(from);
-        let pending = pending.filter(|it| part.contains(it.state)).take(limit);
-        let view = |pending: ::mailbox::Pending<'_>| {
-            let lying = shelf.find(pending.record)?;
+        let mut ahead = Vec::new();
+        let read = |(record, view): (u64, MessageView)| {
+            let lying = self.look_up(location?, record, &mut ahead)?;
             let write = Write::decode(lying.write()).ok()?;
-            let (waits, pause) = match pending.state {
-                Waits::Unsynced => ("unsynced", None),
-                Waits::Waiting => ("waiting", None),
-                Waits::Unanswered => ("unanswered", None),
-                Waits::Paused { until_ms } => {
-                    let pause = Duration::from_millis(until_ms.saturating_sub(now_ms));
-                    ("paused", Some(pause))
-                }
-                Waits::Dead(_) => ("dead", None),
-            };
-            let cause = match pending.state {
-                Waits::Dead(Cause::Refused) => Some("refused"),
-                Waits::Dead(Cause::Unanswered) => Some("unanswered"),
-                _ => None,
-            };
             Some(MessageView {
-                offset: pending.offset,
-                sender: pending.sender.to_owned(),
                 method: write.method.to_owned(),
                 written_ms: lying.written_ms,
-                expires_ms: pending.expires_ms,
-                deliveries: pending.deliveries,
-                state: waits,
-                pause,
-                cause,
                 body: write.body.to_vec(),
+                ..view
             })
         };
-        pending.filter_map(view).collect()
+        listed.into_iter().filter_map(read).collect()
+    }
+}
+
+impl State {
+    /// Messages, each with the offset of the record that holds the rest of it.
+    fn list(&self, part: Part, from: u64, limit: usize, now_ms: u64) -> Vec<(u64, MessageView)> {
+        let pending = self.mailbox.pending(from);
+        let pending = pending.filter(|it| part.contains(it.state)).take(limit);
+        pending.map(|it| (it.record, view(&it, now_ms))).collect()
+    }
+}
+
+/// What a mailbox knows of a message.
+fn view(pending: &::mailbox::Pending<'_>, now_ms: u64) -> MessageView {
+    let (state, pause) = match pending.state {
+        Waits::Unsynced => ("unsynced", None),
+        Waits::Waiting => ("waiting", None),
+        Waits::Unanswered => ("unanswered", None),
+        Waits::Paused { until_ms } => {
+            let pause = Duration::from_millis(until_ms.saturating_sub(now_ms));
+            ("paused", Some(pause))
+        }
+        Waits::Dead(_) => ("dead", None),
+    };
+    let cause = match pending.state {
+        Waits::Dead(Cause::Refused) => Some("refused"),
+        Waits::Dead(Cause::Unanswered) => Some("unanswered"),
+        _ => None,
+    };
+    MessageView {
+        offset: pending.offset,
+        sender: pending.sender.to_owned(),
+        method: String::new(),
+        written_ms: 0,
+        expires_ms: pending.expires_ms,
+        deliveries: pending.deliveries,
+        state,
+        pause,
+        cause,
+        body: Vec::new(),
     }
 }

@@ -14,11 +14,11 @@ use routing::Ticket;
 
 use super::UNCONFIRMED;
 use super::mailbox::Slot;
-use crate::conversations::Refusal;
+use super::write::{self, Kept};
+use crate::later::Later;
 use crate::ports::{Failure, Outgoing};
 
 /// What is answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// A write is in its mailbox.
     Stored { offset: u64, is_duplicate: bool },
@@ -26,14 +26,8 @@ pub(crate) enum Answer {
     Appended { first: u64, next: u64 },
     /// The stream ends elsewhere.
     Conflict { next: u64 },
-    /// Messages are in their conversation.
-    Messages {
-        first: u64,
-        next: u64,
-        deduplicated: u32,
-    },
-    /// They are not, for a reason that rests on what was there.
-    Refused(Refusal),
+    /// A write is not in its mailbox.
+    Unwritten(write::Refusal),
 }
 
 /// An answer that waits.
@@ -55,10 +49,16 @@ const WAITING_SIZE_MAX: u64 = 8 << 20;
 #[derive(Default)]
 pub(crate) struct Answers {
     /// Each with the bytes that it speaks of.
-    waiting: VecDeque<(Waiting, u64)>,
+    waiting: VecDeque<(Entry, u64)>,
     waiting_size: u64,
     /// What the waker is registered for.
     watched: Option<(Block, Waker)>,
+}
+
+enum Entry {
+    Known(Waiting),
+    /// What it will be is known when a mailbox is loaded.
+    Later(Ticket, Arc<Later<Kept>>),
 }
 
 /// An answer that is due.
@@ -70,7 +70,13 @@ pub(super) struct Due {
 impl Answers {
     /// Adds the newest, which speaks of that many bytes.
     pub(crate) fn push(&mut self, waiting: Waiting, size: u64) {
-        self.waiting.push_back((waiting, size));
+        self.waiting.push_back((Entry::Known(waiting), size));
+        self.waiting_size += size;
+    }
+
+    /// Adds the newest, of a write that waits for its mailbox.
+    pub(super) fn push_later(&mut self, tag: Ticket, later: Arc<Later<Kept>>, size: u64) {
+        self.waiting.push_back((Entry::Later(tag, later), size));
         self.waiting_size += size;
     }
 
@@ -85,7 +91,22 @@ impl Answers {
 
     /// The oldest answer, if it is due; else the waker is woken once it may be.
     pub(super) fn next(&mut self, journal: &Journal, waker: &Waker) -> Option<Due> {
-        let (oldest, _) = self.waiting.front()?;
+        let (entry, _) = self.waiting.front_mut()?;
+        if let Entry::Later(tag, later) = entry {
+            let tag = *tag;
+            *entry = Entry::Known(match later.take(waker)? {
+                Ok(taken) => taken.waiting(tag),
+                Err(refusal) => Waiting {
+                    tag,
+                    tickets: [None, None],
+                    answer: Answer::Unwritten(refusal),
+                    slot: None,
+                },
+            });
+        }
+        let Entry::Known(oldest) = entry else {
+            return None;
+        };
         let mut is_durable = true;
         for block in oldest.tickets.into_iter().flatten() {
             let status = match journal.status(block) {
@@ -98,7 +119,9 @@ impl Answers {
                 Status::Failed => is_durable = false,
             }
         }
-        let (waiting, size) = self.waiting.pop_front()?;
+        let Some((Entry::Known(waiting), size)) = self.waiting.pop_front() else {
+            return None;
+        };
         self.waiting_size -= size;
         Some(Due {
             waiting,
@@ -148,19 +171,9 @@ impl Due {
                 first: *first,
                 next: *next,
             },
-            Answer::Messages {
-                first,
-                next,
-                deduplicated,
-            } => Outgoing::MessagesAppended {
-                tag,
-                first: *first,
-                next: *next,
-                deduplicated: *deduplicated,
-            },
-            Answer::Refused(refusal) => Outgoing::Failure {
+            Answer::Unwritten(refusal) => Outgoing::Failure {
                 tag: Some(tag),
-                failure: refusal.as_failure(details),
+                failure: refusal.as_failure(),
             },
             Answer::Conflict { next } => {
                 *details = next.to_le_bytes();

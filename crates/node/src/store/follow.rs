@@ -12,8 +12,10 @@ use model::{ErrorCode, Name};
 use parking_lot::Mutex;
 use routing::Ticket;
 
-use super::raw::{Range, Refusal};
-use super::{Store, directory};
+use super::raw::{Range, Read, Refusal};
+use super::reads::{Pending, UNREAD_SIZE_MAX};
+use super::restore::Reach;
+use super::{Location, Store, directory};
 use crate::counters::Counter;
 use crate::ports::Failure;
 use crate::turn::Turn;
@@ -23,9 +25,6 @@ const WINDOW: u32 = 64;
 
 /// Streams that one connection may follow.
 const FOLLOWERS_MAX: usize = 1_024;
-
-/// A client that leaves this much unread gets no more items.
-const UNREAD_SIZE_MAX: usize = 1 << 20;
 
 /// See the module's documentation.
 #[derive(Default)]
@@ -37,11 +36,11 @@ pub(crate) struct Followers {
 pub(crate) struct Follower {
     pub(crate) tag: Ticket,
     pub(crate) name: Name,
-    /// Of a conversation, and not of a raw stream.
-    is_conversation: bool,
     pub(crate) range: Range,
     pub(crate) credit: u32,
     pub(crate) waiting: Option<Following>,
+    /// What is being read for it.
+    reading: Option<Pending>,
 }
 
 /// Rings when a stream of the connection grows.
@@ -64,8 +63,6 @@ pub(crate) enum Look {
     /// The client does not read.
     Unread,
     Ends(Refusal),
-    /// The end of a conversation's follower.
-    EndsConversation(crate::conversations::Refusal),
 }
 
 impl Followers {
@@ -112,13 +109,8 @@ impl Turn<'_> {
     /// Asks for records of a stream and for those to come. They go out when the turn has ended
     /// and the task of the connection looks after its followers.
     pub fn follow(&mut self, route: u16, tag: Ticket, range: Range) {
-        let is_conversation = self.is_conversation(route);
-        let found = match is_conversation {
-            true => self.conversation(route).cloned(),
-            false => self.stream(route).map(|(_, name)| name.clone()),
-        };
-        let name = match found {
-            Ok(name) => name,
+        let name = match self.stream(route) {
+            Ok((_, name)) => name.clone(),
             Err(refusal) => return self.refuse_stream(tag, &refusal),
         };
         let followers = &mut self.local.followers;
@@ -129,10 +121,10 @@ impl Turn<'_> {
         followers.list.push(Follower {
             tag,
             name,
-            is_conversation,
             range,
             credit: WINDOW,
             waiting: None,
+            reading: None,
         });
         followers.ring();
     }
@@ -186,10 +178,6 @@ impl Turn<'_> {
                 self.refuse_stream(follower.tag, &refusal);
                 false
             }
-            Look::EndsConversation(refusal) => {
-                self.refuse_messages(follower.tag, &refusal);
-                false
-            }
         });
         self.local.followers.list = followers;
         if is_unread {
@@ -203,9 +191,6 @@ impl Turn<'_> {
             // It may have ended by itself.
             store.journal.unfollow(&following);
         }
-        if follower.is_conversation {
-            return self.look_after_messages(store, follower, waker);
-        }
         while follower.credit > 0 {
             if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {
                 return Look::Unread;
@@ -213,8 +198,9 @@ impl Turn<'_> {
             // Before the name is looked up: a stream that is made behind it is not missed.
             let made = store.stream_count() as u64;
             let location = store.readable(&follower.name);
-            let read = match store.read(location, follower.range) {
-                Ok(read) => read,
+            let read = match self.read_for(store, follower, location, waker) {
+                Ok(Some(read)) => read,
+                Ok(None) => return Look::Rests,
                 Err(refusal) => return Look::Ends(refusal),
             };
             if let Some(last) = read.0.records.last() {
@@ -239,6 +225,32 @@ impl Turn<'_> {
             }
         }
         Look::Rests
+    }
+}
+
+impl Turn<'_> {
+    /// What is next for a follower; `None` until it has been read from the disk.
+    fn read_for(
+        &self,
+        store: &Store,
+        follower: &mut Follower,
+        location: Option<Location>,
+        waker: &Waker,
+    ) -> Result<Option<Read>, Refusal> {
+        let pending = match follower.reading.take() {
+            Some(pending) => pending,
+            None => match store.read(Reach::Memory, location, follower.range)? {
+                Some(read) => return Ok(Some(read)),
+                None => self.inner.read_elsewhere(location, follower.range)?,
+            },
+        };
+        match pending.take(waker) {
+            Some(read) => read,
+            None => {
+                follower.reading = Some(pending);
+                Ok(None)
+            }
+        }
     }
 }
 

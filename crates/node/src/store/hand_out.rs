@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ::mailbox::record::{self, Moved, Write};
+use ::mailbox::record::Write;
 use ::mailbox::{Again, Answer, Offer, Place};
-use journal::{Journal, ReadLimit, Record};
 use routing::{ConnectionId, Subscriber, Table};
 
 use super::Store;
 use super::directory::Location;
 use super::load::loaded;
 use super::mailbox::{Instance, Slot, State};
+use super::shelf::Shelf;
 use crate::counters::Counter;
 use crate::handle::Inner;
 use crate::lane::Caller;
@@ -20,12 +20,6 @@ use crate::ports::{Delivery, Message, Outgoing};
 
 /// The sender of what comes from a mailbox: no connection has this number.
 pub(super) const NOBODY: ConnectionId = ConnectionId(0);
-
-/// What is read of a mailbox at a time.
-const CHUNK: ReadLimit = ReadLimit {
-    records: 256,
-    bytes: 256 << 10,
-};
 
 /// What a subscriber has said, or what has become of it.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +34,7 @@ impl Store {
     /// Takes in what subscribers have said, and hands out what there is room for now.
     pub(crate) fn settle(
         &self,
-        inner: &Inner,
+        inner: &Arc<Inner>,
         outcomes: &mut Vec<(Arc<Slot>, u64, Outcome)>,
         dirty: &mut Vec<Arc<Peer>>,
     ) {
@@ -67,6 +61,8 @@ impl Store {
             }
             state.used_ns = inner.ports.clock.now_ns();
             self.hand_out(inner, &slot, &mut state, dirty);
+            drop(state);
+            self.fetch(inner, &slot);
         }
     }
 
@@ -89,16 +85,12 @@ impl Store {
                     inner,
                     slot,
                     table: &table,
-                    shelf: Shelf::new(&self.journal, location),
+                    shelf: Shelf::new(self, location, &mut state.fetched),
                     dirty,
                     count: 0,
                 };
-                let State {
-                    mailbox,
-                    target,
-                    methods,
-                    ..
-                } = state;
+                let (mailbox, target) = (&mut state.mailbox, &state.target);
+                let methods = &mut state.methods;
                 mailbox.hand_out(now_ms, |offer| hands.offer(offer, target, methods));
                 inner.counters.add_to(counter, hands.count);
             }
@@ -107,7 +99,7 @@ impl Store {
         inner.counters.add_to(Counter::Expired, expired);
         let died = state.mailbox.take_died();
         inner.counters.add_to(Counter::DeadLetters, died);
-        state.note(&self.journal, now_ms);
+        state.note(self, now_ms);
     }
 
     fn look_what_is_durable(&self, location: Location, state: &mut State) {
@@ -231,67 +223,4 @@ fn is_at(subscriber: &Subscribed, instance: &Instance) -> bool {
 
 fn answer(handed: Option<Instance>, otherwise: Answer<Instance>) -> Answer<Instance> {
     handed.map_or(otherwise, Answer::Handed)
-}
-
-/// Records that were read ahead: messages go out nearly in the order in which they were written.
-pub(super) struct Shelf<'a> {
-    journal: &'a Journal,
-    location: Location,
-    records: Vec<Record>,
-}
-
-impl<'a> Shelf<'a> {
-    pub(super) fn new(journal: &'a Journal, location: Location) -> Self {
-        Self {
-            journal,
-            location,
-            records: Vec::new(),
-        }
-    }
-
-    /// The write at that offset, first or once more; `None` when it cannot be read.
-    pub(super) fn find(&mut self, offset: u64) -> Option<Lying> {
-        let place = |records: &[Record]| {
-            let place = records.binary_search_by_key(&offset, |record| record.offset);
-            place.ok()
-        };
-        if place(&self.records).is_none() {
-            let Location { shard, stream } = self.location;
-            let read = self.journal.read(shard, stream, offset, CHUNK);
-            self.records = read.ok()?.records;
-        }
-        Lying::new(self.records[place(&self.records)?].clone())
-    }
-}
-
-/// A message as it lies in its stream.
-pub(super) struct Lying {
-    /// When it was written.
-    pub(super) written_ms: u64,
-    record: Record,
-    /// Where in the record the write begins.
-    begin: usize,
-}
-
-impl Lying {
-    fn new(record: Record) -> Option<Self> {
-        let (written_ms, begin) = match record.tag {
-            record::WRITE => (record.time_ms, 0),
-            record::MOVED => {
-                let moved = Moved::decode(&record.payload).ok()?;
-                (moved.written_ms, Moved::HEAD_SIZE)
-            }
-            _ => return None,
-        };
-        Some(Self {
-            written_ms,
-            record,
-            begin,
-        })
-    }
-
-    /// The bytes of the write.
-    pub(super) fn write(&self) -> &[u8] {
-        &self.record.payload[self.begin..]
-    }
 }

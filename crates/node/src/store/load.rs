@@ -1,62 +1,214 @@
-//! Loading a mailbox, and letting it go.
+//! Loading a mailbox.
+//!
+//! What is in memory is loaded where it is needed. What needs the disk is read elsewhere, with
+//! nothing locked: whoever writes meanwhile leaves the write with the mailbox, in order, and comes
+//! back for what became of it.
 
 use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
 
-use ::mailbox::record::{self, Malformed};
-use ::mailbox::{Limits, Mailbox, Span, Written};
-use journal::{ReadError, ReadLimit, Status};
-use model::{ErrorCode, Name};
+use model::ErrorCode;
 use parking_lot::{MappedMutexGuard, MutexGuard};
 
-use super::directory::{Kind, Location};
-use super::mailbox::{Instance, Methods, Progress, Slot, Stage, State};
-use super::{Store, unreadable};
+use super::Store;
+use super::mailbox::{Slot, Stage, State};
+use super::restore::{LoadError, Reach};
+use super::write::{Deferred, Kept, Refusal};
+use crate::counters::Counter;
 use crate::handle::Inner;
+use crate::later::Later;
+use crate::peer::Peer;
+use crate::ports::offload::Overloaded;
 
-/// A mailbox that nobody has used for this long is let go.
-const IDLE_NS: u64 = 10_000_000_000;
-
-/// What is read of a mailbox at a time.
-const CHUNK: ReadLimit = ReadLimit {
-    records: 4_096,
-    bytes: 1 << 20,
-};
-
-/// Why a mailbox cannot be loaded.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LoadError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-}
-
-impl From<LoadError> for (ErrorCode, String) {
-    fn from(error: LoadError) -> Self {
-        match error {
-            LoadError::Read(error) => unreadable(&error),
-            LoadError::Malformed(error) => (ErrorCode::Internal, error.to_string()),
-        }
-    }
-}
+/// Writes that may wait for one mailbox.
+const DEFERRED_MAX: usize = 8_192;
 
 impl Store {
-    /// The mailbox of that name, which need not exist; locked and loaded.
-    pub(super) fn open_mailbox<R>(
+    /// Does something with the mailbox of that name, which need not exist; `None` if that needs the
+    /// disk first.
+    pub(super) fn with_mailbox<R>(
         &self,
         inner: &Inner,
         base: &str,
         then: impl FnOnce(&Arc<Slot>, &mut State) -> R,
-    ) -> Result<R, LoadError> {
+    ) -> Result<Option<R>, LoadError> {
         loop {
             let slot = self.slot(base);
-            let Some(mut state) = self.load(inner, &slot)? else {
-                continue;
-            };
-            state.used_ns = inner.ports.clock.now_ns();
-            return Ok(then(&slot, &mut state));
+            let mut stage = slot.stage.lock();
+            if let Stage::New = &*stage
+                && let Some(state) = self.read_back(inner, base, Reach::Memory)?
+            {
+                *stage = Stage::Loaded(Box::new(state));
+                inner.need_sweep();
+            }
+            match &mut *stage {
+                Stage::Loaded(state) => {
+                    state.used_ns = inner.ports.clock.now_ns();
+                    return Ok(Some(then(&slot, state)));
+                }
+                Stage::New | Stage::Loading(_) => return Ok(None),
+                Stage::Gone => {
+                    drop(stage);
+                    self.forget(&slot);
+                }
+            }
         }
+    }
+
+    /// The same on a thread that may wait for the disk.
+    pub(super) fn wait_for_mailbox<R>(
+        &self,
+        inner: &Arc<Inner>,
+        base: &str,
+        then: impl FnOnce(&Arc<Slot>, &mut State) -> R,
+    ) -> Result<R, (ErrorCode, String)> {
+        let mut then = Some(then);
+        loop {
+            let done = self.with_mailbox(inner, base, |slot, state| {
+                then.take().map(|then| then(slot, state))
+            })?;
+            if let Some(done) = done.flatten() {
+                return Ok(done);
+            }
+            let slot = self.slot(base);
+            let mut stage = slot.stage.lock();
+            match &*stage {
+                Stage::New => {
+                    *stage = Stage::Loading(Vec::new());
+                    drop(stage);
+                    self.finish_loading(inner, &slot)?;
+                }
+                Stage::Loading(_) => slot.loaded.wait(&mut stage),
+                Stage::Loaded(_) | Stage::Gone => {}
+            }
+        }
+    }
+
+    /// Has the mailbox of that name loaded, if it is not. What waits in it goes out then.
+    pub(super) fn begin_loading(&self, inner: &Arc<Inner>, base: &str) {
+        let slot = self.slot(base);
+        let mut stage = slot.stage.lock();
+        if let Stage::New = &*stage {
+            *stage = Stage::Loading(Vec::new());
+            drop(stage);
+            self.load_elsewhere(inner, &slot);
+        }
+    }
+
+    /// Leaves a write with a mailbox that is not loaded.
+    pub(super) fn defer(
+        &self,
+        inner: &Arc<Inner>,
+        base: &str,
+        bytes: Vec<u8>,
+    ) -> Result<Arc<Later<Kept>>, Refusal> {
+        let later = Arc::new(Later::default());
+        loop {
+            let slot = self.slot(base);
+            let mut stage = slot.stage.lock();
+            let is_first = matches!(&*stage, Stage::New);
+            if is_first {
+                *stage = Stage::Loading(Vec::new());
+            }
+            match &mut *stage {
+                Stage::Loading(deferred) if deferred.len() >= DEFERRED_MAX => {
+                    return Err(Overloaded.into());
+                }
+                Stage::Loading(deferred) => deferred.push(Deferred {
+                    bytes,
+                    later: later.clone(),
+                }),
+                Stage::Loaded(state) => {
+                    let kept = self.write_now(inner, &slot, state, &bytes);
+                    drop(stage);
+                    later.put(kept);
+                    return Ok(later);
+                }
+                Stage::New | Stage::Gone => {
+                    drop(stage);
+                    self.forget(&slot);
+                    continue;
+                }
+            }
+            drop(stage);
+            if is_first {
+                self.load_elsewhere(inner, &slot);
+            }
+            return Ok(later);
+        }
+    }
+
+    /// Has a mailbox read that is being loaded.
+    fn load_elsewhere(&self, inner: &Arc<Inner>, slot: &Arc<Slot>) {
+        let work = {
+            let (inner, slot) = (inner.clone(), slot.clone());
+            move || {
+                if let Some(store) = &inner.store
+                    && store.finish_loading(&inner, &slot).is_err()
+                {
+                    inner.counters.count(Counter::Unreadable);
+                }
+            }
+        };
+        if let Err(overloaded) = inner.offload(Box::new(work)) {
+            // The sweep tries again, for those who wait for nothing but what is in it.
+            self.leave(slot, Stage::New, || overloaded.into());
+            inner.need_sweep();
+        }
+    }
+
+    /// Reads a mailbox that is being loaded, on this thread, and does what waits for it.
+    fn finish_loading(
+        &self,
+        inner: &Arc<Inner>,
+        slot: &Arc<Slot>,
+    ) -> Result<(), (ErrorCode, String)> {
+        let state = match self.read_back(inner, &slot.name, Reach::Disk) {
+            Ok(Some(state)) => state,
+            Ok(None) => unreachable!("the disk is as far as anything is"),
+            Err(error) => {
+                let error: (ErrorCode, String) = error.into();
+                self.leave(slot, Stage::Gone, || error.clone().into());
+                self.forget(slot);
+                return Err(error);
+            }
+        };
+        let (mut kept, mut dirty) = (Vec::new(), Vec::new());
+        let mut stage = slot.stage.lock();
+        let before = std::mem::replace(&mut *stage, Stage::Loaded(Box::new(state)));
+        if let (Stage::Loading(deferred), Stage::Loaded(state)) = (before, &mut *stage) {
+            for Deferred { bytes, later } in deferred {
+                kept.push((later, self.write_now(inner, slot, state, &bytes)));
+            }
+            self.hand_out(inner, slot, state, &mut dirty);
+        }
+        drop(stage);
+        slot.loaded.notify_all();
+        for (later, kept) in kept {
+            later.put(kept);
+        }
+        self.finish(inner, slot, dirty);
+        inner.need_sweep();
+        Ok(())
+    }
+
+    /// Nothing came of loading: whoever waits for it is told why.
+    fn leave(&self, slot: &Arc<Slot>, next: Stage, why: impl Fn() -> Refusal) {
+        let before = std::mem::replace(&mut *slot.stage.lock(), next);
+        slot.loaded.notify_all();
+        if let Stage::Loading(deferred) = before {
+            for Deferred { later, .. } in deferred {
+                later.put(Err(why()));
+            }
+        }
+    }
+
+    /// Ends what was done with a mailbox, which is not locked any more.
+    pub(super) fn finish(&self, inner: &Arc<Inner>, slot: &Arc<Slot>, dirty: Vec<Arc<Peer>>) {
+        for peer in dirty {
+            peer.outlet.flush();
+        }
+        self.fetch(inner, slot);
     }
 
     fn slot(&self, base: &str) -> Arc<Slot> {
@@ -64,200 +216,25 @@ impl Store {
         if let Some(slot) = loaded.get(base) {
             return slot.clone();
         }
-        let name: Arc<str> = base.into();
-        let slot = Arc::new(Slot {
-            name: name.clone(),
-            stage: parking_lot::Mutex::new(Stage::New),
-        });
-        loaded.insert(name, slot.clone());
+        let slot = Arc::new(Slot::new(base.into()));
+        loaded.insert(slot.name.clone(), slot.clone());
         slot
     }
 
-    /// `None` when the mailbox was let go meanwhile.
-    fn load<'a>(
-        &self,
-        inner: &Inner,
-        slot: &'a Arc<Slot>,
-    ) -> Result<Option<MappedMutexGuard<'a, State>>, LoadError> {
-        let mut stage = slot.stage.lock();
-        match &*stage {
-            Stage::Loaded(_) => {}
-            Stage::New => {
-                let state = self.read_back(inner, &slot.name)?;
-                *stage = Stage::Loaded(Box::new(state));
-                inner.need_sweep();
-            }
-            Stage::Gone => {
-                drop(stage);
-                self.forget(slot);
-                return Ok(None);
-            }
-        }
-        Ok(loaded(stage))
-    }
-
     /// The slot is not looked up any more.
-    fn forget(&self, slot: &Arc<Slot>) {
+    pub(super) fn forget(&self, slot: &Arc<Slot>) {
         if let MapEntry::Occupied(entry) = self.loaded.lock().entry(slot.name.clone())
             && Arc::ptr_eq(entry.get(), slot)
         {
             entry.remove();
         }
     }
-
-    fn read_back(&self, inner: &Inner, base: &str) -> Result<State, LoadError> {
-        let options = &self.options;
-        let mut mailbox = Mailbox::new(Limits {
-            messages_max: options.messages_max,
-            bytes_max: options.size_max,
-            in_flight_max: options.in_flight_max,
-            deliveries_max: options.deliveries_max,
-        });
-        let location = self.find(Kind::Mailbox, base);
-        let mut stream = Progress::default();
-        if let Some(location) = location {
-            stream = self.restore(location, &mut mailbox)?;
-        }
-        mailbox.restored();
-        let name = Name::parse(base).map_err(|_| Malformed {
-            what: "name of a mailbox",
-        })?;
-        Ok(State {
-            mailbox,
-            location,
-            target: inner.table.write().target(&name),
-            stream,
-            methods: Methods::default(),
-            used_ns: 0,
-        })
-    }
-
-    /// Reads every record of the stream: all of them are durable, for nobody has it loaded.
-    fn restore(
-        &self,
-        location: Location,
-        mailbox: &mut Mailbox<Instance>,
-    ) -> Result<Progress, LoadError> {
-        let Location { shard, stream } = location;
-        let start = self.journal.stream(shard, stream).map_or(0, |it| it.start);
-        let mut progress = Progress {
-            span: Span::new(start),
-            ticket: None,
-        };
-        let mut from = start;
-        loop {
-            let read = self.journal.read(shard, stream, from, CHUNK)?;
-            let Some(last) = read.records.last() else {
-                return Ok(progress);
-            };
-            from = last.offset + 1;
-            for record in &read.records {
-                let bytes = &record.payload;
-                progress.span.push(record.offset, bytes.len());
-                match record.tag {
-                    record::WRITE => {
-                        progress.span.count_write();
-                        mailbox.restore(written(record.offset, bytes)?);
-                    }
-                    record::MOVED => {
-                        let moved = record::Moved::decode(bytes)?;
-                        let written = written(moved.offset, moved.write)?;
-                        mailbox.restore_moved(written, record.offset, moved.standing);
-                    }
-                    record::NOTES => {
-                        for note in record::decode_notes(bytes) {
-                            mailbox.restore_note(note?);
-                        }
-                    }
-                    record::IDS => {
-                        for id in record::decode_ids(bytes) {
-                            let (offset, id) = id?;
-                            mailbox.restore_id(offset, id);
-                        }
-                    }
-                    _ => return Err(Malformed { what: "record" }.into()),
-                }
-            }
-        }
-    }
-
-    /// Looks after every mailbox that is loaded: what is due goes out, what is over is forgotten,
-    /// what nobody uses is let go. True as long as there is any.
-    pub(crate) fn sweep(&self, inner: &Inner) -> bool {
-        let slots: Vec<_> = self.loaded.lock().values().cloned().collect();
-        let mut dirty = Vec::new();
-        let mut is_any_left = false;
-        for slot in slots {
-            let Some(mut state) = loaded(slot.stage.lock()) else {
-                continue;
-            };
-            state.mailbox.expire(inner.ports.clock.unix_ms());
-            self.hand_out(inner, &slot, &mut state, &mut dirty);
-            let is_idle = self.is_idle(inner, &state);
-            drop(state);
-            match is_idle {
-                true => self.let_go(inner, &slot),
-                false => is_any_left = true,
-            }
-        }
-        for peer in dirty {
-            peer.outlet.flush();
-        }
-        is_any_left
-    }
-
-    fn is_idle(&self, inner: &Inner, state: &State) -> bool {
-        let mailbox = &state.mailbox;
-        let is_used = inner.ports.clock.now_ns().saturating_sub(state.used_ns) < IDLE_NS;
-        if is_used || mailbox.in_flight() > 0 || mailbox.is_unsynced() {
-            return false;
-        }
-        let is_synced = |ticket| self.journal.status(ticket) != Status::Pending;
-        let waits = || {
-            inner
-                .table
-                .read()
-                .all(&state.target, super::hand_out::NOBODY)
-                .next()
-                .is_some()
-        };
-        state.stream.ticket.is_none_or(is_synced) && (mailbox.live() == 0 || !waits())
-    }
-
-    fn let_go(&self, inner: &Inner, slot: &Arc<Slot>) {
-        let mut stage = slot.stage.lock();
-        // Somebody may have come meanwhile.
-        let is_idle = match &*stage {
-            Stage::Loaded(state) => self.is_idle(inner, state),
-            Stage::New | Stage::Gone => false,
-        };
-        if !is_idle {
-            return;
-        }
-        if let Stage::Loaded(state) = std::mem::replace(&mut *stage, Stage::Gone) {
-            inner.table.write().release(state.target);
-        }
-        drop(stage);
-        self.forget(slot);
-    }
-}
-
-/// What stands in the bytes of a write.
-fn written(offset: u64, bytes: &[u8]) -> Result<Written<'_>, Malformed> {
-    let write = record::Write::decode(bytes)?;
-    Ok(Written {
-        offset,
-        id: write.id,
-        sender: write.sender,
-        size: bytes.len() as u32,
-        expires_ms: write.expires_ms,
-    })
 }
 
 pub(super) fn loaded(stage: MutexGuard<'_, Stage>) -> Option<MappedMutexGuard<'_, State>> {
     let state = MutexGuard::try_map(stage, |stage| match stage {
         Stage::Loaded(state) => Some(&mut **state),
-        Stage::New | Stage::Gone => None,
+        Stage::New | Stage::Loading(_) | Stage::Gone => None,
     });
     state.ok()
 }

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use journal::{Appended, Ticket};
+use journal::{Appended, Record, Ticket};
 use mailbox::{Mailbox, Span};
 use model::Name;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use routing::{ConnectionId, Target};
 
 use super::directory::Location;
+use super::write::Deferred;
 
 /// Methods that are remembered; more than that are made anew.
 const METHODS_MAX: usize = 64;
@@ -26,12 +27,26 @@ pub(crate) struct Slot {
     /// `org/namespace/agent`.
     pub(crate) name: Arc<str>,
     pub(super) stage: Mutex<Stage>,
+    /// Told when it is not being loaded any more.
+    pub(super) loaded: Condvar,
 }
 
-/// ## New => Loaded => Gone
+impl Slot {
+    pub(super) fn new(name: Arc<str>) -> Self {
+        Self {
+            name,
+            stage: Mutex::new(Stage::New),
+            loaded: Condvar::new(),
+        }
+    }
+}
+
+/// ## New => (Loaded | Loading) · Loading => (Loaded | New | Gone) · Loaded => Gone
 pub(super) enum Stage {
-    /// Whoever comes first loads it.
+    /// Whoever comes first loads it, or has it loaded.
     New,
+    /// It is being read, and these writes wait for that, in order.
+    Loading(Vec<Deferred>),
     Loaded(Box<State>),
     /// It was let go: it is to be looked up again.
     Gone,
@@ -45,7 +60,19 @@ pub(super) struct State {
     pub(super) target: Target,
     pub(super) stream: Progress,
     pub(super) methods: Methods,
+    pub(super) fetched: Fetched,
     pub(super) used_ns: u64,
+}
+
+/// What was fetched from the disk, and is to be.
+#[derive(Default)]
+pub(super) struct Fetched {
+    /// Records in order; their bytes are their own.
+    pub(super) records: Vec<Record>,
+    /// The offset of a record that was needed and neither here nor in memory.
+    pub(super) missing: Option<u64>,
+    /// Somebody is fetching.
+    pub(super) is_under_way: bool,
 }
 
 /// How the mailbox's stream goes on.

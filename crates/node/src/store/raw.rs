@@ -6,9 +6,11 @@ use routing::Ticket;
 
 use super::answers::{Answer, Waiting};
 use super::directory::{Kind, Location};
+use super::restore::Reach;
 use super::{Store, refusal, unreadable};
 use crate::connection::{Local, Route};
 use crate::counters::Counter;
+use crate::ports::offload::Overloaded;
 use crate::ports::{Extract, Failure, Outgoing, StoredRecord};
 use crate::turn::{SYSTEM_ORG, Turn};
 
@@ -46,6 +48,16 @@ pub(crate) struct Refusal {
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
     pub(super) details: Option<u64>,
+    pub(super) retry_after_ms: u32,
+}
+
+impl From<Overloaded> for Refusal {
+    fn from(overloaded: Overloaded) -> Self {
+        Self {
+            retry_after_ms: Overloaded::RETRY_MS,
+            ..(ErrorCode::Busy, overloaded.to_string()).into()
+        }
+    }
 }
 
 impl From<(ErrorCode, String)> for Refusal {
@@ -54,6 +66,7 @@ impl From<(ErrorCode, String)> for Refusal {
             code,
             message,
             details: None,
+            retry_after_ms: 0,
         }
     }
 }
@@ -111,17 +124,16 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Asks for records of a stream that are durable; answered at once.
+    /// Asks for records of a stream that are durable; answered at once, or when they have been read
+    /// from the disk.
     pub fn read(&mut self, route: u16, tag: Ticket, range: Range) {
-        if self.is_conversation(route) {
-            return self.read_messages(route, tag, range);
-        }
         let read = self.stream(route).and_then(|(store, name)| {
             let location = store.readable(name);
-            store.read(location, range)
+            Ok((location, store.read(Reach::Memory, location, range)?))
         });
         match read {
-            Ok(read) => self.answer(read.outgoing(tag, false).as_outgoing()),
+            Ok((_, Some(read))) => self.answer(read.outgoing(tag, false).as_outgoing()),
+            Ok((location, None)) => self.local.reads.push(tag, location, range),
             Err(refusal) => self.refuse_stream(tag, &refusal),
         }
     }
@@ -145,6 +157,7 @@ impl<'a> Turn<'a> {
         let details = refusal.details.map(u64::to_le_bytes);
         let failure = Failure {
             details: details.as_ref().map_or(&[], |details| details),
+            retry_after_ms: refusal.retry_after_ms,
             ..Failure::new(refusal.code, &refusal.message)
         };
         self.fail(tag, failure);
@@ -155,7 +168,7 @@ impl<'a> Turn<'a> {
 fn no_stream(found: Option<&Route>, route: u16) -> (ErrorCode, String) {
     let message = match found {
         Some(Route::Invalid { reason }) => reason.clone(),
-        Some(Route::Bound { .. } | Route::Stream { .. } | Route::Conversation { .. }) => {
+        Some(Route::Bound { .. } | Route::Stream { .. }) => {
             "bind the route with cast `stream`".to_owned()
         }
         None => format!("route {route} is not bound"),
@@ -260,20 +273,27 @@ impl Store {
         self.creation(location.stream).is_none().then_some(location)
     }
 
-    pub(super) fn read(&self, location: Option<Location>, range: Range) -> Result<Read, Refusal> {
-        let Some(Location { shard, stream }) = location else {
-            return Ok(Read(journal::Read {
+    /// Reads a stream, which need not exist; `None` if that is not within reach.
+    pub(super) fn read(
+        &self,
+        reach: Reach,
+        location: Option<Location>,
+        range: Range,
+    ) -> Result<Option<Read>, Refusal> {
+        let Some(location) = location else {
+            return Ok(Some(Read(journal::Read {
                 records: Vec::new(),
                 start: 0,
                 next_durable: 0,
-            }));
+            })));
         };
-        match self.journal.read(shard, stream, range.from, range.limit()) {
-            Ok(read) => Ok(Read(read)),
+        match self.read_within(reach, location, range.from, range.limit()) {
+            Ok(read) => Ok(read.map(Read)),
             Err(ReadError::Trimmed { start }) => Err(Refusal {
                 code: ErrorCode::InvalidArgument,
                 message: format!("records before offset {start} are not kept any more"),
                 details: Some(start),
+                retry_after_ms: 0,
             }),
             Err(error) => Err(unreadable(&error).into()),
         }

@@ -34,30 +34,36 @@ impl Turn<'_> {
         for slot in slots {
             store.go_on(inner, &slot, &mut self.local.dirty);
         }
-        !self.local.followers.is_empty() && self.look_after_followers(store, task)
+        let is_unread = self.look_after_reads(task);
+        (!self.local.followers.is_empty() && self.look_after_followers(store, task)) || is_unread
     }
 }
 
 impl Store {
     /// What was written to a mailbox may be durable.
-    fn go_on(&self, inner: &Inner, slot: &Arc<Slot>, dirty: &mut Vec<Arc<Peer>>) {
+    fn go_on(&self, inner: &Arc<Inner>, slot: &Arc<Slot>, dirty: &mut Vec<Arc<Peer>>) {
         // One that was let go meanwhile had nothing that waits.
         if let Some(mut state) = super::load::loaded(slot.stage.lock()) {
             self.hand_out(inner, slot, &mut state, dirty);
+            drop(state);
+            self.fetch(inner, slot);
         }
     }
 
     /// Somebody subscribed to a name: what waits for it goes out.
-    pub(crate) fn welcome(&self, inner: &Inner, base: &str, dirty: &mut Vec<Arc<Peer>>) {
+    pub(crate) fn welcome(&self, inner: &Arc<Inner>, base: &str, dirty: &mut Vec<Arc<Peer>>) {
         if self.find(Kind::Mailbox, base).is_none() {
             return;
         }
-        let welcomed = self.open_mailbox(inner, base, |slot, state| {
+        let welcomed = self.with_mailbox(inner, base, |slot, state| {
             self.hand_out(inner, slot, state, dirty);
+            slot.clone()
         });
-        if welcomed.is_err() {
+        match welcomed {
+            Ok(Some(slot)) => self.fetch(inner, &slot),
+            Ok(None) => self.begin_loading(inner, base),
             // Whoever writes to it, or looks at it, is told why.
-            inner.counters.count(crate::Counter::Unreadable);
+            Err(_) => inner.counters.count(crate::Counter::Unreadable),
         }
     }
 }

@@ -9,9 +9,10 @@ use ::mailbox::Straggler;
 use ::mailbox::record::{self, Moved, Note};
 use journal::{AppendError, Journal};
 
+use super::Store;
 use super::directory::Location;
-use super::hand_out::{Lying, Shelf};
 use super::mailbox::State;
+use super::shelf::{Lying, Shelf};
 
 /// Bytes that are written once more while the mailbox is held; one message may have more.
 const MOVED_AT_ONCE: usize = 1 << 20;
@@ -29,7 +30,8 @@ enum Done {
 impl State {
     /// Appends what has happened, and forgets what nobody needs. What cannot be appended now is
     /// lost: it is about messages that will be handed out once more.
-    pub(super) fn note(&mut self, journal: &Journal, now_ms: u64) {
+    pub(super) fn note(&mut self, store: &Store, now_ms: u64) {
+        let journal = &*store.journal;
         let notes = self.mailbox.take_notes();
         let Some(location) = self.location else {
             return;
@@ -43,7 +45,7 @@ impl State {
             return;
         }
         if self.stream.span.is_long() {
-            self.shorten(journal, location, now_ms);
+            self.shorten(store, location, now_ms);
         }
     }
 
@@ -63,8 +65,23 @@ impl State {
         Ok(())
     }
 
-    fn shorten(&mut self, journal: &Journal, location: Location, now_ms: u64) {
-        let moved = self.move_stragglers(journal, location, now_ms);
+    /// Repeats the ids and cuts the stream off if most of it is done with, before the mailbox is let
+    /// go: it may be for ever. Whether it did.
+    pub(super) fn leave_little(&mut self, journal: &Journal, now_ms: u64) -> bool {
+        let Some(location) = self.location else {
+            return false;
+        };
+        let span = &self.stream.span;
+        let oldest = self.mailbox.oldest();
+        let done_with = span.held() - oldest.map_or(0, |oldest| span.held_from(oldest));
+        let ids = (self.mailbox.ids().count() * record::ID_SIZE) as u64;
+        // What is repeated is less than what goes, or a mailbox would never come to rest.
+        done_with > 2 * ids && self.cut(journal, location, oldest, now_ms).is_ok()
+    }
+
+    fn shorten(&mut self, store: &Store, location: Location, now_ms: u64) {
+        let journal = &*store.journal;
+        let moved = self.move_stragglers(store, location, now_ms);
         let oldest = self.mailbox.oldest();
         let start = self.stream.span.start();
         let is_cut = match oldest.is_none_or(|oldest| oldest > start) {
@@ -94,20 +111,39 @@ impl State {
         guard.trim(location.stream, start)?;
         drop(guard);
         self.stream.push(appended, bytes.len());
-        self.stream.span.cut(start);
+        match start == appended.offset {
+            true => self.stream.span.cut_to_last(start, bytes.len()),
+            false => self.stream.span.cut(start),
+        }
         Ok(())
     }
 
     /// Writes messages once more at the end that keep too much behind them.
-    fn move_stragglers(&mut self, journal: &Journal, location: Location, now_ms: u64) -> Done {
-        let mut shelf = Shelf::new(journal, location);
+    fn move_stragglers(&mut self, store: &Store, location: Location, now_ms: u64) -> Done {
+        let mut fetched = std::mem::take(&mut self.fetched);
+        let mut shelf = Shelf::new(store, location, &mut fetched);
+        let done = self.move_from(&mut shelf, &store.journal, location, now_ms);
+        self.fetched = fetched;
+        done
+    }
+
+    fn move_from(
+        &mut self,
+        shelf: &mut Shelf<'_>,
+        journal: &Journal,
+        location: Location,
+        now_ms: u64,
+    ) -> Done {
         let mut moved_bytes = 0;
         while let Some(straggler) = self.straggler() {
             if moved_bytes >= MOVED_AT_ONCE {
                 return Done::Some;
             }
             let Some(lying) = shelf.find(straggler.record) else {
-                return Done::Stuck;
+                return match shelf.is_missing() {
+                    true => Done::Some,
+                    false => Done::Stuck,
+                };
             };
             match self.move_one(journal, location, straggler, &lying, now_ms) {
                 Ok(size) => moved_bytes += size,

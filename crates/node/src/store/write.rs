@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::mailbox::record::{self, Write};
-use ::mailbox::{Accepted, Refused, WriteId, Written};
+use ::mailbox::{Accepted, Refused, WriteId};
 use journal::Round;
 use model::{ErrorCode, Name};
 use routing::Ticket;
@@ -11,9 +11,13 @@ use routing::Ticket;
 use super::answers::{Answer, Waiting};
 use super::directory::Kind;
 use super::mailbox::{Slot, State};
+use super::restore::LoadError;
 use super::{Store, refusal};
 use crate::connection::Local;
 use crate::counters::Counter;
+use crate::handle::Inner;
+use crate::later::Later;
+use crate::ports::offload::Overloaded;
 use crate::ports::{Failure, Message};
 use crate::turn::{Cast, SYSTEM_ORG, Turn, lookup};
 
@@ -35,10 +39,46 @@ impl Key {
 const FULL_RETRY_MS: u32 = 1_000;
 
 /// Why a write is refused.
-struct Refusal {
-    code: ErrorCode,
-    message: String,
-    retry_after_ms: u32,
+pub(crate) struct Refusal {
+    pub(super) code: ErrorCode,
+    pub(super) message: String,
+    pub(super) retry_after_ms: u32,
+}
+
+impl Refusal {
+    pub(super) fn as_failure(&self) -> Failure<'_> {
+        Failure {
+            retry_after_ms: self.retry_after_ms,
+            ..Failure::new(self.code, &self.message)
+        }
+    }
+}
+
+/// A write that waits until its mailbox is loaded.
+pub(super) struct Deferred {
+    /// As it will stand in the stream.
+    pub(super) bytes: Vec<u8>,
+    /// Where whoever waits looks what has become of it.
+    pub(super) later: Arc<Later<Kept>>,
+}
+
+/// What has become of a write.
+pub(super) type Kept = Result<Taken, Refusal>;
+
+/// A write that a mailbox has taken.
+pub(super) struct Taken {
+    pub(super) answer: Answer,
+    pub(super) slot: Arc<Slot>,
+    /// What must be durable before the writer is told.
+    pub(super) tickets: [Option<journal::Ticket>; 2],
+}
+
+/// A write that is to be answered.
+enum Written {
+    /// When it is durable.
+    Taken(Taken),
+    /// When its mailbox is loaded and it is durable.
+    Deferred(Arc<Later<Kept>>),
 }
 
 impl From<(ErrorCode, String)> for Refusal {
@@ -47,6 +87,22 @@ impl From<(ErrorCode, String)> for Refusal {
             code,
             message,
             retry_after_ms: 0,
+        }
+    }
+}
+
+impl From<LoadError> for Refusal {
+    fn from(error: LoadError) -> Self {
+        <(ErrorCode, String)>::from(error).into()
+    }
+}
+
+impl From<Overloaded> for Refusal {
+    fn from(overloaded: Overloaded) -> Self {
+        Self {
+            code: ErrorCode::Busy,
+            message: overloaded.to_string(),
+            retry_after_ms: Overloaded::RETRY_MS,
         }
     }
 }
@@ -70,29 +126,26 @@ impl Turn<'_> {
         key: Option<Key>,
         message: Message<'_>,
     ) {
-        match self.try_write_to_disk(route, tag, key, message) {
-            Ok(waiting) => {
+        let size = message.size();
+        match self.try_write_to_disk(route, key, message) {
+            Ok(written) => {
                 self.local.tally.count(Counter::Writes);
-                self.local.tally.add(Counter::Bytes, message.size());
-                self.local.answers.push(waiting, message.size());
+                self.local.tally.add(Counter::Bytes, size);
+                match written {
+                    Written::Taken(taken) => self.local.answers.push(taken.waiting(tag), size),
+                    Written::Deferred(later) => self.local.answers.push_later(tag, later, size),
+                }
             }
-            Err(refusal) => {
-                let failure = Failure {
-                    retry_after_ms: refusal.retry_after_ms,
-                    ..Failure::new(refusal.code, &refusal.message)
-                };
-                self.fail(tag, failure);
-            }
+            Err(refusal) => self.fail(tag, refusal.as_failure()),
         }
     }
 
     fn try_write_to_disk(
         &mut self,
         route: u16,
-        tag: Ticket,
         key: Option<Key>,
         message: Message<'_>,
-    ) -> Result<Waiting, Refusal> {
+    ) -> Result<Written, Refusal> {
         let inner = self.inner;
         let Some(store) = &inner.store else {
             let message = "this node keeps nothing: write with durability=memory".to_owned();
@@ -116,29 +169,28 @@ impl Turn<'_> {
         let mut bytes = Vec::with_capacity(message.body.len() + message.metadata.len() + 96);
         write.encode(&mut bytes);
         let base = bound.name.base();
-        let written = store.open_mailbox(inner, base, |slot, state| {
+        let written = store.with_mailbox(inner, base, |slot, state| {
             let round = round.get_or_insert_with(|| store.journal.round());
-            store.write(slot, state, &write, &bytes, round, now_ms)
-        });
-        let (answer, slot, journal_ticket, creation) = written.map_err(<(_, String)>::from)??;
-        if matches!(answer, Answer::Stored { is_duplicate, .. } if is_duplicate) {
-            self.local.tally.count(Counter::Duplicates);
+            store.write(inner, slot, state, &write, &bytes, round)
+        })?;
+        match written {
+            Some(kept) => Ok(Written::Taken(kept?)),
+            None => Ok(Written::Deferred(store.defer(inner, base, bytes)?)),
         }
-        Ok(Waiting {
-            tag,
-            tickets: [creation, journal_ticket],
-            answer,
-            slot: Some(slot),
-        })
     }
 }
 
-type Taken = (
-    Answer,
-    Arc<Slot>,
-    Option<journal::Ticket>,
-    Option<journal::Ticket>,
-);
+impl Taken {
+    /// As it waits to be told.
+    pub(super) fn waiting(self, tag: Ticket) -> Waiting {
+        Waiting {
+            tag,
+            tickets: self.tickets,
+            answer: self.answer,
+            slot: Some(self.slot),
+        }
+    }
+}
 
 impl Store {
     fn ttl_ms(&self, asked_ms: u32) -> u64 {
@@ -149,15 +201,29 @@ impl Store {
         }
     }
 
+    /// Takes a write that was left with the mailbox.
+    pub(super) fn write_now(
+        &self,
+        inner: &Inner,
+        slot: &Arc<Slot>,
+        state: &mut State,
+        bytes: &[u8],
+    ) -> Kept {
+        let write = Write::decode(bytes).map_err(LoadError::from)?;
+        let round = self.journal.round();
+        self.write(inner, slot, state, &write, bytes, &round)
+    }
+
     fn write(
         &self,
+        inner: &Inner,
         slot: &Arc<Slot>,
         state: &mut State,
         write: &Write<'_>,
         bytes: &[u8],
         round: &Round,
-        now_ms: u64,
-    ) -> Result<Taken, Refusal> {
+    ) -> Kept {
+        let now_ms = inner.ports.clock.unix_ms();
         let refused = |error| Refusal::from(refusal(&self.journal, error));
         let size = bytes.len() as u32;
         if let Accepted::Duplicate { offset } = state.mailbox.accept(write.id, size, now_ms)? {
@@ -166,8 +232,13 @@ impl Store {
                 offset,
                 is_duplicate: true,
             };
+            inner.counters.count(Counter::Duplicates);
             let creation = state.location.and_then(|it| self.creation(it.stream));
-            return Ok((answer, slot.clone(), state.stream.ticket, creation));
+            return Ok(Taken {
+                answer,
+                slot: slot.clone(),
+                tickets: [creation, state.stream.ticket],
+            });
         }
         let location = match state.location {
             Some(location) => location,
@@ -180,7 +251,7 @@ impl Store {
         let appended = guard.append(location.stream, None, record::WRITE, bytes);
         drop(guard);
         let appended = appended.map_err(refused)?;
-        state.mailbox.written(Written {
+        state.mailbox.written(::mailbox::Written {
             offset: appended.offset,
             id: write.id,
             sender: write.sender,
@@ -193,8 +264,11 @@ impl Store {
             offset: appended.offset,
             is_duplicate: false,
         };
-        let creation = self.creation(location.stream);
-        Ok((answer, slot.clone(), Some(appended.ticket), creation))
+        Ok(Taken {
+            answer,
+            slot: slot.clone(),
+            tickets: [self.creation(location.stream), Some(appended.ticket)],
+        })
     }
 }
 

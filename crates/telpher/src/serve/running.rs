@@ -10,6 +10,7 @@ use node::config::Config;
 use tokio::task::JoinSet;
 
 use super::doors::{Addresses, Doors};
+use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::Workers;
@@ -65,6 +66,8 @@ impl Running {
         let node = Handle::with_journal(limits, ports, journal, options);
         let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
         node.show_sync_times(sync_times);
+        let readers = Readers::start().map_err(threads_failure)?;
+        node.offload_to(Arc::new(readers));
         node.keep_views(views::options(config));
         let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers, door.clone());

@@ -1,0 +1,32 @@
+//! A node that is not served any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wire::Cast;
+
+use crate::kept::{Kept, key, writer};
+
+#[tokio::test]
+async fn a_node_that_nobody_holds_ends_whatever_was_under_way() {
+    let mut kept = Kept::new();
+    let mut subscriber = kept.bench.subscriber("a/b/c/1").await;
+    let mut caller = kept.bench.agent("").await;
+    caller.bind(1, "a/b/c", Cast::Any).await;
+    caller.request(1, 0, b"never answered").await;
+    subscriber.next().await;
+    let mut writer = writer(&kept.bench, "").await;
+    kept.write(&mut writer, 0, key(1)).await;
+    kept.bench.node.sweep();
+    let Kept { bench, journal, .. } = kept;
+    let held = Arc::downgrade(&journal);
+    bench.node.close_all();
+    drop((bench, journal, subscriber, caller, writer));
+    let is_over = async {
+        while held.strong_count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(20), is_over).await;
+    assert_eq!(ended, Ok(()), "somebody holds the journal for ever");
+}

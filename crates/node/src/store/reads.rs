@@ -1,0 +1,123 @@
+//! Reads that need the disk: a connection has one at a time under way, in the order in which it asked.
+//!
+//! What is in memory is answered at once and does not wait for them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use routing::Ticket;
+
+use super::directory::Location;
+use super::raw::{Range, Read, Refusal};
+use super::restore::Reach;
+use crate::handle::Inner;
+use crate::later::Later;
+use crate::ports::offload::Overloaded;
+use crate::turn::Turn;
+
+/// Reads of one connection that may wait; above it the node does not read from it.
+const WAITING_MAX: usize = 1_024;
+
+/// A client that leaves this much unread gets no more records.
+pub(super) const UNREAD_SIZE_MAX: usize = 1 << 20;
+
+/// What a read will bring.
+pub(super) type Pending = Arc<Later<Result<Option<Read>, Refusal>>>;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(crate) struct Reads {
+    waiting: VecDeque<Asked>,
+    /// Of the oldest.
+    under_way: Option<Pending>,
+}
+
+#[derive(Clone, Copy)]
+struct Asked {
+    tag: Ticket,
+    location: Option<Location>,
+    range: Range,
+}
+
+impl Reads {
+    pub(super) fn push(&mut self, tag: Ticket, location: Option<Location>, range: Range) {
+        self.waiting.push_back(Asked {
+            tag,
+            location,
+            range,
+        });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether so many wait that no more should be asked.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX
+    }
+
+    /// What has come of the oldest, which is begun if it was not; `None` until that is known.
+    fn next(
+        &mut self,
+        inner: &Arc<Inner>,
+        task: &Waker,
+    ) -> Option<(Ticket, Result<Read, Refusal>)> {
+        let oldest = *self.waiting.front()?;
+        if self.under_way.is_none() {
+            match inner.read_elsewhere(oldest.location, oldest.range) {
+                Ok(pending) => self.under_way = Some(pending),
+                Err(overloaded) => {
+                    self.waiting.pop_front();
+                    return Some((oldest.tag, Err(overloaded.into())));
+                }
+            }
+        }
+        let read = self.under_way.as_ref()?.take(task)?;
+        self.under_way = None;
+        self.waiting.pop_front();
+        Some((oldest.tag, read.transpose()?))
+    }
+}
+
+impl Inner {
+    /// Has a stream read by whoever may wait for the disk.
+    pub(super) fn read_elsewhere(
+        self: &Arc<Self>,
+        location: Option<Location>,
+        range: Range,
+    ) -> Result<Pending, Overloaded> {
+        let pending = Pending::default();
+        let work = {
+            let (inner, pending) = (self.clone(), pending.clone());
+            move || {
+                if let Some(store) = &inner.store {
+                    pending.put(store.read(Reach::Disk, location, range));
+                }
+            }
+        };
+        self.offload(Box::new(work))?;
+        Ok(pending)
+    }
+}
+
+impl Turn<'_> {
+    /// Answers what has been read, and has the next read. True when the client leaves so much unread
+    /// that the rest has to wait.
+    pub(super) fn look_after_reads(&mut self, task: &Waker) -> bool {
+        while !self.local.reads.is_empty() {
+            if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {
+                return true;
+            }
+            let Some((tag, read)) = self.local.reads.next(self.inner, task) else {
+                return false;
+            };
+            match read {
+                Ok(read) => self.answer(read.outgoing(tag, false).as_outgoing()),
+                Err(refusal) => self.refuse_stream(tag, &refusal),
+            }
+        }
+        false
+    }
+}

@@ -1,0 +1,169 @@
+//! A mailbox as its stream tells it.
+
+use ::mailbox::record::{self, Malformed};
+use ::mailbox::{Limits, Mailbox, Span, Written};
+use journal::{Read, ReadError, ReadLimit};
+use model::{ErrorCode, Name};
+
+use super::directory::{Kind, Location};
+use super::mailbox::{Fetched, Instance, Methods, Progress, State};
+use super::{Store, unreadable};
+use crate::handle::Inner;
+
+/// What is read of a mailbox at a time.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 4_096,
+    bytes: 1 << 20,
+};
+
+/// How far a read goes for what it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// It waits for nothing.
+    Memory,
+    /// It may wait for the disk.
+    Disk,
+}
+
+/// Why a mailbox cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LoadError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+impl From<LoadError> for (ErrorCode, String) {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Read(error) => unreadable(&error),
+            LoadError::Malformed(error) => (ErrorCode::Internal, error.to_string()),
+        }
+    }
+}
+
+impl Store {
+    /// The mailbox, which need not exist; `None` if it is not within reach.
+    pub(super) fn read_back(
+        &self,
+        inner: &Inner,
+        base: &str,
+        reach: Reach,
+    ) -> Result<Option<State>, LoadError> {
+        let options = &self.options;
+        let mut mailbox = Mailbox::new(Limits {
+            messages_max: options.messages_max,
+            bytes_max: options.size_max,
+            in_flight_max: options.in_flight_max,
+            deliveries_max: options.deliveries_max,
+        });
+        let location = self.find(Kind::Mailbox, base);
+        let mut stream = Progress::default();
+        if let Some(location) = location {
+            let Some(progress) = self.restore(location, &mut mailbox, reach)? else {
+                return Ok(None);
+            };
+            stream = progress;
+        }
+        mailbox.restored();
+        let name = Name::parse(base).map_err(|_| Malformed {
+            what: "name of a mailbox",
+        })?;
+        Ok(Some(State {
+            mailbox,
+            location,
+            target: inner.table.write().target(&name),
+            stream,
+            methods: Methods::default(),
+            fetched: Fetched::default(),
+            used_ns: inner.ports.clock.now_ns(),
+        }))
+    }
+
+    /// Reads every record of the stream: all of them are durable, for nobody has it loaded.
+    fn restore(
+        &self,
+        location: Location,
+        mailbox: &mut Mailbox<Instance>,
+        reach: Reach,
+    ) -> Result<Option<Progress>, LoadError> {
+        let Location { shard, stream } = location;
+        let start = self.journal.stream(shard, stream).map_or(0, |it| it.start);
+        let mut progress = Progress {
+            span: Span::new(start),
+            ticket: None,
+        };
+        let mut from = start;
+        loop {
+            let Some(read) = self.read_within(reach, location, from, CHUNK)? else {
+                return Ok(None);
+            };
+            let Some(last) = read.records.last() else {
+                return Ok(Some(progress));
+            };
+            from = last.offset + 1;
+            for record in &read.records {
+                progress.span.push(record.offset, record.payload.len());
+                if record.tag == record::WRITE {
+                    progress.span.count_write();
+                }
+                restore_record(mailbox, record)?;
+            }
+        }
+    }
+
+    /// Reads a stream; `None` if that is not within reach.
+    pub(super) fn read_within(
+        &self,
+        reach: Reach,
+        Location { shard, stream }: Location,
+        from: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Read>, ReadError> {
+        match reach {
+            Reach::Memory => self.journal.read_in_memory(shard, stream, from, limit),
+            Reach::Disk => self.journal.read(shard, stream, from, limit).map(Some),
+        }
+    }
+}
+
+fn restore_record(
+    mailbox: &mut Mailbox<Instance>,
+    record: &journal::Record,
+) -> Result<(), Malformed> {
+    let bytes = &record.payload;
+    match record.tag {
+        record::WRITE => mailbox.restore(written(record.offset, bytes)?),
+        record::MOVED => {
+            let moved = record::Moved::decode(bytes)?;
+            let written = written(moved.offset, moved.write)?;
+            mailbox.restore_moved(written, record.offset, moved.standing);
+        }
+        record::NOTES => {
+            for note in record::decode_notes(bytes) {
+                mailbox.restore_note(note?);
+            }
+        }
+        record::IDS => {
+            for id in record::decode_ids(bytes) {
+                let (offset, id) = id?;
+                mailbox.restore_id(offset, id);
+            }
+        }
+        _ => return Err(Malformed { what: "record" }),
+    }
+    Ok(())
+}
+
+/// What stands in the bytes of a write.
+fn written(offset: u64, bytes: &[u8]) -> Result<Written<'_>, Malformed> {
+    let write = record::Write::decode(bytes)?;
+    Ok(Written {
+        offset,
+        id: write.id,
+        sender: write.sender,
+        size: bytes.len() as u32,
+        expires_ms: write.expires_ms,
+    })
+}

@@ -1,0 +1,89 @@
+//! Looking after mailboxes that are loaded, and letting them go.
+
+use std::sync::Arc;
+
+use journal::Status;
+
+use super::Store;
+use super::hand_out::NOBODY;
+use super::mailbox::{Slot, Stage, State};
+use crate::handle::Inner;
+
+/// A mailbox that nobody has used for this long is let go.
+const IDLE_NS: u64 = 10_000_000_000;
+
+impl Store {
+    /// Looks after every mailbox that is loaded: what is due goes out, what is over is forgotten,
+    /// what nobody uses is let go. True as long as there is any.
+    pub(crate) fn sweep(&self, inner: &Arc<Inner>) -> bool {
+        self.look_at_idle(inner);
+        let slots: Vec<_> = self.loaded.lock().values().cloned().collect();
+        let mut is_any_left = false;
+        for slot in slots {
+            is_any_left |= self.sweep_one(inner, &slot);
+        }
+        is_any_left
+    }
+
+    /// True when the mailbox stays.
+    fn sweep_one(&self, inner: &Arc<Inner>, slot: &Arc<Slot>) -> bool {
+        let mut dirty = Vec::new();
+        let mut stage = slot.stage.lock();
+        let is_idle = match &mut *stage {
+            Stage::Loaded(state) => {
+                state.mailbox.expire(inner.ports.clock.unix_ms());
+                self.hand_out(inner, slot, state, &mut dirty);
+                self.is_idle(inner, state)
+            }
+            Stage::New => {
+                drop(stage);
+                self.begin_loading(inner, &slot.name);
+                return true;
+            }
+            Stage::Loading(_) => return true,
+            Stage::Gone => return false,
+        };
+        drop(stage);
+        self.finish(inner, slot, dirty);
+        !(is_idle && self.let_go(inner, slot))
+    }
+
+    fn is_idle(&self, inner: &Inner, state: &State) -> bool {
+        let mailbox = &state.mailbox;
+        let is_used = inner.ports.clock.now_ns().saturating_sub(state.used_ns) < IDLE_NS;
+        if is_used || mailbox.in_flight() > 0 || mailbox.is_unsynced() {
+            return false;
+        }
+        let is_synced = |ticket| self.journal.status(ticket) != Status::Pending;
+        let waits = || {
+            let table = inner.table.read();
+            table.all(&state.target, NOBODY).next().is_some()
+        };
+        state.stream.ticket.is_none_or(is_synced) && (mailbox.live() == 0 || !waits())
+    }
+
+    /// False when it stays: somebody has come meanwhile, or there was something to write.
+    fn let_go(&self, inner: &Inner, slot: &Arc<Slot>) -> bool {
+        let mut stage = slot.stage.lock();
+        let is_over = match &mut *stage {
+            Stage::Loaded(state) => {
+                let now_ms = inner.ports.clock.unix_ms();
+                self.is_idle(inner, state) && !state.leave_little(&self.journal, now_ms)
+            }
+            Stage::New | Stage::Loading(_) | Stage::Gone => false,
+        };
+        if !is_over {
+            return false;
+        }
+        if let Stage::Loaded(state) = std::mem::replace(&mut *stage, Stage::Gone) {
+            if let Some(location) = state.location {
+                let next_ms = state.mailbox.earliest_expiry_ms();
+                self.idle.lock().rests(location.stream, next_ms);
+            }
+            inner.table.write().release(state.target);
+        }
+        drop(stage);
+        self.forget(slot);
+        true
+    }
+}

@@ -1,0 +1,83 @@
+//! The threads that wait for the disk, so that those that serve connections need not.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use node::ports::offload::{Offload, Overloaded, Work};
+use parking_lot::Mutex;
+
+/// Reads that a disk is given at the same time.
+const THREADS: usize = 4;
+
+/// What may wait for one of the threads.
+const WAITING_MAX: usize = 1_024;
+
+/// The threads; they end when this is dropped and what waits is done.
+pub(super) struct Readers {
+    waiting: SyncSender<Work>,
+}
+
+impl Readers {
+    /// Starts them.
+    pub(super) fn start() -> io::Result<Self> {
+        let (waiting, works) = sync_channel(WAITING_MAX);
+        let works = Arc::new(Mutex::new(works));
+        for index in 0..THREADS {
+            let works = works.clone();
+            std::thread::Builder::new()
+                .name(format!("reader-{index}"))
+                .spawn(move || serve(&works))?;
+        }
+        Ok(Self { waiting })
+    }
+}
+
+impl Offload for Readers {
+    fn offload(&self, work: Work) -> Result<(), Overloaded> {
+        self.waiting.try_send(work).map_err(|_| Overloaded)
+    }
+}
+
+fn serve(works: &Mutex<Receiver<Work>>) {
+    loop {
+        // Whoever waits for work holds the lock; the others wait for that one.
+        let work = works.lock().recv();
+        match work {
+            Ok(work) => work(),
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_room_for_is_refused_and_the_rest_is_done() {
+        let readers = Readers::start().unwrap();
+        let (gate, shut) = channel::<()>();
+        let shut = Arc::new(Mutex::new(shut));
+        let (done, all) = channel();
+        let mut taken = 0;
+        let refused = loop {
+            let (shut, done) = (shut.clone(), done.clone());
+            let work = move || {
+                // It ends with the gate.
+                let _ = shut.lock().recv();
+                done.send(()).unwrap();
+            };
+            match readers.offload(Box::new(work)) {
+                Ok(()) => taken += 1,
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(refused, Overloaded);
+        assert!((WAITING_MAX..=WAITING_MAX + THREADS).contains(&taken), "{taken}");
+        drop((gate, done));
+        assert_eq!(all.iter().count(), taken);
+    }
+}
