@@ -32,6 +32,8 @@ pub(crate) enum Route {
         /// Where it is, once it was found: it never moves.
         location: Option<Location>,
     },
+    /// A conversation.
+    Conversation { name: Name },
     /// The name was not valid; whoever uses the route is told why.
     Invalid { reason: String },
 }

@@ -273,7 +273,8 @@ impl Handle {
         let store = self.inner.store.as_ref();
         let is_stored = store.is_some_and(|store| {
             let is_mailbox = store.sweep(&self.inner);
-            store.sweep_rooms(&self.inner) || is_mailbox
+            let is_draft = store.sweep_drafts(&self.inner);
+            store.sweep_rooms(&self.inner) || is_mailbox || is_draft
         });
         let mut to_sweep = self.inner.to_sweep.lock();
         to_sweep.append(&mut kept);

@@ -37,16 +37,16 @@ use parking_lot::{Mutex, RwLock};
 use crate::conversations::{Rooms, state_of};
 
 pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
-pub(crate) use answers::Answers;
+pub(crate) use answers::{Answer, Answers, Waiting};
 pub use directory::{DIRECTORY, NamedStream};
 use directory::{Directory, Entry};
 pub(crate) use directory::{Kind, Location};
-pub(crate) use follow::Followers;
+pub(crate) use follow::{Follower, Followers, Look};
 pub(crate) use hand_out::Outcome;
 use idle::Idle;
 pub(crate) use mailbox::Slot;
 pub use raw::Range;
-pub(crate) use raw::check_stream_name;
+pub(crate) use raw::{Refusal, check_stream_name};
 pub(crate) use reads::Reads;
 pub use write::Key;
 
@@ -131,7 +131,7 @@ impl Store {
             }
         }
         Ok(Self {
-            rooms: Rooms::new(options.conversations),
+            rooms: Rooms::new(options.conversations, journal.shard_count()),
             journal,
             options,
             directory: RwLock::new(directory),

@@ -115,6 +115,23 @@ impl<'a> Turn<'a> {
         true
     }
 
+    /// Binds a route to a conversation, in the same way.
+    #[must_use]
+    pub fn bind_conversation(&mut self, route: u16, name: &str) -> bool {
+        let index = usize::from(route).wrapping_sub(1);
+        if index > self.local.routes.len() {
+            return false;
+        }
+        let bound = match Name::parse(name) {
+            Ok(name) => Route::Conversation { name },
+            Err(error) => Route::Invalid {
+                reason: error.to_string(),
+            },
+        };
+        self.put_route(index, bound);
+        true
+    }
+
     fn put_route(&mut self, index: usize, bound: Route) {
         let Some(slot) = self.local.routes.get_mut(index) else {
             return self.local.routes.push(bound);
@@ -489,6 +506,10 @@ pub(crate) fn lookup(routes: &[Route], route: u16) -> Result<Bound<'_>, (ErrorCo
         Some(Route::Stream { name, .. }) => Err((
             ErrorCode::InvalidArgument,
             format!("the route is bound to a stream, `{name}`"),
+        )),
+        Some(Route::Conversation { name }) => Err((
+            ErrorCode::InvalidArgument,
+            format!("the route is bound to a conversation, `{name}`"),
         )),
         Some(Route::Invalid { reason }) => Err((ErrorCode::InvalidArgument, reason.clone())),
         None => Err((

@@ -15,6 +15,7 @@ use routing::Ticket;
 use super::UNCONFIRMED;
 use super::mailbox::Slot;
 use super::write::{self, Kept};
+use crate::conversations::Refusal;
 use crate::later::Later;
 use crate::ports::{Failure, Outgoing};
 
@@ -26,6 +27,14 @@ pub(crate) enum Answer {
     Appended { first: u64, next: u64 },
     /// The stream ends elsewhere.
     Conflict { next: u64 },
+    /// Messages are in their conversation.
+    Messages {
+        first: u64,
+        next: u64,
+        deduplicated: u32,
+    },
+    /// They are not, for a reason that rests on what was there.
+    Refused(Refusal),
     /// A write is not in its mailbox.
     Unwritten(write::Refusal),
 }
@@ -170,6 +179,20 @@ impl Due {
                 tag,
                 first: *first,
                 next: *next,
+            },
+            Answer::Messages {
+                first,
+                next,
+                deduplicated,
+            } => Outgoing::MessagesAppended {
+                tag,
+                first: *first,
+                next: *next,
+                deduplicated: *deduplicated,
+            },
+            Answer::Refused(refusal) => Outgoing::Failure {
+                tag: Some(tag),
+                failure: refusal.as_failure(details),
             },
             Answer::Unwritten(refusal) => Outgoing::Failure {
                 tag: Some(tag),

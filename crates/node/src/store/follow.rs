@@ -36,6 +36,8 @@ pub(crate) struct Followers {
 pub(crate) struct Follower {
     pub(crate) tag: Ticket,
     pub(crate) name: Name,
+    /// Of a conversation, and not of a raw stream.
+    is_conversation: bool,
     pub(crate) range: Range,
     pub(crate) credit: u32,
     pub(crate) waiting: Option<Following>,
@@ -63,6 +65,8 @@ pub(crate) enum Look {
     /// The client does not read.
     Unread,
     Ends(Refusal),
+    /// The end of a conversation's follower.
+    EndsConversation(crate::conversations::Refusal),
 }
 
 impl Followers {
@@ -109,8 +113,13 @@ impl Turn<'_> {
     /// Asks for records of a stream and for those to come. They go out when the turn has ended
     /// and the task of the connection looks after its followers.
     pub fn follow(&mut self, route: u16, tag: Ticket, range: Range) {
-        let name = match self.stream(route) {
-            Ok((_, name)) => name.clone(),
+        let is_conversation = self.is_conversation(route);
+        let found = match is_conversation {
+            true => self.conversation(route).cloned(),
+            false => self.stream(route).map(|(_, name)| name.clone()),
+        };
+        let name = match found {
+            Ok(name) => name,
             Err(refusal) => return self.refuse_stream(tag, &refusal),
         };
         let followers = &mut self.local.followers;
@@ -121,6 +130,7 @@ impl Turn<'_> {
         followers.list.push(Follower {
             tag,
             name,
+            is_conversation,
             range,
             credit: WINDOW,
             waiting: None,
@@ -178,6 +188,10 @@ impl Turn<'_> {
                 self.refuse_stream(follower.tag, &refusal);
                 false
             }
+            Look::EndsConversation(refusal) => {
+                self.refuse_messages(follower.tag, &refusal);
+                false
+            }
         });
         self.local.followers.list = followers;
         if is_unread {
@@ -190,6 +204,9 @@ impl Turn<'_> {
         if let Some(following) = follower.waiting.take() {
             // It may have ended by itself.
             store.journal.unfollow(&following);
+        }
+        if follower.is_conversation {
+            return self.look_after_messages(store, follower, waker);
         }
         while follower.credit > 0 {
             if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {

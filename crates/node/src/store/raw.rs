@@ -127,6 +127,9 @@ impl<'a> Turn<'a> {
     /// Asks for records of a stream that are durable; answered at once, or when they have been read
     /// from the disk.
     pub fn read(&mut self, route: u16, tag: Ticket, range: Range) {
+        if self.is_conversation(route) {
+            return self.read_messages(route, tag, range);
+        }
         let read = self.stream(route).and_then(|(store, name)| {
             let location = store.readable(name);
             Ok((location, store.read(Reach::Memory, location, range)?))
@@ -168,7 +171,7 @@ impl<'a> Turn<'a> {
 fn no_stream(found: Option<&Route>, route: u16) -> (ErrorCode, String) {
     let message = match found {
         Some(Route::Invalid { reason }) => reason.clone(),
-        Some(Route::Bound { .. } | Route::Stream { .. }) => {
+        Some(Route::Bound { .. } | Route::Stream { .. } | Route::Conversation { .. }) => {
             "bind the route with cast `stream`".to_owned()
         }
         None => format!("route {route} is not bound"),
