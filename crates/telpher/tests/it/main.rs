@@ -17,6 +17,7 @@ mod documents;
 mod inspect;
 mod kept;
 mod kill9;
+mod kill9_conversations;
 mod listen;
 mod native;
 mod outputs;
