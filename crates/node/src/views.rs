@@ -116,11 +116,19 @@ impl Handle {
 }
 
 impl Views<'_> {
-    /// Takes a part of what has happened. True if there may be more. The shell calls it now and
-    /// then, and again at once as long as it returns true.
+    /// Takes a part of what has happened, or erases conversations that are over. True if there may
+    /// be more. The shell calls it now and then, and again at once as long as it returns true.
     pub fn tend(&self) -> Result<bool, Refusal> {
-        let taken = self.step(None)?;
-        Ok(taken == Taken::Some)
+        match self.step(None)? {
+            Taken::Some => Ok(true),
+            Taken::Nothing => self.expire(),
+        }
+    }
+
+    fn handle(&self) -> Handle {
+        Handle {
+            inner: self.inner.clone(),
+        }
     }
 
     /// Waits until the views know all that is durable now.

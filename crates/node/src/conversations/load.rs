@@ -42,6 +42,7 @@ impl Conversations<'_> {
                 continue;
             };
             room.used_ns = self.inner.ports.clock.now_ns();
+            self.meet(name, &mut room)?;
             return Ok(then(&slot, &mut room));
         }
     }

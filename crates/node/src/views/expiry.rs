@@ -4,6 +4,10 @@ use super::Views;
 use super::scope::Scope;
 use crate::conversations::Refusal;
 use ::journal::StreamId;
+use model::Name;
+
+/// Conversations that are erased at once.
+const AT_ONCE: usize = 1_000;
 
 /// A conversation with something for a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,8 +49,22 @@ impl Views<'_> {
         Ok(due)
     }
 
-    /// Conversations that are over by now, as far as the views know: at most so many.
-    pub fn expired(&self, limit: usize) -> Result<Vec<String>, Refusal> {
+    /// Erases conversations that are over. True if there are more.
+    pub(super) fn expire(&self) -> Result<bool, Refusal> {
+        let expired = self.expired(AT_ONCE)?;
+        let is_more = expired.len() == AT_ONCE;
+        let handle = self.handle();
+        let mut erased = 0;
+        for name in &expired {
+            if let (Ok(name), Some(conversations)) = (Name::parse(name), handle.conversations()) {
+                erased += usize::from(conversations.expire(&name)?);
+            }
+        }
+        // What is not over after all is looked at when the views have caught up.
+        Ok(is_more && erased > 0)
+    }
+
+    fn expired(&self, limit: usize) -> Result<Vec<String>, Refusal> {
         let (tables, _) = self.opened()?;
         let now_ms = self.inner.ports.clock.unix_ms();
         let numbers = self.checked(tables.expired(now_ms, limit))?;

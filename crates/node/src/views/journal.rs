@@ -224,7 +224,7 @@ impl Source for Journaled<'_> {
             is_archived: state.lifecycle == Lifecycle::Archived,
             agent: state.settings.agent,
             labels,
-            participants: Vec::new(),
+            participants: state.settings.participants,
             cursors: state
                 .cursors
                 .iter()

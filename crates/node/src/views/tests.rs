@@ -3,3 +3,4 @@
 mod crash;
 mod history;
 mod model;
+mod node;

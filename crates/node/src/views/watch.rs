@@ -15,7 +15,7 @@ use super::inbox::Line;
 use super::scope::Scope;
 use super::{Kept, Views};
 use crate::conversations::Refusal;
-use crate::handle::Inner;
+use crate::handle::{Handle, Inner};
 
 /// Changed conversations that a watcher holds; more, and it is told to look at all of them.
 const CHANGED_MAX: usize = 10_000;
@@ -148,7 +148,7 @@ impl InboxWatch {
                 .into_iter()
                 .collect()
         };
-        let handle = crate::Handle {
+        let handle = Handle {
             inner: self.inner.clone(),
         };
         let Some(views) = handle.views() else {

@@ -161,7 +161,7 @@ fn check(tables: &Tables, world: &World) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// Whatever a crash takes, what is there after catching up is what a rebuild makes, and that is
     /// what was said.

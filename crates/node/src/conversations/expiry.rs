@@ -1,0 +1,73 @@
+//! Conversations that end by themselves: so long after their last message.
+//!
+//! Whoever meets one that is over erases it there and then, under its lock, before anything else is
+//! decided: nobody is shown or told anything of it any more, whenever the background comes by.
+
+use conversations::{Change, Lifecycle};
+use journal::ReadLimit;
+use model::Name;
+
+use super::slot::Room;
+use super::{Conversations, Refusal};
+use crate::store::{Location, Store};
+
+impl Conversations<'_> {
+    /// Erases the conversation if it is over. Whether it is erased now.
+    pub(crate) fn expire(&self, name: &Name) -> Result<bool, Refusal> {
+        // To meet it is enough.
+        self.with_existing(name, |_, room, _| {
+            Ok(room.engine.state().lifecycle == Lifecycle::Erased)
+        })
+    }
+
+    /// Erases the conversation if it is over.
+    pub(super) fn meet(&self, name: &str, room: &mut Room) -> Result<(), Refusal> {
+        let now_ms = self.inner.ports.clock.unix_ms();
+        if !self.store.is_room_over(room, now_ms) {
+            return Ok(());
+        }
+        let limits = &self.options().limits;
+        let erased = room
+            .engine
+            .decide_change(None, &Change::Erase, limits, now_ms)
+            .map_err(Refusal::from)
+            .and_then(|update| self.store.update_room(room, name, update, now_ms));
+        // What cannot be erased now is over all the same.
+        erased.map_err(|_| Refusal::gone())
+    }
+}
+
+impl Store {
+    fn is_room_over(&self, room: &Room, now_ms: u64) -> bool {
+        let state = room.engine.state();
+        let ttl_ms = state.settings.ttl_ms;
+        if ttl_ms == 0 || state.lifecycle == Lifecycle::Erased {
+            return false;
+        }
+        let Some(active_ms) = self.active_ms(room.location, state.created_ms) else {
+            return false;
+        };
+        now_ms >= active_ms.saturating_add(ttl_ms)
+    }
+
+    /// When something was said last; `None` if that is just being written, or cannot be read.
+    fn active_ms(&self, location: Option<Location>, created_ms: u64) -> Option<u64> {
+        let Location { shard, stream } = location?;
+        let Some(messages) = self.journal.stream(shard, stream) else {
+            return Some(created_ms);
+        };
+        if messages.next_durable < messages.next {
+            return None;
+        }
+        if messages.next == messages.start {
+            return Some(created_ms);
+        }
+        let one = ReadLimit {
+            records: 1,
+            bytes: 1,
+        };
+        let read = self.journal.read(shard, stream, messages.next - 1, one);
+        let newest = read.ok()?.records.into_iter().next()?;
+        Some(newest.time_ms.max(created_ms))
+    }
+}

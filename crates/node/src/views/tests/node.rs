@@ -1,0 +1,449 @@
+//! Views of a whole node, on a journal in memory and a file of their own.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use journal::disk::SimulatedDisk;
+use journal::{Journal, Line};
+use model::{ErrorCode, Name};
+
+use crate::conversations::{Batch, Change, NewMessage, Pending, Refusal, Settings};
+use crate::views::{Archived, Changed, Due, InboxQuery, ListQuery, Listed, Options, Place, Views};
+use crate::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+
+const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
+
+#[derive(Default)]
+struct Hand(AtomicU64);
+
+impl Clock for Hand {
+    fn now_ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn unix_ms(&self) -> u64 {
+        1_000 + self.now_ns() / 1_000_000
+    }
+}
+
+impl Entropy for Hand {
+    fn next_u64(&self) -> u64 {
+        self.0.fetch_add(1 << 16, Ordering::Relaxed)
+    }
+}
+
+/// A node, its disk and its clock.
+struct Node {
+    handle: Handle,
+    journal: Arc<Journal>,
+    line: Line,
+    disk: SimulatedDisk,
+    clock: Arc<Hand>,
+    place: Place,
+    starts: u64,
+}
+
+/// Metadata of these tests: `key=value,key=value`.
+fn labels(metadata: &[u8], tell: &mut dyn FnMut(&str, &str)) {
+    let text = std::str::from_utf8(metadata).unwrap_or_default();
+    for (key, value) in text.split(',').filter_map(|it| it.split_once('=')) {
+        tell(key, value);
+    }
+}
+
+fn named(name: &str) -> Name {
+    Name::parse(name).unwrap()
+}
+
+fn keep(journal: &Arc<Journal>, clock: &Arc<Hand>, place: &Place) -> Handle {
+    let ports = Ports {
+        clock: clock.clone(),
+        entropy: Arc::new(Hand::default()),
+    };
+    let options = StoreOptions::default();
+    let handle = Handle::with_journal(Limits::default(), ports, journal.clone(), options).unwrap();
+    handle.keep_views(Options {
+        place: place.clone(),
+        cache_size: 1 << 20,
+        sync_interval: Duration::from_millis(100),
+        watchers_max: 10,
+        labels,
+    });
+    handle
+}
+
+impl Node {
+    fn start(place: Place) -> Self {
+        Self::on(SimulatedDisk::new(3), place, Arc::default(), 1)
+    }
+
+    fn on(disk: SimulatedDisk, place: Place, clock: Arc<Hand>, starts: u64) -> Self {
+        let options = journal::Options {
+            journal_id: 1,
+            entropy: starts,
+            segment_size: 1 << 20,
+            reserve_size: 0,
+            ..journal::Options::default()
+        };
+        let opened = Journal::open_stepped(Arc::new(disk.clone()), &options).unwrap();
+        let journal = Arc::new(opened.journal);
+        Self {
+            handle: keep(&journal, &clock, &place),
+            journal,
+            line: opened.line,
+            disk,
+            clock,
+            place,
+            starts,
+        }
+    }
+
+    /// The process ends; what its disk had not synced is lost.
+    fn crash(self) -> Self {
+        let Self {
+            handle,
+            journal,
+            line,
+            disk,
+            clock,
+            place,
+            starts,
+        } = self;
+        drop((handle, journal, line));
+        disk.crash(&mut fastrand::Rng::with_seed(starts));
+        Self::on(disk, place, clock, starts + 1)
+    }
+
+    fn views(&self) -> Views<'_> {
+        self.handle.views().unwrap()
+    }
+
+    fn pass_ms(&self, ms: u64) {
+        self.clock.0.fetch_add(ms * 1_000_000, Ordering::Relaxed);
+    }
+
+    /// What is told once the disk has it.
+    fn done<T>(&mut self, pending: Result<Pending<T>, Refusal>) -> Result<T, Refusal> {
+        let mut pending = pending?;
+        self.line.step();
+        match pending.poll_durable(Waker::noop()) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => panic!("it is not told"),
+        }
+    }
+
+    fn say(&mut self, name: &str, from: &str) -> Result<u64, Refusal> {
+        self.pass_ms(1);
+        let message = NewMessage {
+            id: None,
+            role: "user",
+            from,
+            tokens: None,
+            facts: &[],
+            parts: b"[]",
+            metadata: b"",
+        };
+        let batch = Batch {
+            expect: None,
+            messages: &[message],
+        };
+        let handle = self.handle.clone();
+        let appended = handle.conversations().unwrap().append(&named(name), batch);
+        self.done(appended).map(|it| it.head_seq)
+    }
+
+    fn change(&mut self, name: &str, change: &Change) -> Result<(), Refusal> {
+        self.pass_ms(1);
+        let handle = self.handle.clone();
+        let changed = handle
+            .conversations()
+            .unwrap()
+            .change(&named(name), None, change);
+        self.done(changed).map(drop)
+    }
+
+    fn put(&mut self, name: &str, metadata: &str, settings: Settings) -> Result<(), Refusal> {
+        self.change(
+            name,
+            &Change::Put {
+                metadata: Some(metadata.as_bytes().to_vec()),
+                settings: Some(settings),
+                is_archived: None,
+            },
+        )
+    }
+
+    fn list(&self, labels: &[(String, String)]) -> Vec<Listed> {
+        let query = ListQuery {
+            labels,
+            archived: Archived::Any,
+            after: None,
+            limit: 100,
+        };
+        self.views().list("a/b", query).unwrap().conversations
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.list(&[]).into_iter().map(|it| it.name).collect()
+    }
+
+    /// Name, head, read and unread of each line.
+    fn inbox(&self, who: &str) -> Vec<(String, u64, u64, u64)> {
+        let query = InboxQuery {
+            who,
+            archived: Archived::No,
+            unread_only: false,
+            after: None,
+            limit: 100,
+        };
+        let inbox = self.views().inbox("a/b", query).unwrap();
+        let lines = inbox.lines.into_iter();
+        let told = lines.map(|it| (it.name, it.head_seq, it.read_seq, it.unread));
+        told.collect()
+    }
+
+    fn dump(&self) -> Vec<String> {
+        self.list(&[]);
+        self.views().opened().unwrap().0.dump()
+    }
+
+    /// What views say that are made of the same journal now.
+    fn dump_anew(&self) -> Vec<String> {
+        let handle = keep(&self.journal, &self.clock, &Place::Memory);
+        let views = handle.views().unwrap();
+        while views.tend().unwrap() {}
+        views.opened().unwrap().0.dump()
+    }
+}
+
+fn code<T: std::fmt::Debug>(outcome: Result<T, Refusal>) -> ErrorCode {
+    outcome.unwrap_err().code
+}
+
+/// Histories of a node whose views are killed, thrown away, and left behind.
+#[test]
+fn views_that_outlive_crashes_say_what_views_say_that_are_made_anew() {
+    for seed in 0..8 {
+        let dir = tempfile::tempdir().unwrap();
+        let mut dice = fastrand::Rng::with_seed(seed);
+        let mut node = Node::start(Place::Directory(dir.path().to_owned()));
+        for _ in 0..60 {
+            let name = format!("a/b/c{}", dice.u32(..6));
+            let who = PEOPLE[dice.usize(..3)];
+            let outcome = match dice.u32(..100) {
+                0..50 => node.say(&name, who).map(drop),
+                50..65 => {
+                    let change = Change::Cursor {
+                        who: who.to_owned(),
+                        seq: dice.u64(1..6),
+                    };
+                    node.change(&name, &change)
+                }
+                65..75 => {
+                    let settings = Settings {
+                        agent: who.to_owned(),
+                        participants: vec![PEOPLE[dice.usize(..3)].to_owned()],
+                        ttl_ms: dice.u64(..2) * 1_000_000,
+                        ..Settings::default()
+                    };
+                    node.put(&name, &format!("k={}", dice.u32(..3)), settings)
+                }
+                75..78 => node.change(&name, &Change::Erase),
+                78..90 => {
+                    node.views().tend().unwrap();
+                    Ok(())
+                }
+                90..97 => {
+                    node = node.crash();
+                    Ok(())
+                }
+                _ => {
+                    node = node.crash();
+                    remove(dir.path());
+                    Ok(())
+                }
+            };
+            if let Err(refusal) = outcome {
+                let is_expected = matches!(
+                    refusal.code,
+                    ErrorCode::NotFound | ErrorCode::Gone | ErrorCode::InvalidArgument
+                );
+                assert!(is_expected, "{refusal:?}");
+            }
+        }
+        assert_eq!(node.dump(), node.dump_anew(), "seed {seed}");
+        node = node.crash();
+        assert_eq!(node.dump(), node.dump_anew(), "seed {seed} after all");
+    }
+}
+
+fn remove(directory: &Path) {
+    std::fs::remove_file(directory.join("conversations")).unwrap_or_default();
+}
+
+#[test]
+fn whoever_asks_finds_what_he_wrote() {
+    let mut node = Node::start(Place::Memory);
+    assert_eq!(node.names(), [""; 0]);
+    node.say("a/b/one", "alice").unwrap();
+    node.put("a/b/two", "user=alice,team=x", Settings::default())
+        .unwrap();
+    assert_eq!(node.names(), ["a/b/two", "a/b/one"]);
+    node.say("a/b/one", "bob").unwrap();
+    assert_eq!(node.names(), ["a/b/one", "a/b/two"]);
+    let label = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let found = node.list(&[label("user", "alice"), label("team", "x")]);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].state.metadata, b"user=alice,team=x");
+    assert!(
+        node.list(&[label("user", "alice"), label("team", "y")])
+            .is_empty()
+    );
+    node.put("a/b/two", "user=bob", Settings::default())
+        .unwrap();
+    assert!(node.list(&[label("user", "alice")]).is_empty());
+    // What is not durable is not shown.
+    let handle = node.handle.clone();
+    let change = Change::Erase;
+    let erased = handle
+        .conversations()
+        .unwrap()
+        .change(&named("a/b/two"), None, &change);
+    assert_eq!(node.names(), ["a/b/one", "a/b/two"]);
+    node.done(erased).unwrap();
+    assert_eq!(node.names(), ["a/b/one"]);
+}
+
+#[test]
+fn an_inbox_has_those_who_are_named_who_wrote_and_who_read() {
+    let mut node = Node::start(Place::Memory);
+    let settings = Settings {
+        participants: vec!["carol".to_owned()],
+        ..Settings::default()
+    };
+    node.put("a/b/x", "", settings).unwrap();
+    assert_eq!(node.inbox("carol"), [("a/b/x".to_owned(), 0, 0, 0)]);
+    for from in ["alice", "alice", "bob", "alice"] {
+        node.say("a/b/x", from).unwrap();
+    }
+    assert_eq!(node.inbox("alice"), [("a/b/x".to_owned(), 4, 0, 1)]);
+    assert_eq!(node.inbox("carol"), [("a/b/x".to_owned(), 4, 0, 4)]);
+    assert_eq!(node.inbox("dave"), []);
+    let read = |who: &str, seq| Change::Cursor {
+        who: who.to_owned(),
+        seq,
+    };
+    node.change("a/b/x", &read("dave", 3)).unwrap();
+    node.change("a/b/x", &read("alice", 2)).unwrap();
+    assert_eq!(node.inbox("dave"), [("a/b/x".to_owned(), 4, 3, 1)]);
+    assert_eq!(node.inbox("alice"), [("a/b/x".to_owned(), 4, 2, 1)]);
+    node.change("a/b/x", &read("alice", 3)).unwrap();
+    assert_eq!(node.inbox("alice"), [("a/b/x".to_owned(), 4, 3, 0)]);
+}
+
+#[test]
+fn a_webhook_finds_what_it_has_not_answered_the_oldest_first() {
+    let mut node = Node::start(Place::Memory);
+    let settings = Settings {
+        agent: "support".to_owned(),
+        ..Settings::default()
+    };
+    for name in ["a/b/one", "a/b/two"] {
+        node.put(name, "", settings.clone()).unwrap();
+    }
+    let due = |node: &Node| -> Vec<Due> { node.views().due("a/b", "support", 10).unwrap() };
+    assert_eq!(due(&node), []);
+    node.say("a/b/two", "alice").unwrap();
+    node.say("a/b/one", "alice").unwrap();
+    let names: Vec<_> = due(&node)
+        .into_iter()
+        .map(|it| (it.name, it.read_seq))
+        .collect();
+    assert_eq!(
+        names,
+        [("a/b/two".to_owned(), 0), ("a/b/one".to_owned(), 0)]
+    );
+    node.say("a/b/two", "support").unwrap();
+    let answered = Change::Cursor {
+        who: "support".to_owned(),
+        seq: 1,
+    };
+    node.change("a/b/two", &answered).unwrap();
+    let names: Vec<_> = due(&node).into_iter().map(|it| it.name).collect();
+    assert_eq!(names, ["a/b/one"]);
+}
+
+#[test]
+fn what_is_over_is_gone_at_once_and_erased_by_the_way() {
+    let mut node = Node::start(Place::Memory);
+    let settings = Settings {
+        ttl_ms: 10_000,
+        ..Settings::default()
+    };
+    for name in ["a/b/met", "a/b/left", "a/b/written"] {
+        node.put(name, "k=v", settings.clone()).unwrap();
+        node.say(name, "alice").unwrap();
+    }
+    node.pass_ms(9_000);
+    assert_eq!(node.names().len(), 3);
+    node.say("a/b/written", "alice").unwrap();
+    node.pass_ms(1_000);
+    assert_eq!(node.names(), ["a/b/written"]);
+    assert_eq!(node.inbox("alice").len(), 1);
+    let handle = node.handle.clone();
+    let conversations = handle.conversations().unwrap();
+    let got = conversations.get(&named("a/b/met"));
+    assert_eq!(code(node.done(got)), ErrorCode::Gone);
+    assert_eq!(code(node.say("a/b/met", "bob")), ErrorCode::Gone);
+    // The one that nobody met is found by the views.
+    while node.views().tend().unwrap() {}
+    node.line.step();
+    while node.views().tend().unwrap() {}
+    assert_eq!(
+        node.views()
+            .opened()
+            .unwrap()
+            .0
+            .expired(u64::MAX, 10)
+            .unwrap()
+            .len(),
+        1
+    );
+    let node = node.crash();
+    let mut line = node.line;
+    let conversations = node.handle.conversations().unwrap();
+    for name in ["a/b/met", "a/b/left"] {
+        let got = conversations.get(&named(name)).map(|mut pending| {
+            line.step();
+            pending.poll_durable(Waker::noop())
+        });
+        assert!(matches!(got, Ok(Poll::Ready(Err(ref it))) if it.code == ErrorCode::Gone));
+    }
+}
+
+#[test]
+fn an_inbox_that_is_watched_tells_what_changed_as_it_is_then() {
+    let mut node = Node::start(Place::Memory);
+    node.say("a/b/x", "alice").unwrap();
+    let watch = node.views().watch_inbox("a/b", "alice").unwrap();
+    assert_eq!(node.inbox("alice").len(), 1);
+    watch.take().unwrap();
+    node.say("a/b/x", "bob").unwrap();
+    node.views().tend().unwrap();
+    node.say("a/b/x", "bob").unwrap();
+    node.views().tend().unwrap();
+    let mut context = std::task::Context::from_waker(Waker::noop());
+    assert!(watch.poll_changed(&mut context).is_ready());
+    let taken = watch.take().unwrap();
+    let [Changed::Line(line)] = &taken[..] else {
+        panic!("{taken:?}");
+    };
+    assert_eq!((line.head_seq, line.unread), (3, 2));
+    assert!(watch.poll_changed(&mut context).is_pending());
+    node.change("a/b/x", &Change::Erase).unwrap();
+    node.views().tend().unwrap();
+    assert_eq!(watch.take().unwrap(), [Changed::Gone("a/b/x".to_owned())]);
+}
