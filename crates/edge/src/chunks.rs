@@ -22,17 +22,24 @@ mod tests;
 pub use assembly::{Assembled, Assembly, ChunkError, Ended, Sizes};
 pub use split::{Framing, Splitter, TooLong};
 
-/// The message that `lines`, chunks as JSON lines, make: what a draft is when nobody can finish it
-/// any more. A line that is no chunk ends it.
-pub fn assemble(lines: &[u8], sizes: Sizes) -> Assembled {
-    let mut assembly = Assembly::new(sizes);
-    for line in lines.split(|byte| *byte == b'\n') {
-        let Ok(line) = std::str::from_utf8(line) else {
-            break;
-        };
-        if !line.is_empty() && assembly.push(line).is_err() {
-            break;
+/// Makes messages of drafts for a node, which knows no JSON. What is no chunk ends a draft.
+#[derive(Clone, Copy, Debug)]
+pub struct Assembler {
+    /// What a message may take.
+    pub sizes: Sizes,
+}
+
+impl node::conversations::Assemble for Assembler {
+    fn assemble(&self, chunks: &mut dyn Iterator<Item = &[u8]>) -> node::conversations::Assembled {
+        let mut assembly = Assembly::new(self.sizes);
+        for chunk in chunks {
+            let Ok(chunk) = std::str::from_utf8(chunk) else {
+                break;
+            };
+            if assembly.push(chunk).is_err() {
+                break;
+            }
         }
+        assembly.message().into()
     }
-    assembly.message()
 }

@@ -75,17 +75,7 @@ pub(crate) fn merge(base: &str, change: &str, null: Null) -> String {
         let value = merge(before, value.get(), null);
         set(&mut merged, key, Cow::Owned(value));
     }
-    let mut text = String::from("{");
-    for (key, value) in &merged {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        push_string(&mut text, key);
-        text.push(':');
-        text.push_str(value);
-    }
-    text.push('}');
-    text
+    write_object(merged.iter().map(|(key, value)| (key, value)))
 }
 
 fn set<'a>(fields: &mut Vec<(Cow<'a, str>, Cow<'a, str>)>, key: Cow<'a, str>, value: Cow<'a, str>) {
@@ -93,6 +83,37 @@ fn set<'a>(fields: &mut Vec<(Cow<'a, str>, Cow<'a, str>)>, key: Cow<'a, str>, va
         Some(field) => field.1 = value,
         None => fields.push((key, value)),
     }
+}
+
+/// The object with each value replaced by what `map` makes of its key and JSON; what is no object
+/// stays as it is.
+pub(crate) fn map_fields(object: &str, map: impl Fn(&str, &str) -> String) -> String {
+    let Some(fields) = fields(object) else {
+        return object.to_owned();
+    };
+    let mapped = fields
+        .iter()
+        .map(|(key, value)| (key, map(key, value.get())));
+    write_object(mapped)
+}
+
+/// Whether an object has a field of that name.
+pub(crate) fn has_field(object: &str, name: &str) -> bool {
+    fields(object).is_some_and(|fields| fields.iter().any(|(key, _)| key == name))
+}
+
+fn write_object<K: AsRef<str>, V: AsRef<str>>(fields: impl Iterator<Item = (K, V)>) -> String {
+    let mut text = String::from("{");
+    for (key, value) in fields {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        push_string(&mut text, key.as_ref());
+        text.push(':');
+        text.push_str(value.as_ref());
+    }
+    text.push('}');
+    text
 }
 
 /// Appends `value` as a JSON string.

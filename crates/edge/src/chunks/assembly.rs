@@ -107,6 +107,28 @@ pub struct Assembly {
     error: Option<String>,
 }
 
+impl From<Assembled> for node::conversations::Assembled {
+    fn from(assembled: Assembled) -> Self {
+        let metadata = assembled.metadata;
+        Self {
+            parts: assembled.parts.into_bytes(),
+            facts: assembled.facts,
+            metadata: (!metadata.is_empty()).then(|| metadata.into_bytes()),
+        }
+    }
+}
+
+impl Sizes {
+    /// Those of a node's messages: parts and metadata together are a message.
+    pub fn of(limits: &node::conversations::Limits) -> Self {
+        let metadata_max = limits.metadata_bytes_max;
+        Self {
+            parts_max: limits.message_bytes_max.saturating_sub(metadata_max),
+            metadata_max,
+        }
+    }
+}
+
 impl Assembly {
     /// An empty message.
     pub fn new(sizes: Sizes) -> Self {

@@ -17,6 +17,7 @@ mod about;
 mod body;
 mod conversations;
 mod listener;
+mod local;
 mod metrics;
 mod openapi;
 mod problem;
@@ -32,6 +33,7 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 pub use listener::{Options, serve};
+pub use local::{Answer, Local};
 use model::ErrorCode;
 use problem::Problem;
 use tokio::sync::Semaphore;
@@ -112,9 +114,9 @@ fn refuse(refused: Refused) -> Problem {
 }
 
 /// Does what may read from the disk for a while where no connection waits for it.
-async fn off_thread(
-    work: impl FnOnce() -> Result<Response, Problem> + Send + 'static,
-) -> Result<Response, Problem> {
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => {

@@ -2,14 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod answer;
 mod append;
 mod bad_input;
 mod client;
+mod context;
 mod faults;
 mod follow;
+mod local;
 mod openapi;
 mod read;
 mod socket;
+mod state;
+mod transfer;
 mod views;
 
 use std::net::SocketAddr;
@@ -47,9 +52,9 @@ impl Entropy for Counting {
 
 /// A node that keeps conversations, and its door.
 pub(crate) struct Door {
+    pub(crate) node: Handle,
     pub(crate) disk: SimulatedDisk,
     pub(crate) address: SocketAddr,
-    node: Handle,
     clock: Arc<TestClock>,
 }
 
@@ -67,7 +72,7 @@ impl Door {
         let journal_options = journal::Options {
             journal_id: 1,
             entropy: start,
-            segment_size: 1 << 20,
+            segment_size: 4 << 20,
             reserve_size: 0,
             ..journal::Options::default()
         };
@@ -81,11 +86,14 @@ impl Door {
         let journal = Arc::new(journal);
         let node = Handle::with_journal(Limits::default(), ports, journal, options).unwrap();
         node.keep_views(views::options());
+        let sizes = edge::chunks::Sizes::of(&options.conversations.limits);
+        let assembler = edge::chunks::Assembler { sizes };
+        node.assemble_with(Arc::new(assembler)).unwrap();
         let address = serve(&node).await;
         Self {
+            node,
             disk,
             address,
-            node,
             clock,
         }
     }
@@ -102,8 +110,12 @@ impl Door {
 
     /// Whether there is a place for one more who follows an inbox.
     pub(crate) fn can_follow(&self, who: &str) -> bool {
-        let views = self.node.views().unwrap();
-        views.watch_inbox("default/default", who).is_ok()
+        let watch = self
+            .node
+            .views()
+            .unwrap()
+            .watch_inbox("default/default", who);
+        watch.is_ok()
     }
 
     /// Asks, and reads the whole answer.

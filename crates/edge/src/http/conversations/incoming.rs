@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use node::conversations::{NewMessage, PartFact};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
@@ -193,9 +194,59 @@ impl<'a> Incoming<'a> {
     }
 }
 
+/// A message of an export. What only its place tells of it is passed over.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Imported<'a> {
+    #[serde(borrow, default)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    role: Text<'a>,
+    #[serde(borrow, default)]
+    from: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    parts: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
+    #[serde(default)]
+    tokens: Option<u32>,
+    #[serde(default)]
+    estimated: bool,
+    #[serde(borrow, default)]
+    metadata: Option<&'a RawValue>,
+    #[serde(default, rename = "seq")]
+    _seq: IgnoredAny,
+    #[serde(default, rename = "status")]
+    _status: IgnoredAny,
+    #[serde(default, rename = "at")]
+    _at: IgnoredAny,
+    #[serde(default, rename = "event")]
+    _event: IgnoredAny,
+}
+
+impl<'a> Imported<'a> {
+    /// As if its author had just written it.
+    pub(super) fn into_incoming(self) -> Incoming<'a> {
+        Incoming {
+            id: self.id,
+            role: self.role,
+            from: self.from,
+            parts: self.parts,
+            content: self.content,
+            tool_calls: None,
+            tool_call_id: None,
+            tokens: self.tokens.filter(|_| !self.estimated),
+            metadata: self.metadata,
+        }
+    }
+}
+
 /// Metadata as they are kept: the bytes of an object, or nothing.
 pub(super) fn metadata(value: Option<&RawValue>) -> Result<&str, String> {
-    let Some(text) = value.map(RawValue::get).filter(|text| *text != "null") else {
+    let Some(text) = value
+        .map(RawValue::get)
+        .filter(|it| !matches!(*it, "null" | "{}"))
+    else {
         return Ok("");
     };
     if !text.starts_with('{') {

@@ -6,6 +6,13 @@
 //! | `GET /inbox/{who}` | somebody's conversations, and how much he has not read; or as events |
 //! | `POST /conversations/{id}/messages` | append |
 //! | `GET /conversations/{id}/messages` | a page; or all of it and what comes, as events |
+//! | `POST /conversations/{id}/messages/{message}/stream`, `…/stop` | an answer as it is made |
+//! | `GET PUT PATCH DELETE /conversations/{id}` | what it is; erased |
+//! | `POST /conversations/{id}/fork` | a copy |
+//! | `GET /conversations/{id}/context` | the messages to send to a model |
+//! | `GET PUT DELETE /conversations/{id}/summary` | what stands for older messages there |
+//! | `PUT /conversations/{id}/cursors/{who}` | how far somebody has read |
+//! | `GET /conversations/{id}/export`, `POST …/import` | all of it as JSON lines |
 //!
 //! and `GET /v1/ws`: both, for many conversations at once.
 //!
@@ -13,15 +20,23 @@
 //! understood is an error that names it: a field that is passed over is a message that says
 //! something else than its author meant.
 
+mod answer;
 mod append;
+mod context;
+mod fork;
 mod inbox;
 mod incoming;
 mod list;
 mod outgoing;
 mod place;
+mod policy;
 mod read;
 mod socket;
+mod state;
+mod summary;
 mod tail;
+mod transfer;
+mod window;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -40,5 +55,18 @@ fn of_namespace() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(list::list))
         .routes(routes!(inbox::inbox))
+        .routes(routes!(state::get, state::put, state::patch, state::delete))
         .routes(routes!(append::append, read::read))
+        .routes(routes!(context::context))
+        .routes(routes!(
+            summary::get_summary,
+            summary::put_summary,
+            summary::delete_summary
+        ))
+        .routes(routes!(summary::put_cursor))
+        .routes(routes!(answer::stream))
+        .routes(routes!(answer::stop))
+        .routes(routes!(fork::fork))
+        .routes(routes!(transfer::export))
+        .routes(routes!(transfer::import))
 }

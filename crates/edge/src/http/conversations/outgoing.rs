@@ -1,5 +1,6 @@
 //! Messages as clients read them: the bytes that their authors wrote, in a frame of JSON.
 
+use std::fmt::Display;
 use std::io::Write;
 
 use node::conversations::{MessageView, Status};
@@ -81,8 +82,12 @@ pub(super) fn push(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 pub(super) fn push_number(out: &mut Vec<u8>, number: u64) {
+    push_display(out, &number);
+}
+
+pub(super) fn push_display(out: &mut Vec<u8>, value: &impl Display) {
     // A Vec takes everything that is written to it.
-    let _ = write!(out, "{number}");
+    let _ = write!(out, "{value}");
 }
 
 /// Appends a JSON string.

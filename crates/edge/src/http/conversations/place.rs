@@ -107,3 +107,17 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Probl
     }
     Ok(Some(key))
 }
+
+/// The part of the path behind the conversation's: a message's id, or a participant.
+pub(crate) struct Behind(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Behind {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let params = params(parts, state).await?;
+        let is_it = |name: &str| matches!(name, "message" | "who");
+        let found = params.iter().find(|(name, _)| is_it(name));
+        Ok(Self(found.map_or("", |(_, value)| value).to_owned()))
+    }
+}

@@ -12,10 +12,10 @@ use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
 use http_body::Frame;
 use model::Name;
-use node::conversations::{Item, Refusal, Watch};
+use node::conversations::{Item, Position, Refusal, Watch};
 use tokio::time::{Instant, Sleep};
 
-use super::outgoing::{push, push_message, push_number};
+use super::outgoing::{push, push_display, push_message, push_number};
 use super::place::of;
 use crate::http::Shared;
 use crate::http::problem::Problem;
@@ -33,8 +33,11 @@ pub(super) fn follow(
     after: u64,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let after = last_event_id(headers)?.unwrap_or(after);
-    let watch = of(shared)?.watch(name, after)?;
+    let position = last_event_id(headers)?.unwrap_or(Position {
+        seq: after,
+        drafts: Vec::new(),
+    });
+    let watch = of(shared)?.watch_from(name, position)?;
     let events = Events {
         watch: Some(watch),
         keepalive: Box::pin(tokio::time::sleep(KEEPALIVE)),
@@ -47,7 +50,7 @@ pub(super) fn follow(
     Ok((head, Body::new(events)).into_response())
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
     const NAME: HeaderName = HeaderName::from_static("last-event-id");
     let Some(value) = headers.get(NAME) else {
         return Ok(None);
@@ -88,7 +91,9 @@ impl http_body::Body for Events {
             match watch.poll_next(cx) {
                 Poll::Pending => break,
                 Poll::Ready(item) => {
-                    if let Err(refusal) = item.and_then(|item| push_item(&mut out, &item)) {
+                    if let Err(refusal) =
+                        item.and_then(|item| push_item(&mut out, watch.position(), &item))
+                    {
                         push_error(&mut out, refusal);
                         this.watch = None;
                         break;
@@ -107,20 +112,19 @@ impl http_body::Body for Events {
     }
 }
 
-fn push_item(out: &mut Vec<u8>, item: &Item) -> Result<(), Refusal> {
+/// Appends an event; its id is where the watcher has arrived with it.
+fn push_item(out: &mut Vec<u8>, position: &Position, item: &Item) -> Result<(), Refusal> {
+    push(out, b"id: ");
+    push_display(out, position);
     match item {
         Item::Message(stored) => {
             let view = stored.view()?;
-            push(out, b"id: ");
-            push_number(out, stored.seq);
             push(out, b"\nevent: message\ndata: ");
             let begin = out.len();
             push_message(out, stored.seq, stored.at_ms, &view);
             break_lines(out, begin);
         }
         Item::Head { head_seq } => {
-            push(out, b"id: ");
-            push_number(out, *head_seq);
             push(out, b"\nevent: head\ndata: {\"head_seq\":");
             push_number(out, *head_seq);
             push(out, b"}");
@@ -131,17 +135,17 @@ fn push_item(out: &mut Vec<u8>, item: &Item) -> Result<(), Refusal> {
             index,
             chunk,
         } => {
-            push(out, b"event: delta\ndata: ");
+            push(out, b"\nevent: delta\ndata: ");
             let begin = out.len();
             push_delta(out, *draft, id, *index, chunk);
             break_lines(out, begin);
         }
         Item::Stop { draft, id } => {
-            push(out, b"event: stop\ndata: ");
+            push(out, b"\nevent: stop\ndata: ");
             push_draft(out, *draft, Some(id));
         }
         Item::Closed { draft } => {
-            push(out, b"event: closed\ndata: ");
+            push(out, b"\nevent: closed\ndata: ");
             push_draft(out, *draft, None);
         }
     }

@@ -33,9 +33,11 @@ struct Command<'a> {
     messages: Option<Vec<Incoming<'a>>>,
     #[serde(default)]
     after: Option<u64>,
+    #[serde(borrow, default)]
+    message: Option<Text<'a>>,
 }
 
-const OPS: [&str; 3] = ["append", "watch", "unwatch"];
+const OPS: [&str; 4] = ["append", "watch", "unwatch", "stop"];
 
 /// What comes of a command.
 pub(super) enum Outcome {
@@ -102,6 +104,14 @@ fn perform(
         "unwatch" => {
             needs_no("unwatch", "messages", command.messages.is_some())?;
             watches.remove(&name)?;
+            let conversation = command.conv.0.as_ref().into();
+            Ok(Outcome::Done { tag, conversation })
+        }
+        "stop" => {
+            let Some(message) = &command.message else {
+                return Err(Problem::invalid("`stop` needs `message`, its id"));
+            };
+            of(shared)?.draft_stop(&name, &message.0)?;
             let conversation = command.conv.0.as_ref().into();
             Ok(Outcome::Done { tag, conversation })
         }

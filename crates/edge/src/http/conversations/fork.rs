@@ -1,0 +1,69 @@
+//! A copy of a conversation, which goes its own way.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use model::Name;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::append::answered;
+use super::place::{Conversation, of};
+use super::state::{ConversationDocument, shown};
+use crate::http::body::{self, wrong_at};
+use crate::http::problem::Problem;
+use crate::http::{Shared, off_thread};
+
+/// Bytes of a body, at most.
+const BODY_MAX: usize = 64 << 10;
+
+/// A copy that is to be made.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Fork)]
+pub(crate) struct ForkDocument {
+    /// The copy's id, in the same namespace.
+    #[schema(example = "support-42-again")]
+    id: String,
+    /// The last message that is copied; the newest unless it is said.
+    #[serde(default)]
+    #[schema(example = 41)]
+    at_seq: Option<u64>,
+}
+
+/// Copy a conversation up to a message.
+#[utoipa::path(
+    post, path = "/conversations/{id}/fork", tag = "conversations", operation_id = "fork",
+    params(("id" = String, Path, description = "The conversation")),
+    request_body = ForkDocument,
+    responses(
+        (status = 201, description = "The copy", body = ConversationDocument),
+        (status = 400, description = "Something in the request is wrong", body = crate::http::openapi::ProblemDocument),
+        (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
+        (status = 409, description = "There is another conversation of that name", body = crate::http::openapi::ProblemDocument),
+        (status = 410, description = "Erased, or its beginning is not kept any more", body = crate::http::openapi::ProblemDocument),
+    )
+)]
+pub(super) async fn fork(
+    State(shared): State<Shared>,
+    Conversation(name): Conversation,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let body = body::read_json(&headers, body, BODY_MAX).await?;
+    let ForkDocument { id, at_seq } = body::parse(&body)?;
+    let new = Name::parse(&format!("{}/{}/{id}", name.org(), name.namespace()));
+    let new = match new {
+        Ok(new) if !id.contains('/') => new,
+        Ok(_) => return Err(wrong_at("id", "a conversation's id has no slash")),
+        Err(error) => return Err(wrong_at("id", &error.to_string())),
+    };
+    let at_seq = match at_seq {
+        Some(at_seq) => at_seq,
+        None => answered(of(&shared)?.get(&name)?).await?.head_seq,
+    };
+    let pending = off_thread(move || Ok(of(&shared)?.fork(&name, &new, at_seq)?)).await?;
+    let changed = answered(pending).await?;
+    Ok(shown(StatusCode::CREATED, &changed.view))
+}

@@ -1,0 +1,260 @@
+//! A conversation as JSON lines: all of it out, and in again.
+//!
+//! The first line is what the conversation is (`{"conversation":{…}}`), each other line a message as
+//! it is read. What comes out goes in: what only its place tells of a message (its number, its time,
+//! its event) is passed over there.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use http_body::Frame;
+use model::Name;
+use node::conversations::{Batch, Item, Watch};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::append::{answered, json};
+use super::incoming::{Imported, Ready};
+use super::outgoing::{push, push_message};
+use super::place::{Conversation, of};
+use super::state::push_view;
+use crate::http::Shared;
+use crate::http::body;
+use crate::http::problem::Problem;
+
+/// Lines are gathered up to this size before they are written.
+const FRAME_SIZE: usize = 64 << 10;
+
+/// Bytes of an import, at most: larger ones are sent in pieces, each of which is one.
+const IMPORT_MAX: usize = 64 << 20;
+
+/// Bytes that are appended at once, about.
+const BATCH_SIZE: usize = 1 << 20;
+
+/// Export a conversation as JSON lines.
+#[utoipa::path(
+    get, path = "/conversations/{id}/export", tag = "transfer", operation_id = "export",
+    params(("id" = String, Path, description = "The conversation")),
+    responses(
+        (status = 200, description = "What it is, then a message a line", body = String,
+            content_type = "application/jsonl"),
+        (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
+    )
+)]
+pub(super) async fn export(
+    State(shared): State<Shared>,
+    Conversation(name): Conversation,
+) -> Result<Response, Problem> {
+    let conversations = of(&shared)?;
+    let view = answered(conversations.get(&name)?).await?;
+    let mut first = b"{\"conversation\":".to_vec();
+    push_view(&mut first, &view);
+    push(&mut first, b"}\n");
+    let after = view.start_seq.saturating_sub(1);
+    let lines = Lines {
+        first,
+        watch: Some(conversations.watch(&name, after)?),
+    };
+    let content_type = [(header::CONTENT_TYPE, "application/jsonl")];
+    Ok((content_type, Body::new(lines)).into_response())
+}
+
+/// Reads on as the client reads, to the newest message there is when it arrives.
+struct Lines {
+    /// What comes before the messages.
+    first: Vec<u8>,
+    watch: Option<Watch>,
+}
+
+impl http_body::Body for Lines {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = &mut *self;
+        let mut out = std::mem::take(&mut this.first);
+        while let Some(watch) = &mut this.watch {
+            if out.len() >= FRAME_SIZE {
+                break;
+            }
+            let item = match watch.poll_next(cx) {
+                Poll::Ready(item) => item,
+                Poll::Pending if out.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            };
+            match item.and_then(|item| push_line(&mut out, &item)) {
+                Ok(true) => {}
+                Ok(false) => this.watch = None,
+                // An export that is not whole must not look whole.
+                Err(refusal) => {
+                    this.watch = None;
+                    let error = std::io::Error::other(refusal.message);
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+        if out.is_empty() {
+            return Poll::Ready(None);
+        }
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from(out)))))
+    }
+}
+
+/// Whether more follows.
+fn push_line(out: &mut Vec<u8>, item: &Item) -> Result<bool, node::conversations::Refusal> {
+    let Item::Message(stored) = item else {
+        return Ok(!matches!(item, Item::Head { .. }));
+    };
+    let view = stored.view()?;
+    let begin = out.len();
+    push_message(out, stored.seq, stored.at_ms, &view);
+    // Between tokens a line's end is white space like any other.
+    for byte in &mut out[begin..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    push(out, b"\n");
+    Ok(true)
+}
+
+/// What an import did.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = Imported)]
+pub(crate) struct ImportDocument {
+    /// Messages that were appended.
+    appended: usize,
+    /// Messages that were there already.
+    deduplicated: usize,
+    /// The number of the newest message.
+    head_seq: u64,
+}
+
+/// Append the messages of an export.
+///
+/// In order, in batches; a message that is there already is not appended again, so an import that was
+/// interrupted is simply repeated. The first line's settings are not applied: `PUT` does that.
+#[utoipa::path(
+    post, path = "/conversations/{id}/import", tag = "transfer", operation_id = "import",
+    params(("id" = String, Path, description = "The conversation")),
+    request_body(content = String, content_type = "application/jsonl"),
+    responses(
+        (status = 200, description = "All of them are there", body = ImportDocument),
+        (status = 400, description = "A line is wrong: `line`; those before its batch are there", body = crate::http::openapi::ProblemDocument),
+        (status = 409, description = "An id stands for another message", body = crate::http::openapi::ProblemDocument),
+        (status = 415, description = "The body is no JSON lines", body = crate::http::openapi::ProblemDocument),
+    )
+)]
+pub(super) async fn import(
+    State(shared): State<Shared>,
+    Conversation(name): Conversation,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let types = [("application/jsonl", ()), ("application/x-ndjson", ())];
+    body::expect_type(&headers, &types)?;
+    let body = body::read(&headers, body, IMPORT_MAX).await?;
+    let mut done = ImportDocument::default();
+    let mut batch = Lined::default();
+    for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() || (index == 0 && is_head(line)) {
+            continue;
+        }
+        if batch.is_full(&shared)? {
+            batch.append(&shared, &name, &mut done).await?;
+        }
+        batch.push(index, line)?;
+    }
+    batch.append(&shared, &name, &mut done).await?;
+    Ok(json(&done))
+}
+
+/// Whether a line says what the conversation is.
+fn is_head(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(rename = "conversation")]
+        _conversation: serde::de::IgnoredAny,
+    }
+    serde_json::from_slice::<Head>(line).is_ok()
+}
+
+/// Messages that go in together.
+#[derive(Default)]
+struct Lined<'a> {
+    messages: Vec<Imported<'a>>,
+    lines: Vec<usize>,
+    size: usize,
+}
+
+impl<'a> Lined<'a> {
+    fn push(&mut self, index: usize, line: &'a [u8]) -> Result<(), Problem> {
+        let message = body::parse(line);
+        let message = message.map_err(|problem| problem.with("line", index + 1))?;
+        self.messages.push(message);
+        self.lines.push(index + 1);
+        self.size += line.len();
+        Ok(())
+    }
+
+    fn is_full(&self, shared: &Shared) -> Result<bool, Problem> {
+        let max = of(shared)?.options().limits.batch_messages_max;
+        Ok(self.messages.len() >= max || self.size >= BATCH_SIZE)
+    }
+
+    async fn append(
+        &mut self,
+        shared: &Shared,
+        name: &Name,
+        done: &mut ImportDocument,
+    ) -> Result<(), Problem> {
+        let (messages, lines) = (
+            std::mem::take(&mut self.messages),
+            std::mem::take(&mut self.lines),
+        );
+        self.size = 0;
+        if messages.is_empty() {
+            return Ok(());
+        }
+        let count = messages.len();
+        let pending = {
+            let messages = messages.into_iter().map(Imported::into_incoming).collect();
+            let ready = Ready::new(messages, None).map_err(|problem| located(problem, &lines))?;
+            let messages = ready.messages();
+            let batch = Batch {
+                expect: None,
+                messages: &messages,
+            };
+            of(shared)?.append(name, batch)
+        };
+        let appended = match pending {
+            Ok(pending) => answered(pending).await,
+            Err(refusal) => Err(refusal.into()),
+        };
+        let appended = appended.map_err(|problem| located(problem, &lines))?;
+        done.appended += count - appended.deduplicated;
+        done.deduplicated += appended.deduplicated;
+        done.head_seq = appended.head_seq;
+        Ok(())
+    }
+}
+
+/// The line of the message that a problem is about.
+fn located(problem: Problem, lines: &[usize]) -> Problem {
+    let index = problem
+        .extra
+        .get("index")
+        .and_then(serde_json::Value::as_u64);
+    match index.and_then(|index| lines.get(index as usize)) {
+        Some(line) => problem.with("line", *line),
+        None => problem,
+    }
+}

@@ -1,0 +1,271 @@
+//! Streamed answers.
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::{Door, Events};
+
+const PATH: &str = "/v1/conversations/c-1/messages/a-1";
+const JSONL: [(&str, &str); 1] = [("content-type", "application/jsonl")];
+
+fn chunk(text: &str) -> String {
+    json!({"type": "text-delta", "id": "t", "delta": text}).to_string()
+}
+
+const START: &str = r#"{"type":"text-start","id":"t"}"#;
+
+/// An author who writes chunk by chunk.
+struct Author(TcpStream);
+
+impl Author {
+    async fn open(door: &Door) -> Self {
+        let mut stream = TcpStream::connect(door.address).await.unwrap();
+        let head = format!(
+            "POST {PATH}/stream?from=bot HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
+             content-type: application/jsonl\r\ntransfer-encoding: chunked\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        Self(stream)
+    }
+
+    async fn write(&mut self, line: &str) {
+        let piece = format!("{:x}\r\n{line}\n\r\n", line.len() + 1);
+        self.0.write_all(piece.as_bytes()).await.unwrap();
+    }
+
+    /// What the door answers.
+    async fn answer(&mut self) -> Value {
+        let mut text = String::new();
+        self.0.read_to_string(&mut text).await.unwrap();
+        let (_, body) = text.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap()
+    }
+}
+
+/// Reads on until an answer is over and its message is there, whichever is told first: the message,
+/// and the pieces that still came.
+async fn ended(events: &mut Events) -> (Value, Vec<Value>) {
+    let (mut message, mut deltas, mut is_closed) = (None, Vec::new(), false);
+    loop {
+        let event = events.next().await;
+        match event.kind.as_str() {
+            "head" | "stop" => {}
+            "delta" => deltas.push(event.json()),
+            "closed" => is_closed = true,
+            "message" => message = Some(event.json()),
+            other => panic!("{other}: {event:?}"),
+        }
+        if let (Some(message), true) = (&mut message, is_closed) {
+            return (message.take(), deltas);
+        }
+    }
+}
+
+async fn message(door: &Door, seq: usize) -> Value {
+    let path = format!("/v1/conversations/c-1/messages?after={}&limit=1", seq - 1);
+    door.get(&path).await.json()["messages"][0].clone()
+}
+
+#[tokio::test]
+async fn an_answer_is_seen_as_it_is_made_and_is_one_message_at_the_end() {
+    let door = Door::open().await;
+    door.say("c-1", "hi").await;
+    let mut events = door.follow("c-1", "1").await;
+    assert_eq!(events.next().await.kind, "head");
+    let mut author = Author::open(&door).await;
+    author.write(START).await;
+    author.write(&chunk("Hel")).await;
+    let first = events.next().await;
+    assert_eq!(
+        (first.kind.as_str(), &first.json()["mid"]),
+        ("delta", &json!("a-1"))
+    );
+    assert_eq!(
+        first.json()["chunk"],
+        serde_json::from_str::<Value>(START).unwrap()
+    );
+    let second = events.next().await;
+    assert_eq!(second.json()["chunk"]["delta"], "Hel");
+    // Somebody else comes back inside the answer.
+    let mut late = door.follow("c-1", &second.id).await;
+    author.write(&chunk("lo")).await;
+    author
+        .write(r#"{"type":"finish","messageMetadata":{"model":"m"}}"#)
+        .await;
+    let answer = author.answer().await;
+    assert_eq!(
+        answer,
+        json!({"seq": 2, "id": "a-1", "status": "complete", "head_seq": 2})
+    );
+    for events in [&mut events, &mut late] {
+        let (message, deltas) = ended(events).await;
+        assert_eq!(message["parts"][0]["text"], "Hello");
+        assert!(
+            deltas
+                .iter()
+                .all(|delta| delta["index"].as_u64() >= Some(2))
+        );
+    }
+    let message = message(&door, 2).await;
+    assert_eq!(
+        (&message["role"], &message["from"]),
+        (&json!("assistant"), &json!("bot"))
+    );
+    assert_eq!(message["metadata"], json!({"model": "m"}));
+    assert_eq!(message.get("status"), None);
+}
+
+#[tokio::test]
+async fn events_and_lines_give_the_same_message() {
+    let door = Door::open().await;
+    let chunks = [
+        START,
+        &chunk("a\nb"),
+        r#"{"type":"text-end","id":"t"}"#,
+        r#"{"type":"finish"}"#,
+    ];
+    let lines = chunks.join("\n");
+    let streamed = door
+        .ask_with("POST", &format!("{PATH}/stream"), &JSONL, lines.as_bytes())
+        .await;
+    assert_eq!(streamed.status, 201, "{}", streamed.text());
+    let events: String = chunks
+        .iter()
+        .map(|chunk| format!("data: {chunk}\r\n\r\n"))
+        .collect();
+    let events = format!(": hello\n\n{events}data: [DONE]\n\n");
+    let headers = [("content-type", "text/event-stream")];
+    let path = PATH.replace("a-1", "a-2");
+    let streamed = door
+        .ask_with(
+            "POST",
+            &format!("{path}/stream"),
+            &headers,
+            events.as_bytes(),
+        )
+        .await;
+    assert_eq!(streamed.status, 201, "{}", streamed.text());
+    assert_eq!(
+        message(&door, 1).await["parts"],
+        message(&door, 2).await["parts"]
+    );
+    assert_eq!(message(&door, 1).await["parts"][0]["text"], "a\nb");
+}
+
+#[tokio::test]
+async fn however_an_answer_ends_what_has_come_is_kept() {
+    let door = Door::open().await;
+    let stream = async |id: &str, lines: &[&str]| {
+        let path = PATH.replace("a-1", id);
+        let body = lines.join("\n");
+        door.ask_with("POST", &format!("{path}/stream"), &JSONL, body.as_bytes())
+            .await
+    };
+    let half = chunk("half");
+    let aborted = stream("a-1", &[START, &half, r#"{"type":"abort"}"#])
+        .await
+        .json();
+    assert_eq!(
+        (&aborted["seq"], &aborted["status"]),
+        (&json!(1), &json!("aborted"))
+    );
+    let ended = stream("a-2", &[START, &half]).await.json();
+    assert_eq!(
+        (&ended["seq"], &ended["status"]),
+        (&json!(2), &json!("interrupted"))
+    );
+    let wrong = stream(
+        "a-3",
+        &[
+            START,
+            &half,
+            r#"{"type":"text-delta","id":"u","delta":"x"}"#,
+        ],
+    )
+    .await;
+    let detail = wrong.problem(400, "invalid_argument");
+    assert!(detail.contains("`text-start` begins it"), "{detail}");
+    assert_eq!(
+        (&wrong.json()["seq"], &wrong.json()["chunk"]),
+        (&json!(3), &json!(2))
+    );
+    let large = chunk(&"x".repeat(600 << 10));
+    let wrong = stream("a-4", &[START, &half, &large, &large]).await;
+    wrong.problem(413, "too_large");
+    let failed = [START, &half, r#"{"type":"error","errorText":"gone"}"#];
+    assert_eq!(stream("a-5", &failed).await.json()["status"], "interrupted");
+    for seq in 1..=5 {
+        let message = message(&door, seq).await;
+        let text = message["parts"][0]["text"].as_str();
+        let text = text.unwrap_or_else(|| panic!("{seq}: {message}"));
+        assert!(text.starts_with("half"), "{seq}");
+        let status = if seq == 1 { "aborted" } else { "interrupted" };
+        assert_eq!(message["status"], status);
+    }
+    assert_eq!(
+        message(&door, 5).await["metadata"],
+        json!({"error": "gone"})
+    );
+    // The id is taken, and says by what.
+    let again = stream("a-1", &[START]).await;
+    again.problem(409, "id_reused");
+    assert_eq!(again.json()["seq"], 1);
+}
+
+#[tokio::test]
+async fn a_lost_author_and_a_stop_end_an_answer() {
+    let door = Door::open().await;
+    door.say("c-1", "hi").await;
+    let mut events = door.follow("c-1", "1").await;
+    assert_eq!(events.next().await.kind, "head");
+    let mut author = Author::open(&door).await;
+    author.write(START).await;
+    author.write(&chunk("lost")).await;
+    for _ in 0..2 {
+        assert_eq!(events.next().await.kind, "delta");
+    }
+    drop(author);
+    let (message, _) = ended(&mut events).await;
+    assert_eq!(message["status"], "interrupted");
+    assert_eq!(message["parts"][0]["text"], "lost");
+
+    let stop = format!("{}/stop", PATH.replace("a-1", "a-2"));
+    door.ask("POST", &stop, &Value::Null)
+        .await
+        .problem(404, "not_found");
+    let mut author = TcpStream::connect(door.address).await.unwrap();
+    let head = format!(
+        "POST {}/stream HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
+         content-type: application/jsonl\r\ncontent-length: 1000\r\n\r\n{START}\n",
+        PATH.replace("a-1", "a-2")
+    );
+    author.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(events.next().await.kind, "delta");
+    assert_eq!(door.ask("POST", &stop, &Value::Null).await.status, 202);
+    let mut answer = Author(author).answer().await;
+    assert_eq!(answer["status"].take(), "stopped");
+    let (message, _) = ended(&mut events).await;
+    assert_eq!(message["status"], "stopped");
+}
+
+#[tokio::test]
+async fn wrong_streams_are_refused_before_they_begin() {
+    let door = Door::open().await;
+    let path = format!("{PATH}/stream");
+    let headers = [("content-type", "application/json")];
+    door.ask_with("POST", &path, &headers, b"{}")
+        .await
+        .problem(415, "invalid_argument");
+    let answer = door
+        .ask_with("POST", &format!("{path}?rle=x"), &JSONL, b"")
+        .await;
+    answer.problem(400, "invalid_argument");
+    let odd = "/v1/conversations/c-1/messages/a%20b/stream";
+    door.ask_with("POST", odd, &JSONL, b"")
+        .await
+        .problem(400, "invalid_argument");
+    door.get("/v1/conversations/c-1/messages")
+        .await
+        .problem(404, "not_found");
+}

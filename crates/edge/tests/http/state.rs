@@ -1,0 +1,279 @@
+//! What a conversation is besides its messages.
+
+use serde_json::{Value, json};
+
+use crate::{Door, said};
+
+const PATH: &str = "/v1/conversations/c-1";
+
+#[tokio::test]
+async fn a_conversation_is_created_looked_at_and_changed() {
+    let door = Door::open().await;
+    door.get(PATH).await.problem(404, "not_found");
+    let created = door
+        .ask(
+            "PUT",
+            PATH,
+            &json!({"metadata": {"user": "alice"}, "ttl_s": 60}),
+        )
+        .await;
+    assert_eq!(created.status, 201, "{}", created.text());
+    let view = created.json();
+    assert_eq!(view["name"], "default/default/c-1");
+    assert_eq!(
+        (&view["head_seq"], &view["archived"]),
+        (&json!(0), &json!(false))
+    );
+    assert_eq!((&view["ttl_s"], &view["version"]), (&json!(60), &json!(1)));
+    // What is not said stays.
+    let changed = door
+        .ask("PUT", PATH, &json!({"context": {"budget": 500}}))
+        .await;
+    assert_eq!(
+        (changed.status, changed.header("etag")),
+        (200, Some("\"2\""))
+    );
+    let view = door.get(PATH).await.json();
+    assert_eq!(view, changed.json());
+    assert_eq!(
+        (&view["metadata"], &view["ttl_s"]),
+        (&json!({"user": "alice"}), &json!(60))
+    );
+    assert_eq!(
+        (&view["context"]["budget"], &view["context"]["policy"]),
+        (&json!(500), &json!("budget"))
+    );
+    // A body may be left out.
+    assert_eq!(
+        door.ask("PUT", "/v1/conversations/c-2", &Value::Null)
+            .await
+            .status,
+        201
+    );
+    // A conversation that was begun by a message is there too.
+    door.say("c-3", "hi").await;
+    assert_eq!(door.get("/v1/conversations/c-3").await.json()["version"], 0);
+}
+
+#[tokio::test]
+async fn metadata_are_merged_by_patch_and_kept_byte_for_byte() {
+    let door = Door::open().await;
+    door.ask("PATCH", PATH, &json!({"metadata": {}}))
+        .await
+        .problem(404, "not_found");
+    let body = br#"{"metadata":{ "n" : 1.50, "a":{"x":1,"y":2}}}"#;
+    let headers = [("content-type", "application/json")];
+    let put = door.ask_with("PUT", PATH, &headers, body).await;
+    assert!(
+        put.text()
+            .contains(r#""metadata":{ "n" : 1.50, "a":{"x":1,"y":2}}"#),
+        "{}",
+        put.text()
+    );
+    let patch = json!({"metadata": {"a": {"x": null, "z": 3}}});
+    let patched = door.ask("PATCH", PATH, &patch).await;
+    assert!(
+        patched
+            .text()
+            .contains(r#""metadata":{"n":1.50,"a":{"y":2,"z":3}}"#),
+        "{}",
+        patched.text()
+    );
+    // Many at once: each is merged into the one before.
+    let mut tasks = tokio::task::JoinSet::new();
+    for number in 0..8 {
+        let address = door.address;
+        tasks.spawn(async move {
+            let body = json!({"metadata": {format!("k{number}"): number}}).to_string();
+            let headers = [("content-type", "application/json")];
+            crate::client::ask(address, "PATCH", PATH, &headers, body.as_bytes())
+                .await
+                .status
+        });
+    }
+    assert!(
+        tasks
+            .join_all()
+            .await
+            .into_iter()
+            .all(|status| status == 200)
+    );
+    let metadata = door.get(PATH).await.json()["metadata"].clone();
+    assert_eq!(metadata.as_object().unwrap().len(), 10, "{metadata}");
+}
+
+#[tokio::test]
+async fn a_version_that_is_expected_is_checked_with_the_change() {
+    let door = Door::open().await;
+    door.ask("PUT", PATH, &json!({"metadata": {"a": 1}})).await;
+    let put = async |tag: &str| {
+        let headers = [("content-type", "application/json"), ("if-match", tag)];
+        door.ask_with("PUT", PATH, &headers, br#"{"archived":true}"#)
+            .await
+    };
+    let refused = put("\"0\"").await;
+    refused.problem(412, "conflict");
+    assert_eq!(refused.json()["version"], 1);
+    assert_eq!(put("\"1\"").await.json()["archived"], true);
+    let refused = door
+        .ask("POST", &format!("{PATH}/messages"), &said("x"))
+        .await;
+    refused.problem(409, "conflict");
+    assert_eq!(
+        door.ask("PATCH", PATH, &json!({"archived": false}))
+            .await
+            .status,
+        200
+    );
+    door.say("c-1", "x").await;
+}
+
+#[tokio::test]
+async fn an_erased_conversation_is_gone_for_ever() {
+    let door = Door::open().await;
+    door.ask("DELETE", PATH, &Value::Null)
+        .await
+        .problem(404, "not_found");
+    door.say("c-1", "secret").await;
+    let mut events = door.follow("c-1", "0").await;
+    events.messages(0, 1).await;
+    assert_eq!(door.ask("DELETE", PATH, &Value::Null).await.status, 204);
+    let messages = format!("{PATH}/messages");
+    door.get(PATH).await.problem(410, "gone");
+    door.get(&messages).await.problem(410, "gone");
+    door.ask("POST", &messages, &said("x"))
+        .await
+        .problem(410, "gone");
+    door.ask("PUT", PATH, &json!({})).await.problem(410, "gone");
+    door.ask("DELETE", PATH, &Value::Null)
+        .await
+        .problem(410, "gone");
+    door.get(&format!("{PATH}/context?budget=10"))
+        .await
+        .problem(410, "gone");
+    // Whoever followed is told.
+    loop {
+        let event = events.next().await;
+        if event.kind == "error" {
+            assert_eq!(event.json()["code"], "gone");
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn cursors_only_move_forward() {
+    let door = Door::open().await;
+    for _ in 0..3 {
+        door.say("c-1", "x").await;
+    }
+    let path = format!("{PATH}/cursors/al%20ice");
+    let moved = door.ask("PUT", &path, &json!({"seq": 2})).await;
+    assert_eq!((moved.status, moved.json()), (200, json!({"seq": 2})));
+    assert_eq!(
+        door.ask("PUT", &path, &json!({"seq": 1})).await.json(),
+        json!({"seq": 2})
+    );
+    door.ask("PUT", &path, &json!({"seq": 4}))
+        .await
+        .problem(400, "invalid_argument");
+    door.ask("PUT", &path, &json!({"sq": 4}))
+        .await
+        .problem(400, "invalid_argument");
+    assert_eq!(door.get(PATH).await.json()["cursors"], json!({"al ice": 2}));
+    let path = "/v1/conversations/none/cursors/a";
+    door.ask("PUT", path, &json!({"seq": 0}))
+        .await
+        .problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn a_fork_goes_its_own_way() {
+    let door = Door::open().await;
+    for number in 1..=4 {
+        door.say("c-1", &number.to_string()).await;
+    }
+    let path = format!("{PATH}/fork");
+    let copy = door
+        .ask("POST", &path, &json!({"id": "c-2", "at_seq": 3}))
+        .await;
+    assert_eq!(copy.status, 201, "{}", copy.text());
+    assert_eq!(
+        copy.json()["forked_from"],
+        json!({"conversation": "default/default/c-1", "seq": 3})
+    );
+    assert_eq!(door.say("c-2", "another 4").await, 4);
+    let texts = async |id: &str| {
+        let page = door
+            .get(&format!("/v1/conversations/{id}/messages"))
+            .await
+            .json();
+        let messages = page["messages"].as_array().unwrap().clone();
+        messages
+            .iter()
+            .map(|it| it["parts"][0]["text"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(texts("c-2").await, ["1", "2", "3", "another 4"]);
+    assert_eq!(texts("c-1").await, ["1", "2", "3", "4"]);
+    door.ask("POST", &path, &json!({"id": "a/b"}))
+        .await
+        .problem(400, "invalid_argument");
+    door.ask("POST", &path, &json!({"id": "c-3", "at_seq": 9}))
+        .await
+        .problem(400, "invalid_argument");
+    door.say("c-4", "other").await;
+    door.ask("POST", &path, &json!({"id": "c-4"}))
+        .await
+        .problem(409, "conflict");
+}
+
+#[tokio::test]
+async fn wrong_settings_are_told_with_their_place() {
+    let door = Door::open().await;
+    for (body, expected) in [
+        (json!({"metdata": {}}), "is `metadata` meant?"),
+        (
+            json!({"metadata": []}),
+            "`metadata`: metadata are an object",
+        ),
+        (json!({"ttl_s": -1}), "`ttl_s`"),
+        (json!({"ttl_s": u64::MAX}), "`ttl_s`: that is too long"),
+        (
+            json!({"context": {"budgt": 1}}),
+            "`context.budgt`: there is no field `budgt`; is `budget`",
+        ),
+        (
+            json!({"context": {"policy": "lastn"}}),
+            "there is no policy `lastn`; is `last_n` meant?",
+        ),
+        (
+            json!({"context": {"drop_first": ["tools"]}}),
+            "there is no kind of part `tools`",
+        ),
+        (
+            json!({"context": {"step": 3}}),
+            "`step` is a part of the budget",
+        ),
+        (
+            json!({"context": {"keep": ["user"]}}),
+            "`context`: only messages of the roles",
+        ),
+        (json!({"context": {"n": 3}}), "`n` belongs to"),
+        (
+            json!({"context": {"budget": 10, "reserve": 10}}),
+            "leaves nothing",
+        ),
+    ] {
+        let detail = door
+            .ask("PUT", PATH, &body)
+            .await
+            .problem(400, "invalid_argument");
+        assert!(detail.contains(expected), "{body}: {detail}");
+    }
+    let large = json!({"metadata": {"a": "x".repeat(20 << 10)}});
+    door.ask("PUT", PATH, &large)
+        .await
+        .problem(413, "too_large");
+    door.get(PATH).await.problem(404, "not_found");
+}
