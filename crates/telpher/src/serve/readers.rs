@@ -76,7 +76,10 @@ mod tests {
             }
         };
         assert_eq!(refused, Overloaded);
-        assert!((WAITING_MAX..=WAITING_MAX + THREADS).contains(&taken), "{taken}");
+        assert!(
+            (WAITING_MAX..=WAITING_MAX + THREADS).contains(&taken),
+            "{taken}"
+        );
         drop((gate, done));
         assert_eq!(all.iter().count(), taken);
     }
