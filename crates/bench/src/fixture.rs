@@ -210,6 +210,7 @@ fn measured(case: &Case, system: System, noise: &mut Noise) -> Measurement {
             }),
         }),
         storage: None,
+        memory: Vec::new(),
     }
 }
 

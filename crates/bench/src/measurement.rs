@@ -8,6 +8,7 @@
 //! (each message owns its whole interval, so 100 messages at 100 per second make one second).
 
 mod figures;
+mod memory;
 mod reported;
 mod storage;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 use crate::process::Usage;
+pub use memory::MemoryPoint;
 pub use reported::ReportedLatency;
 pub use storage::Storage;
 
@@ -49,6 +51,9 @@ pub struct Measurement {
     pub usage: Option<Usage>,
     /// What was done to the disk, where messages wait for it.
     pub storage: Option<Storage>,
+    /// Memory of the node over the run, set-up and ramp included, where that was recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<MemoryPoint>,
 }
 
 /// The receiving side's counts.

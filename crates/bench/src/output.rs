@@ -6,6 +6,7 @@
 //! suite_summary.md      the SLIM suite's summary
 //! technical_report.md   its technical report
 //! rpc_report.md         the UVRPC report, where call modes were run
+//! store_report.md       FleetLM's report, where conversations were
 //! report.html           one page with everything, plots inside
 //! plots/*.svg           the same plots alone
 //! hdr/*.hlog            latency histograms, an interval per run, for HdrHistogram's tools
@@ -24,7 +25,7 @@ use hdrhistogram::serialization::interval_log::{
 
 use crate::clock::Utc;
 use crate::histogram::Histogram;
-use crate::model::{CaseResult, Results};
+use crate::model::{Area, CaseResult, Results};
 use crate::plot;
 use crate::report;
 
@@ -107,6 +108,13 @@ impl Output {
             .any(|result| result.case.series().is_some())
         {
             self.file("rpc_report.md", report::uvrpc(results).as_bytes())?;
+        }
+        if results
+            .cases
+            .iter()
+            .any(|result| result.case.area == Area::Store)
+        {
+            self.file("store_report.md", report::fleetlm(results).as_bytes())?;
         }
         self.file("report.html", report::page(results).as_bytes())?;
         for plot in plot::all(results) {

@@ -7,6 +7,7 @@ mod axis;
 mod bars;
 mod capacity;
 mod cpu;
+mod memory;
 mod percentiles;
 mod run_order;
 mod svg;
@@ -40,6 +41,7 @@ pub(crate) enum Kind {
     Latency,
     Capacity,
     Cpu,
+    Memory,
     RunOrder,
 }
 
@@ -65,6 +67,7 @@ pub(crate) fn all(results: &Results) -> Vec<Plot> {
     let capacity = |sweep| capacity::plot(sweep, &class(&targets, &sweep.case.target));
     plots.extend(results.sweeps.iter().filter_map(capacity));
     plots.extend(panels.iter().filter_map(cpu::plot));
+    plots.extend(panels.iter().filter_map(memory::plot));
     plots.extend(panels.iter().filter_map(run_order::plot));
     plots
 }
@@ -82,6 +85,20 @@ struct Panel<'a> {
     cases: Vec<&'a CaseResult>,
     /// The class of each case.
     colours: Vec<String>,
+}
+
+impl<'a> Panel<'a> {
+    /// The same panel with some of its cases.
+    fn showing(&self, cases: Vec<(&'a CaseResult, String)>) -> Self {
+        let (cases, colours) = cases.into_iter().unzip();
+        Self {
+            name: self.name.clone(),
+            title: self.title.clone(),
+            shared: self.shared.clone(),
+            cases,
+            colours,
+        }
+    }
 }
 
 impl Panel<'_> {

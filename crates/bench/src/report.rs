@@ -9,6 +9,7 @@ mod html;
 mod markdown;
 mod overview;
 mod slim;
+mod store;
 mod table;
 mod tsv;
 mod uvrpc;
@@ -19,6 +20,7 @@ pub use html::page;
 pub use markdown::markdown;
 pub use overview::{Detail, Section, overview, terminal};
 pub use slim::{full as slim, suite_summary, technical_report};
+pub use store::fleetlm;
 pub use table::Table;
 pub use tsv::tsv;
 pub use uvrpc::uvrpc;
@@ -36,11 +38,19 @@ pub enum Style {
     Slim,
     /// The UVRPC report's: every run of the call modes, averages, speed-ups.
     Uvrpc,
+    /// FleetLM's: a row with throughput, CPU and memory for each door and each rival.
+    Fleetlm,
 }
 
 impl Style {
     /// All styles.
-    pub const ALL: [Self; 4] = [Self::Table, Self::Markdown, Self::Slim, Self::Uvrpc];
+    pub const ALL: [Self; 5] = [
+        Self::Fleetlm,
+        Self::Table,
+        Self::Markdown,
+        Self::Slim,
+        Self::Uvrpc,
+    ];
 
     /// Writes the report.
     #[must_use]
@@ -50,6 +60,7 @@ impl Style {
             Self::Markdown => markdown(results),
             Self::Slim => slim(results),
             Self::Uvrpc => uvrpc(results),
+            Self::Fleetlm => fleetlm(results),
         }
     }
 }

@@ -127,6 +127,7 @@ impl Tally {
             lag: self.lag,
             usage: None,
             storage: None,
+            memory: Vec::new(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod peer;
 mod placement;
 pub mod role;
 pub mod rpc;
+pub mod store;
 
 use std::path::PathBuf;
 use std::time::Duration;

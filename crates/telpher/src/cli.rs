@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 25] = [
+        let commands: [&[&str]; 26] = [
             &[],
             &["serve"],
             &["config"],
@@ -232,6 +232,7 @@ mod tests {
             &["bench", "agent"],
             &["bench", "rpc"],
             &["bench", "journal"],
+            &["bench", "store"],
             &["bench", "compare"],
             &["demo"],
             &["doctor"],

@@ -29,7 +29,7 @@ enum Peers {
     Without,
 }
 
-const SUITES: [Suite; 12] = [
+const SUITES: [Suite; 16] = [
     Suite {
         name: "slim-smoke",
         about: "the smoke run of the SLIM suite: three modes, 25 repeats",
@@ -113,13 +113,57 @@ const SUITES: [Suite; 12] = [
                --duration 3s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
+    Suite {
+        name: "store",
+        about: "30 users with 5 messages in flight over every door, beside floors and peers",
+        line: "store --vus 30 --pipeline 5 --ramp 2s --duration 8s --size 256 --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "store-fleetlm",
+        about: "the load of FleetLM's report over every door: a ramp of 30 seconds, then a minute",
+        line: "store --vus 30 --pipeline 5 --ramp 30s --duration 60s --size 256 --dir target",
+        peers: Peers::Without,
+    },
+    Suite {
+        name: "store-one",
+        about: "one message at a time over every door, beside a raw sync and a raw round trip",
+        line: "store --vus 1 --pipeline 1 --ramp 1s --duration 5s --size 256 --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "store-soak",
+        about: "five minutes of messages, and memory that stays where it is",
+        line: "store --soak 5m --door native --ramp 5s --size 256 --dir target",
+        peers: Peers::Without,
+    },
 ];
 
-/// The check whose result is committed beside the benchmarks: a node that is killed over and over.
-const KILLS: &str = "journal-kill";
-const KILLS_ABOUT: &str =
-    "a node killed 1,000 times under load; everything it acknowledged is read back";
-const KILLS_LINE: &str = "bench journal --kill-9-check 1000 --dir target --quiet";
+/// What measures nothing, and whose result is committed all the same: what it found, or it fails.
+struct Check {
+    name: &'static str,
+    about: &'static str,
+    /// What `telpher` is asked for.
+    line: &'static str,
+}
+
+const CHECKS: [Check; 3] = [
+    Check {
+        name: "journal-kill",
+        about: "a node killed 1,000 times under load; everything it acknowledged is read back",
+        line: "bench journal --kill-9-check 1000 --dir target --quiet",
+    },
+    Check {
+        name: "store-kill",
+        about: "a node killed 100 times while conversations grow over its doors; everything it acknowledged is read back",
+        line: "bench store --kill-9-check 100 --dir target --quiet",
+    },
+    Check {
+        name: "store-idle",
+        about: "a million idle conversations of 10 messages: memory of each, and a cold start with all of them",
+        line: "bench store --idle 1000000 --size 64 --door native --dir target --quiet",
+    },
+];
 
 const PEERS: &str = "bench/peers/bin";
 const OUT: &str = "target/bench-out";
@@ -128,18 +172,18 @@ const RESULTS: &str = "bench/results";
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Builds the release and runs the suites that are named.
+/// Builds the release and runs the suites and checks that are named.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    let (checks, args): (Vec<&String>, Vec<&String>) = args.iter().partition(|name| *name == KILLS);
-    let find = |name: &&String| {
-        let mut suites = SUITES.iter();
-        let suite = suites.find(|suite| suite.name == name.as_str());
-        suite.with_context(|| format!("there is no suite `{name}`\n{}", names()))
+    let named = |name: &str| args.iter().any(|arg| arg == name);
+    let is_known = |arg: &&String| {
+        SUITES.iter().any(|suite| suite.name == arg.as_str())
+            || CHECKS.iter().any(|check| check.name == arg.as_str())
     };
-    let suites: Vec<&Suite> = args.iter().map(find).collect::<Result<_>>()?;
-    if suites.is_empty() && checks.is_empty() {
-        bail!("which suite?\n{}", names());
+    if let Some(unknown) = args.iter().find(|arg| !is_known(arg)) {
+        bail!("there is no suite `{unknown}`\n{}", names());
     }
+    ensure!(!args.is_empty(), "which suite?\n{}", names());
+    let suites: Vec<&Suite> = SUITES.iter().filter(|suite| named(suite.name)).collect();
     let with_peers = suites.iter().any(|suite| suite.peers == Peers::Beside);
     ensure!(
         !with_peers || Path::new(PEERS).is_dir(),
@@ -151,35 +195,43 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     for suite in suites {
         suite.run(&commit)?;
     }
-    match checks.is_empty() {
-        true => Ok(()),
-        false => kill(&commit),
+    for check in CHECKS.iter().filter(|check| named(check.name)) {
+        check.run(&commit)?;
     }
-}
-
-/// Runs the check with kills and keeps what it found, which is nothing or it fails.
-fn kill(commit: &str) -> Result<()> {
-    let place = Path::new(RESULTS).join(KILLS);
-    fs::create_dir_all(&place)?;
-    let command = &mut telpher(&[]);
-    eprintln!("   {KILLS}: telpher {KILLS_LINE}");
-    let found = step::read(command.args(KILLS_LINE.split_whitespace()).arg("--json"))?;
-    fs::write(place.join("results.json"), &found)?;
-    let page = format!(
-        "# {KILLS}\n\n{}. Run again with `cargo xtask bench {KILLS}`:\n\n```sh\ntelpher {KILLS_LINE}\n```\n\nCommit \
-         {commit}. What was found:\n\n```json\n{}\n```\n",
-        capitalised(KILLS_ABOUT),
-        found.trim(),
-    );
-    fs::write(place.join("README.md"), page)?;
-    eprintln!("   {}", place.display());
     Ok(())
 }
 
+impl Check {
+    /// Runs it and keeps what it found.
+    fn run(&self, commit: &str) -> Result<()> {
+        let place = Path::new(RESULTS).join(self.name);
+        fs::create_dir_all(&place)?;
+        let command = &mut telpher(&[]);
+        eprintln!("   {}: telpher {}", self.name, self.line);
+        let found = step::read(command.args(self.line.split_whitespace()).arg("--json"))?;
+        fs::write(place.join("results.json"), &found)?;
+        let page = format!(
+            "# {name}\n\n{}. Run again with `cargo xtask bench {name}`:\n\n```sh\ntelpher {}\n```\n\nCommit \
+             {commit}. What was found:\n\n```json\n{}\n```\n",
+            capitalised(self.about),
+            self.line,
+            found.trim(),
+            name = self.name,
+        );
+        fs::write(place.join("README.md"), page)?;
+        eprintln!("   {}", place.display());
+        Ok(())
+    }
+}
+
 fn names() -> String {
-    let line = |suite: &Suite| format!("  {:<15} {}\n", suite.name, suite.about);
-    let suites: String = SUITES.iter().map(line).collect();
-    format!("Suites:\n{suites}  {KILLS:<15} {KILLS_ABOUT}\n")
+    let suites = SUITES.iter().map(|suite| (suite.name, suite.about));
+    let checks = CHECKS.iter().map(|check| (check.name, check.about));
+    let line = |(name, about): (&str, &str)| format!("  {name:<15} {about}\n");
+    format!(
+        "Suites:\n{}",
+        suites.chain(checks).map(line).collect::<String>()
+    )
 }
 
 /// The commit that is measured, and whether the sources differ from it.
@@ -203,7 +255,7 @@ pub(crate) fn commit() -> Result<String> {
 impl Suite {
     fn run(&self, commit: &str) -> Result<()> {
         let out = Path::new(OUT).join(self.name);
-        let earlier = directories(&out)?;
+        let earlier = entries(&out)?;
         let command = &mut telpher(&["bench"]);
         command.args(self.line.split_whitespace());
         command.args(["--commit", commit, "--style", "table", "--out"]);
@@ -212,7 +264,7 @@ impl Suite {
             command.args(["--peers", PEERS]);
         }
         step::run(self.name, command, RUN_LIMIT)?;
-        let mut made = directories(&out)?;
+        let mut made = entries(&out)?;
         made.retain(|directory| !earlier.contains(directory));
         let made = made.pop().context("the benchmark left no directory")?;
         self.keep(&made.join("results.json"))
@@ -226,7 +278,12 @@ impl Suite {
         fs::copy(results, &kept).with_context(|| format!("cannot copy {}", results.display()))?;
         let report = &mut telpher(&["bench", "report", "--style", "markdown"]);
         let page = step::read(report.arg(&kept))?;
-        fs::write(place.join("README.md"), self.page(&page))?;
+        let mut page = self.page(&page);
+        if let Some(plot) = memory_plot(results)? {
+            fs::copy(&plot, place.join("memory.svg"))?;
+            page += "\n## Memory\n\n![memory of the servers over their runs](memory.svg)\n";
+        }
+        fs::write(place.join("README.md"), page)?;
         eprintln!("   {}", place.display());
         Ok(())
     }
@@ -243,6 +300,16 @@ impl Suite {
     }
 }
 
+/// The picture of the memory beside a result, where there is one.
+fn memory_plot(results: &Path) -> Result<Option<PathBuf>> {
+    let plots = entries(&results.with_file_name("plots"))?;
+    let is_memory = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("memory-"))
+    };
+    Ok(plots.into_iter().find(is_memory))
+}
+
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(char::to_uppercase);
@@ -255,7 +322,8 @@ fn telpher(args: &[&str]) -> Command {
     command
 }
 
-fn directories(parent: &Path) -> Result<Vec<PathBuf>> {
+/// What stands in a directory.
+fn entries(parent: &Path) -> Result<Vec<PathBuf>> {
     if !parent.is_dir() {
         return Ok(Vec::new());
     }
@@ -271,8 +339,16 @@ mod tests {
     #[test]
     fn every_suite_has_a_name_of_its_own_that_fits_a_directory() {
         for suite in &SUITES {
-            let same = SUITES.iter().filter(|other| other.name == suite.name);
-            assert_eq!(same.count(), 1, "{}", suite.name);
+            let names = SUITES
+                .iter()
+                .map(|suite| suite.name)
+                .chain(CHECKS.map(|check| check.name));
+            assert_eq!(
+                names.filter(|name| *name == suite.name).count(),
+                1,
+                "{}",
+                suite.name
+            );
             assert!(
                 suite
                     .name

@@ -35,7 +35,7 @@ pub fn page(results: &Results) -> String {
     text + "</main></body></html>\n"
 }
 
-const PLOTS: [(Kind, &str, &str, &str); 5] = [
+const PLOTS: [(Kind, &str, &str, &str); 6] = [
     (
         Kind::Throughput,
         "throughput",
@@ -63,6 +63,12 @@ const PLOTS: [(Kind, &str, &str, &str); 5] = [
         "CPU",
         "CPU time of each role's process, all threads, user and system, from its CPU clock at both edges \
          of the window.",
+    ),
+    (
+        Kind::Memory,
+        "memory",
+        "Memory",
+        "Resident memory of the servers over their runs.",
     ),
     (
         Kind::RunOrder,

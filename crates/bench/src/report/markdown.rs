@@ -1,5 +1,6 @@
 //! One page that stands for a result: what was run, on what, the tables, and how to read the flags.
 
+use super::store;
 use super::{Detail, Section, overview};
 use crate::flags;
 use crate::model::Results;
@@ -28,6 +29,10 @@ pub fn markdown(results: &Results) -> String {
     }
     for (name, value) in &setup.notes {
         text += &format!("- {name}: {value}\n");
+    }
+    let store = store::current(results);
+    if !store.is_empty() {
+        text += &format!("\n{store}");
     }
     text += "\n## Results\n\nMeans over runs with Student's t 95 % intervals.\n";
     for section in overview(results, Detail::Full) {

@@ -22,6 +22,9 @@ pub(super) enum Pin {
 /// How often those that a role depends on are looked at while it works.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How often it is looked whether a role has ended.
+const STEP: Duration = Duration::from_millis(5);
+
 /// Why a role did not do its part.
 #[derive(Debug, thiserror::Error)]
 pub enum ChildError {
@@ -171,6 +174,19 @@ impl Actor {
         }
     }
 
+    /// Waits until it has ended, and fails unless it ended well.
+    pub(super) fn finish_within(&mut self, patience: Duration) -> Result<(), ChildError> {
+        self.end_input();
+        for _ in 0..patience.as_nanos() / STEP.as_nanos() {
+            match self.child.try_wait() {
+                Ok(Some(status)) if status.success() => return Ok(()),
+                Ok(None) => std::thread::sleep(STEP),
+                _ => return Err(self.silent("has failed")),
+            }
+        }
+        Err(self.silent("does not end"))
+    }
+
     /// Its next line.
     pub(super) fn line(&mut self) -> Result<String, ChildError> {
         self.line_within(PATIENCE)
@@ -249,7 +265,7 @@ impl Drop for Actor {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(STEP);
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -307,6 +323,12 @@ mod tests {
         let mut other = shell("exit 1");
         let error = role.json_while::<u32>(PATIENCE, || other.check_alive());
         assert!(error.unwrap_err().to_string().starts_with("sh has ended"));
+        let finish = |script| shell(script).finish_within(PATIENCE);
+        finish("cat").unwrap();
+        let error = finish("echo 'no space' >&2; exit 1")
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("sh has failed: no space"), "{error}");
         let missing = Path::new("/no/such/program");
         assert!(Actor::start(missing, [""], Pin::Nowhere).is_err());
     }

@@ -15,10 +15,10 @@
 //! The window opens when the journal is warm and closes with the last acknowledgement.
 
 mod door;
-mod floor;
+pub(super) mod floor;
 pub mod kill;
 mod matrix;
-mod prepared;
+pub(super) mod prepared;
 pub mod restart;
 mod suite;
 mod writers;
@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use door::append;
 pub use matrix::{Filing, Matrix, Via};
-pub use suite::run;
 pub(super) use restart::{StreamsSpec, play as play_streams};
+pub use suite::run;
 pub(super) use writers::write;
 
 use crate::measurement::Storage;

@@ -92,7 +92,7 @@ impl Node {
     }
 
     fn metrics(&self) -> std::io::Result<String> {
-        let address = self.http.trim_start_matches("http://");
+        let address = self.http_address();
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(METRICS_LIMIT))?;
         let request =
@@ -101,6 +101,11 @@ impl Node {
         let mut text = String::new();
         stream.read_to_string(&mut text)?;
         Ok(text)
+    }
+
+    /// Where its HTTP door is: `HOST:PORT`.
+    pub(super) fn http_address(&self) -> &str {
+        self.http.trim_start_matches("http://")
     }
 
     /// The process's number.

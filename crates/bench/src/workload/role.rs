@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::child::{Actor, ChildError, Pin};
-use super::{agent, journal, rpc};
+use super::{agent, journal, rpc, store};
 
 /// A role and everything it needs to know, as JSON on the command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub(super) enum Spec {
     JournalDoor(journal::DoorSpec),
     /// Writes many streams, or starts with them.
     JournalStreams(journal::StreamsSpec),
+    /// Appends to conversations, or to what others have for them.
+    StoreLoad(store::LoadSpec),
 }
 
 /// Why a role could not play its part.
@@ -45,6 +47,7 @@ pub fn play(spec: &str) -> Result<(), Failure> {
         Spec::JournalWriters(spec) => journal::write(&spec),
         Spec::JournalDoor(spec) => journal::append(&spec),
         Spec::JournalStreams(spec) => journal::play_streams(&spec),
+        Spec::StoreLoad(spec) => store::play(&spec),
     }
 }
 

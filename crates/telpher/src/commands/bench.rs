@@ -8,6 +8,7 @@ mod journal;
 mod outcome;
 mod report;
 mod rpc;
+mod store;
 
 use crate::failure::Failure;
 
@@ -24,6 +25,7 @@ Start here:
   telpher bench agent                                 messages through a node, at a rate
   telpher bench agent --rate 0 --mode request-reply   how many requests at most
   telpher bench journal                               appends that are on disk when they are acknowledged
+  telpher bench store                                 messages in conversations, over every door
 
 Beside others, after `cargo xtask peers`:
   telpher bench rpc --peers bench/peers/bin           the floor, ZeroMQ, tarpc, tonic
@@ -44,6 +46,7 @@ pub(crate) enum Command {
     Agent(agent::Args),
     Rpc(rpc::Args),
     Journal(journal::Args),
+    Store(store::Args),
     Compare(compare::Args),
     Report(report::Args),
 }
@@ -53,6 +56,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Agent(args) => agent::run(&args),
         Command::Rpc(args) => rpc::run(&args),
         Command::Journal(args) => journal::run(&args),
+        Command::Store(args) => store::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
     }

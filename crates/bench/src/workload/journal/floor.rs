@@ -21,7 +21,7 @@ struct Syncs {
 }
 
 /// One run with the writers and threads of a case of ours.
-pub(super) fn measure(
+pub(in crate::workload) fn measure(
     program: &Program,
     case: &Case,
     directory: &Path,

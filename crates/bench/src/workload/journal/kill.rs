@@ -115,7 +115,7 @@ pub fn run(
     let runtime = role::runtime().map_err(WorkloadError::Directory)?;
     let writers = check.connections * check.writers_per_connection;
     let known: Vec<Shared> = (0..writers).map(|_| Shared::default()).collect();
-    let mut moments = Moments(check.seed | 1);
+    let mut moments = Moments::of(check.seed);
     let mut report = KillReport {
         seed: check.seed,
         ..KillReport::default()
@@ -145,10 +145,15 @@ fn start(
 }
 
 /// Numbers that follow from a seed (xorshift64, Marsaglia 2003).
-struct Moments(u64);
+pub(in crate::workload) struct Moments(u64);
 
 impl Moments {
-    fn next(&mut self) -> u64 {
+    pub(in crate::workload) fn of(seed: u64) -> Self {
+        // All zeros would stay all zeros.
+        Self(seed | 1)
+    }
+
+    pub(in crate::workload) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const CALM_LOOKS: u32 = 20;
 
 /// Waits until the journal in a directory is at rest.
-pub(super) fn wait(directory: &Path) -> Result<(), Failure> {
+pub(in crate::workload) fn wait(directory: &Path) -> Result<(), Failure> {
     let limit_ns = now_ns() + LIMIT.as_nanos() as u64;
     let mut calm = 0;
     while calm < CALM_LOOKS {

@@ -58,6 +58,8 @@ pub(super) enum Style {
     Slim,
     /// Every run of the call modes, averages and speed-ups, as UVRPC reports them
     Uvrpc,
+    /// Throughput, CPU and memory of a durable store, as FleetLM reports them
+    Fleetlm,
     /// All of them
     All,
 }
@@ -92,6 +94,7 @@ impl Style {
                 report::Style::Markdown => Self::Markdown,
                 report::Style::Slim => Self::Slim,
                 report::Style::Uvrpc => Self::Uvrpc,
+                report::Style::Fleetlm => Self::Fleetlm,
             };
             styles.contains(&name) || styles.contains(&Self::All)
         };

@@ -1,0 +1,223 @@
+//! What one writer knows of its conversation, and how what is read back is judged by it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::KillReport;
+use crate::workload::store::client::{Acked, Stored, ToAppend};
+use crate::workload::store::message;
+
+/// A writer's account.
+#[derive(Debug)]
+pub(super) struct Known {
+    writer: u32,
+    size: usize,
+    /// The next message's number.
+    next: u64,
+    /// Acknowledged: sequence to number.
+    acked: BTreeMap<u64, u64>,
+    /// The batch that is under way, or was when the node was killed.
+    pub(super) under_way: Option<Range<u64>>,
+    /// The last batch that was acknowledged, and how.
+    pub(super) last: Option<(Range<u64>, Acked)>,
+    reused: u64,
+    pub(super) refused: u64,
+}
+
+impl Known {
+    pub(super) fn new(writer: u32, size: usize) -> Self {
+        Self {
+            writer,
+            size,
+            next: 1,
+            acked: BTreeMap::new(),
+            under_way: None,
+            last: None,
+            reused: 0,
+            refused: 0,
+        }
+    }
+
+    /// Takes the next numbers for a batch that is now under way.
+    pub(super) fn begin(&mut self, count: u64) -> Range<u64> {
+        let numbers = self.next..self.next + count;
+        self.next = numbers.end;
+        self.under_way = Some(numbers.clone());
+        numbers
+    }
+
+    /// What was under way is on disk.
+    pub(super) fn acknowledged(&mut self, numbers: Range<u64>, acked: Acked) {
+        for (seq, number) in (acked.first_seq..).zip(numbers.clone()) {
+            let before = self.acked.insert(seq, number);
+            self.reused += u64::from(before.is_some_and(|before| before != number));
+        }
+        self.under_way = None;
+        self.last = Some((numbers, acked));
+    }
+
+    /// The messages of a batch, always the same for the same numbers.
+    pub(super) fn messages(&self, numbers: Range<u64>) -> Vec<ToAppend> {
+        let of = |number| ToAppend {
+            id: format!("m-{number}"),
+            text: self.text(number),
+        };
+        numbers.map(of).collect()
+    }
+
+    fn text(&self, number: u64) -> String {
+        let head = format!("{} {number} ", self.writer);
+        let rest = self.size.saturating_sub(head.len());
+        head + &message::text(rest, (number % 1_000) as u32)
+    }
+
+    /// The number of a message that this writer wrote, if it is as it was written.
+    fn number_of(&self, stored: &Stored) -> Option<u64> {
+        let number: u64 = stored.id.strip_prefix("m-")?.parse().ok()?;
+        (number < self.next && stored.text == self.text(number)).then_some(number)
+    }
+
+    /// Compares what is there, in the order in which it was read, with what must be.
+    pub(super) fn judge(&self, found: &[Stored], report: &mut KillReport) {
+        report.acked += self.acked.len() as u64;
+        report.reused += self.reused;
+        report.refused += self.refused;
+        let mut seen = BTreeMap::new();
+        let (mut last_seq, mut last) = (0, 0);
+        for stored in found {
+            report.gaps += u64::from(stored.seq != last_seq + 1);
+            last_seq = stored.seq;
+            let Some(number) = self.number_of(stored) else {
+                report.foreign += 1;
+                continue;
+            };
+            if seen.insert(number, stored.seq).is_some() {
+                report.duplicated += 1;
+            } else if number < last {
+                report.reordered += 1;
+            }
+            last = last.max(number);
+            let acked = self.acked.get(&stored.seq);
+            report.reused += u64::from(acked.is_some_and(|acked| *acked != number));
+        }
+        let is_lost = |number: &&u64| !seen.contains_key(number);
+        report.lost += self.acked.values().filter(is_lost).count() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> Known {
+        let mut known = Known::new(3, 64);
+        for first_seq in [1, 3] {
+            let numbers = known.begin(2);
+            let acked = Acked {
+                first_seq,
+                last_seq: first_seq + 1,
+                deduplicated: 0,
+            };
+            known.acknowledged(numbers, acked);
+        }
+        known.begin(1);
+        known
+    }
+
+    fn stored(known: &Known, seqs_and_numbers: &[(u64, u64)]) -> Vec<Stored> {
+        let of = |&(seq, number): &(u64, u64)| Stored {
+            seq,
+            id: format!("m-{number}"),
+            text: known.text(number),
+        };
+        seqs_and_numbers.iter().map(of).collect()
+    }
+
+    fn judged(found: &[(u64, u64)]) -> KillReport {
+        let known = known();
+        let mut report = KillReport::default();
+        known.judge(&stored(&known, found), &mut report);
+        report
+    }
+
+    const WHOLE: [(u64, u64); 4] = [(1, 1), (2, 2), (3, 3), (4, 4)];
+
+    #[test]
+    fn what_was_acknowledged_and_is_there_is_clean_with_or_without_the_rest() {
+        assert!(judged(&WHOLE).is_clean());
+        assert!(judged(&[&WHOLE[..], &[(5, 5)]].concat()).is_clean());
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_counted() {
+        let none = || KillReport {
+            acked: 4,
+            ..KillReport::default()
+        };
+        assert_eq!(judged(&WHOLE[..3]), KillReport { lost: 1, ..none() });
+        let twice = judged(&[&WHOLE[..], &[(5, 4)]].concat());
+        assert_eq!(
+            twice,
+            KillReport {
+                duplicated: 1,
+                ..none()
+            }
+        );
+        let gap = judged(&[&WHOLE[..], &[(6, 5)]].concat());
+        assert_eq!(gap, KillReport { gaps: 1, ..none() });
+        let swapped = judged(&[(1, 1), (2, 3), (3, 2), (4, 4)]);
+        assert_eq!(
+            swapped,
+            KillReport {
+                reordered: 1,
+                reused: 2,
+                ..none()
+            }
+        );
+        let foreign = judged(&[&WHOLE[..], &[(5, 77)]].concat());
+        assert_eq!(
+            foreign,
+            KillReport {
+                foreign: 1,
+                ..none()
+            }
+        );
+        for wrong in [&WHOLE[..3], &[(1, 2)][..]] {
+            assert!(!judged(wrong).is_clean());
+        }
+        assert!(!KillReport::default().is_clean(), "nothing was shown");
+    }
+
+    #[test]
+    fn a_number_that_is_acknowledged_for_two_messages_is_reused() {
+        let mut known = known();
+        known.acknowledged(
+            5..6,
+            Acked {
+                first_seq: 4,
+                last_seq: 4,
+                deduplicated: 0,
+            },
+        );
+        assert_eq!(known.reused, 1);
+        // The same message at the same number again is a retry.
+        known.acknowledged(
+            5..6,
+            Acked {
+                first_seq: 4,
+                last_seq: 4,
+                deduplicated: 1,
+            },
+        );
+        assert_eq!(known.reused, 1);
+    }
+
+    #[test]
+    fn a_message_is_recognised_only_as_it_was_written() {
+        let known = known();
+        let mut one = stored(&known, &[(1, 1)]).remove(0);
+        assert_eq!((known.number_of(&one), one.text.len()), (Some(1), 64));
+        one.text.replace_range(40..41, "#");
+        assert_eq!(known.number_of(&one), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! Writes to one conversation, and sends again what was under way.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::{KillReport, Share};
+use crate::workload::role::Failure;
+use crate::workload::store::client::{Acked, Client, Trouble};
+
+/// Messages of a batch, in turn.
+const BATCHES: [u64; 4] = [1, 3, 1, 2];
+
+/// Appends one batch after the other until the node is gone.
+pub(super) async fn append_until(mut client: Client, share: Rc<Share>, is_over: Rc<Cell<bool>>) {
+    for count in BATCHES.into_iter().cycle() {
+        if is_over.get() {
+            return;
+        }
+        let (numbers, messages) = {
+            let mut known = share.known.borrow_mut();
+            let numbers = known.begin(count);
+            let messages = known.messages(numbers.clone());
+            (numbers, messages)
+        };
+        let outcome = client.append(&share.conversation, &messages).await;
+        let mut known = share.known.borrow_mut();
+        match outcome {
+            Ok(acked) => known.acknowledged(numbers, acked),
+            Err(Trouble::Unconfirmed) => return,
+            Err(Trouble::Refused(_)) => {
+                known.refused += 1;
+                known.under_way = None;
+                return;
+            }
+        }
+    }
+}
+
+/// Sends again what was acknowledged last, which must be answered as it was; and what was under way,
+/// which must be there as a whole or not at all.
+pub(super) async fn retry(
+    client: &mut Client,
+    share: &Share,
+    report: &mut KillReport,
+) -> Result<(), Failure> {
+    let last = share.known.borrow().last.clone();
+    if let Some((numbers, first)) = last {
+        let messages = share.known.borrow().messages(numbers);
+        let again = client
+            .append(&share.conversation, &messages)
+            .await
+            .map_err(Trouble::told)?;
+        report.retried += 1;
+        report.answered_otherwise += u64::from(!is_the_same(first, again, messages.len() as u64));
+    }
+    let under_way = share.known.borrow().under_way.clone();
+    if let Some(numbers) = under_way {
+        let messages = share.known.borrow().messages(numbers.clone());
+        let acked = client
+            .append(&share.conversation, &messages)
+            .await
+            .map_err(Trouble::told)?;
+        report.retried += 1;
+        report.unconfirmed += messages.len() as u64;
+        report.kept_unconfirmed += acked.deduplicated;
+        report.torn += u64::from(![0, messages.len() as u64].contains(&acked.deduplicated));
+        share.known.borrow_mut().acknowledged(numbers, acked);
+    }
+    Ok(())
+}
+
+/// A retry is answered with the same numbers, and says that nothing was appended.
+fn is_the_same(first: Acked, again: Acked, count: u64) -> bool {
+    (again.first_seq, again.last_seq) == (first.first_seq, first.last_seq)
+        && again.deduplicated == count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_is_the_same_only_with_the_same_numbers_and_nothing_appended() {
+        let first = Acked {
+            first_seq: 4,
+            last_seq: 5,
+            deduplicated: 0,
+        };
+        let again = Acked {
+            deduplicated: 2,
+            ..first
+        };
+        assert!(is_the_same(first, again, 2));
+        assert!(!is_the_same(first, first, 2));
+        assert!(!is_the_same(
+            first,
+            Acked {
+                first_seq: 6,
+                last_seq: 7,
+                ..again
+            },
+            2
+        ));
+    }
+}

@@ -1,0 +1,45 @@
+//! Appends to a durable-streams server: a stream for each conversation, a `POST` for each message.
+
+use bytes::Bytes;
+use hyper::Method;
+
+use crate::workload::role::Failure;
+use crate::workload::store::http::Connection;
+use crate::workload::store::{LoadSpec, message};
+
+const BYTES: &str = "application/octet-stream";
+
+/// A place, with a connection of its own: HTTP/1.1 answers one request after the other.
+pub(super) struct Place {
+    connection: Connection,
+    path: String,
+    text: Bytes,
+}
+
+impl Place {
+    /// Connects, and makes the stream unless it is there.
+    pub(super) async fn open(spec: &LoadSpec, vu: u32) -> Result<Self, Failure> {
+        let mut connection = Connection::open(&spec.address).await?;
+        let path = format!("/conversation-{vu}");
+        let made = connection.send(Method::PUT, &path, BYTES, "").await?;
+        if !made.status.is_success() {
+            return Err(format!("durable-streams makes no stream: {}", made.status).into());
+        }
+        Ok(Self {
+            connection,
+            path,
+            text: message::text(spec.size, vu).into(),
+        })
+    }
+
+    pub(super) async fn append(&mut self) -> Result<(), String> {
+        let sent = self
+            .connection
+            .send(Method::POST, &self.path, BYTES, self.text.clone());
+        match sent.await {
+            Ok(answer) if answer.status.is_success() => Ok(()),
+            Ok(answer) => Err(format!("status_{}", answer.status.as_u16())),
+            Err(_) => Err(super::line::LOST.to_owned()),
+        }
+    }
+}

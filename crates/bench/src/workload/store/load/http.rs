@@ -1,0 +1,45 @@
+//! Appends to conversations over HTTP: a request for each message.
+
+use hyper::Method;
+
+use super::line::LOST;
+use crate::workload::role::Failure;
+use crate::workload::store::http::Connection;
+use crate::workload::store::{LoadSpec, message};
+
+/// A place, with a connection of its own: HTTP/1.1 answers one request after the other.
+pub(super) struct Place {
+    connection: Connection,
+    path: String,
+    text: String,
+    /// The user and its place; with a number that is never used twice it names a message.
+    name: String,
+    number: u64,
+}
+
+impl Place {
+    /// Connects.
+    pub(super) async fn open(spec: &LoadSpec, vu: u32, place: u32) -> Result<Self, Failure> {
+        Ok(Self {
+            connection: Connection::open(&spec.address).await?,
+            path: message::path(&format!("vu-{vu}")),
+            text: message::text(spec.size, vu),
+            name: format!("{vu}-{place}"),
+            number: 0,
+        })
+    }
+
+    pub(super) async fn append(&mut self) -> Result<(), String> {
+        self.number += 1;
+        let id = format!("{}-{}", self.name, self.number);
+        let body = format!(r#"{{"messages":[{}]}}"#, message::message(&id, &self.text));
+        let sent = self
+            .connection
+            .send(Method::POST, &self.path, "application/json", body);
+        match sent.await {
+            Ok(answer) if answer.status.is_success() => Ok(()),
+            Ok(answer) => Err(format!("status_{}", answer.status.as_u16())),
+            Err(_) => Err(LOST.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What is measured beside a node: the floors, and the peers that are installed.
+
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::Matrix;
+use super::server::Kind;
+use super::suite::place;
+use crate::measurement::Measurement;
+use crate::model::Case;
+use crate::workload::journal::floor;
+use crate::workload::peer::{Amount, Peer, Program};
+use crate::workload::rpc::Transport;
+use crate::workload::{Placement, Surroundings, WorkloadError};
+
+/// The floors, running, and which peers are there.
+pub(super) struct Rivals {
+    disk: Option<Program>,
+    /// Syncs before they answer; the echo of a single message in flight does not.
+    echoes: Vec<Peer>,
+    peers: Vec<Kind>,
+    left_out: Vec<Kind>,
+    versions: Vec<(&'static str, String)>,
+    /// Holds the echoes' files.
+    _place: Option<TempDir>,
+}
+
+impl Rivals {
+    /// Starts the floors. Nobody takes part unless a directory of peers is given.
+    ///
+    /// # Errors
+    /// When the floors were not built, or do not start.
+    pub(super) fn start(
+        surroundings: &Surroundings,
+        matrix: &Matrix,
+    ) -> Result<Self, WorkloadError> {
+        let Some(directory) = &surroundings.peers else {
+            return Ok(Self {
+                disk: None,
+                echoes: Vec::new(),
+                peers: Vec::new(),
+                left_out: Vec::new(),
+                versions: Vec::new(),
+                _place: None,
+            });
+        };
+        let place = place(&matrix.directory)?;
+        let (peers, left_out): (Vec<Kind>, Vec<Kind>) = Kind::ALL
+            .into_iter()
+            .partition(|kind| kind.is_in(directory));
+        Ok(Self {
+            disk: Some(Program::DISK.in_directory(directory)?),
+            echoes: echoes(directory, place.path(), matrix)?,
+            versions: peers
+                .iter()
+                .filter_map(|kind| version(*kind, directory))
+                .collect(),
+            peers,
+            left_out,
+            _place: Some(place),
+        })
+    }
+
+    /// The cases of all of them, in the shape of the matrix.
+    pub(super) fn cases(&self, matrix: &Matrix) -> Vec<Case> {
+        let mut writers = vec![1, matrix.in_flight()];
+        writers.dedup();
+        let disk = self.disk.iter().flat_map(|disk| {
+            let case = |writers: &u32| {
+                let case = matrix.case(disk.target).clients(*writers).in_flight(1);
+                case.parameter("threads", 1)
+            };
+            writers.iter().map(case)
+        });
+        let echoes = self.echoes.iter().map(|echo| matrix.case(echo.target()));
+        let peers = self.peers.iter().map(|kind| matrix.case(kind.target()));
+        disk.chain(echoes).chain(peers).collect()
+    }
+
+    /// One run of a floor.
+    pub(super) fn measure(
+        &mut self,
+        case: &Case,
+        matrix: &Matrix,
+    ) -> Result<Measurement, WorkloadError> {
+        if let Some(echo) = self
+            .echoes
+            .iter_mut()
+            .find(|echo| echo.target() == case.target)
+        {
+            return echo.measure(case, Amount::Time(matrix.window));
+        }
+        match &self.disk {
+            Some(disk) => {
+                let place = place(&matrix.directory)?;
+                floor::measure(disk, case, place.path(), matrix.window)
+            }
+            None => Err(WorkloadError::Nothing(
+                format!("{} is no floor", case.target),
+                "add --peers bench/peers/bin",
+            )),
+        }
+    }
+
+    /// Versions of the peers, as they say them.
+    pub(super) fn versions(&self) -> Vec<(&'static str, String)> {
+        self.versions.clone()
+    }
+
+    /// How the others did it, and who did not take part.
+    pub(super) fn notes(&self) -> Vec<(String, String)> {
+        let floors = self.echoes.iter().flat_map(Peer::notes);
+        let peers = self
+            .peers
+            .iter()
+            .map(|kind| (kind.target().to_owned(), kind.words().to_owned()));
+        let left_out = self.left_out.iter().map(|kind| {
+            let words = "did not take part: it is not in the directory of peers";
+            (kind.target().to_owned(), words.to_owned())
+        });
+        floors.chain(peers).chain(left_out).collect()
+    }
+}
+
+/// The durable echo with one thread and with two; and where one message at a time is under way the
+/// plain one, which with the disk's floor is what such a message costs at least.
+fn echoes(programs: &Path, files: &Path, matrix: &Matrix) -> Result<Vec<Peer>, WorkloadError> {
+    let files = files.display().to_string();
+    let mut echoes = Vec::new();
+    let mut start = |program: Program, flags: &[&str]| -> Result<(), WorkloadError> {
+        let program = program.in_directory(programs)?;
+        let placement = Placement::Unpinned;
+        echoes.push(Peer::start_with(
+            &program,
+            placement,
+            Transport::Tcp,
+            flags,
+        )?);
+        Ok(())
+    };
+    start(Program::DURABLE, &["--dir", &files, "--threads", "2"])?;
+    start(Program::DURABLE_ONE, &["--dir", &files, "--threads", "1"])?;
+    if matrix.in_flight() == 1 {
+        start(Program::FLOOR, &[])?;
+    }
+    Ok(echoes)
+}
+
+/// The first line that a server says of its version.
+fn version(kind: Kind, directory: &Path) -> Option<(&'static str, String)> {
+    let program = directory.join(kind.program());
+    let said = Command::new(program).arg("--version").output().ok()?;
+    let said = String::from_utf8(said.stdout).ok()?;
+    let line = said.lines().next()?.trim();
+    (!line.is_empty()).then(|| (kind.target(), line.to_owned()))
+}

@@ -1,0 +1,230 @@
+//! The servers of others: each started with a directory of its own on a free loopback port.
+
+mod postgres;
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+pub(super) use postgres::{Pgbench, Window, pgbench};
+
+use super::Way;
+use crate::clock::now_ns;
+use crate::model::Case;
+use crate::workload::child::{Actor, ChildError, Pin};
+use crate::workload::{PATIENCE, WorkloadError};
+
+/// A system that keeps messages too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Postgres,
+    Redis,
+    DurableStreams,
+}
+
+/// How it is driven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Driver {
+    /// By our own load.
+    Load(Way),
+    /// By the program that comes with it.
+    Pgbench,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 3] = [Self::Postgres, Self::Redis, Self::DurableStreams];
+
+    /// The name in results.
+    pub(super) fn target(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Redis => "redis",
+            Self::DurableStreams => "durable-streams",
+        }
+    }
+
+    /// The peer that a case is of.
+    pub(super) fn of(case: &Case) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.target() == case.target)
+    }
+
+    /// The server's program.
+    pub(super) fn program(self) -> &'static str {
+        self.programs()[0]
+    }
+
+    pub(super) fn driver(self) -> Driver {
+        match self {
+            Self::Postgres => Driver::Pgbench,
+            Self::Redis => Driver::Load(Way::Redis),
+            Self::DurableStreams => Driver::Load(Way::DurableStreams),
+        }
+    }
+
+    /// What must stand in the directory of peers, the server first.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Postgres => &["postgres", "initdb", "psql", "pgbench"],
+            Self::Redis => &["redis-server"],
+            Self::DurableStreams => &["durable-streams-server"],
+        }
+    }
+
+    /// Whether it was installed.
+    pub(super) fn is_in(self, directory: &Path) -> bool {
+        self.programs()
+            .iter()
+            .all(|program| directory.join(program).is_file())
+    }
+
+    /// What it is and how it is set up.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "one-row INSERTs of the text into a table with a bigserial key; pgbench with prepared statements, a \
+                 client for each message in flight; fsync=on and everything else at its defaults"
+            }
+            Self::Redis => {
+                "RPUSH of the text to a list for each conversation; appendonly, appendfsync always, no snapshots"
+            }
+            Self::DurableStreams => {
+                "POST of the text to a stream for each conversation, a connection for each message in flight; its \
+                 defaults: an append is acknowledged when its group is synced"
+            }
+        }
+    }
+}
+
+/// One of them, running.
+pub(super) struct Server {
+    actor: Actor,
+    kind: Kind,
+    pub(super) address: String,
+    programs: PathBuf,
+    place: TempDir,
+}
+
+impl Server {
+    /// Starts one from the directory of peers and waits until it can be appended to.
+    ///
+    /// # Errors
+    /// When it does not start, with what it said.
+    pub(super) fn start(
+        kind: Kind,
+        programs: &Path,
+        on_disk: &Path,
+    ) -> Result<Self, WorkloadError> {
+        let programs = programs.canonicalize().map_err(WorkloadError::Directory)?;
+        let place = tempfile::Builder::new()
+            .prefix("telpher-bench-")
+            .tempdir_in(on_disk.canonicalize().map_err(WorkloadError::Directory)?)
+            .map_err(WorkloadError::Directory)?;
+        let port = free_port().map_err(WorkloadError::Directory)?;
+        let actor = match kind {
+            Kind::Postgres => postgres::start(&programs, place.path(), port)?,
+            Kind::Redis => start(&programs.join("redis-server"), &redis(place.path(), port))?,
+            Kind::DurableStreams => {
+                let directory = place.path().display().to_string();
+                let flags = ["--port", &port.to_string(), "--data-dir", &directory];
+                start(
+                    &programs.join("durable-streams-server"),
+                    &flags.map(str::to_owned),
+                )?
+            }
+        };
+        let mut server = Self {
+            actor,
+            kind,
+            address: format!("127.0.0.1:{port}"),
+            programs,
+            place,
+        };
+        server.wait_until_open()?;
+        if kind == Kind::Postgres {
+            postgres::prepare(&server.programs, port)?;
+        }
+        Ok(server)
+    }
+
+    /// The process's number; its work may be done by others below it.
+    pub(super) fn pid(&self) -> u32 {
+        self.actor.pid()
+    }
+
+    /// Fails when it has ended.
+    pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
+        self.actor.check_alive()
+    }
+
+    /// Where its files are.
+    pub(super) fn directory(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Where its own programs are.
+    pub(super) fn programs(&self) -> &Path {
+        &self.programs
+    }
+
+    fn wait_until_open(&mut self) -> Result<(), WorkloadError> {
+        let limit_ns = now_ns() + PATIENCE.as_nanos() as u64;
+        while TcpStream::connect(&self.address).is_err() {
+            self.check_alive()?;
+            if now_ns() > limit_ns {
+                let what = format!("{} does not listen on {}", self.kind.target(), self.address);
+                return Err(WorkloadError::Node(what));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // All of them end at once with this, PostgreSQL's children too, and nothing of theirs is kept.
+        let signal = match self.kind {
+            Kind::Postgres => Signal::QUIT,
+            Kind::Redis | Kind::DurableStreams => Signal::KILL,
+        };
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        // One that has ended by itself cannot be ended.
+        let _ = pid.map(|pid| kill_process(pid, signal));
+    }
+}
+
+const LOOK: Duration = Duration::from_millis(10);
+
+fn start(program: &Path, arguments: &[String]) -> Result<Actor, ChildError> {
+    Actor::start(program, arguments, Pin::Nowhere)
+}
+
+fn redis(directory: &Path, port: u16) -> Vec<String> {
+    let (directory, port) = (directory.display().to_string(), port.to_string());
+    let flags = [
+        "--bind",
+        "127.0.0.1",
+        "--port",
+        &port,
+        "--dir",
+        &directory,
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "always",
+        "--save",
+        "",
+    ];
+    flags.map(str::to_owned).to_vec()
+}
+
+/// A port that nobody has; whoever asks for it must take it at once.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}

@@ -1,0 +1,99 @@
+//! `bench store --soak`: the same load for minutes, and whether memory stays where it is.
+
+use serde::Serialize;
+
+use super::{Matrix, space};
+use crate::measurement::MemoryPoint;
+use crate::model::Results;
+use crate::workload::WorkloadError;
+
+/// Messages per second that the disk must have room for.
+const RATE_MAX: u64 = 60_000;
+
+/// By how much memory may grow from the middle to the end: a part of what it was, or so many bytes.
+const PART_MAX: f64 = 0.10;
+const BYTES_MAX: f64 = (8 << 20) as f64;
+
+/// How memory went in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Course {
+    /// Mean of the middle fifth.
+    pub middle_bytes: f64,
+    /// Mean of the last fifth.
+    pub end_bytes: f64,
+}
+
+impl Course {
+    /// Of the points of a run; `None` where there are too few to tell.
+    #[must_use]
+    pub fn of(points: &[MemoryPoint]) -> Option<Self> {
+        let fifth = points.len() / 5;
+        let mean = |points: &[MemoryPoint]| {
+            let sum: f64 = points.iter().map(|point| point.rss_bytes as f64).sum();
+            sum / points.len() as f64
+        };
+        (fifth > 0).then(|| Self {
+            middle_bytes: mean(&points[2 * fifth..3 * fifth]),
+            end_bytes: mean(&points[points.len() - fifth..]),
+        })
+    }
+
+    /// Whether it grew by no more than noise.
+    #[must_use]
+    pub fn is_flat(&self) -> bool {
+        let grown = self.end_bytes - self.middle_bytes;
+        grown <= (self.middle_bytes * PART_MAX).max(BYTES_MAX)
+    }
+}
+
+/// Fails unless the disk has room for what the load may write.
+///
+/// # Errors
+/// When it has not.
+pub fn check_space(matrix: &Matrix) -> Result<(), WorkloadError> {
+    let seconds = (matrix.ramp + matrix.window).as_secs() + 1;
+    let messages = RATE_MAX.saturating_mul(seconds);
+    space::check(
+        &matrix.directory,
+        space::needed_bytes(messages, matrix.size),
+    )
+}
+
+/// Each case that was recorded, and how its memory went, run by run.
+#[must_use]
+pub fn courses(results: &Results) -> Vec<(String, Course)> {
+    let mut courses = Vec::new();
+    for one in &results.cases {
+        for run in &one.runs {
+            let course = run
+                .measured
+                .as_ref()
+                .and_then(|measured| Course::of(&measured.memory));
+            courses.extend(course.map(|course| (one.case.key(), course)));
+        }
+    }
+    courses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn course(rss: impl Fn(u64) -> u64) -> Course {
+        let point = |at_ms| MemoryPoint {
+            at_ms,
+            rss_bytes: rss(at_ms),
+        };
+        Course::of(&(0..100).map(point).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn memory_that_grows_on_is_not_flat_and_memory_that_filled_up_is() {
+        assert!(course(|at| (100 << 20) + at).is_flat());
+        assert!(course(|at| at.min(30) << 22).is_flat());
+        assert!(!course(|at| (100 << 20) + (at << 20)).is_flat());
+        // It may shrink.
+        assert!(course(|at| (200 << 20) - (at << 20)).is_flat());
+        assert_eq!(Course::of(&[]), None);
+    }
+}

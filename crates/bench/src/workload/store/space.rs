@@ -1,0 +1,87 @@
+//! Room on a disk, looked at before it is needed.
+
+use std::path::Path;
+
+use crate::format::bytes;
+use crate::workload::WorkloadError;
+
+/// Bytes of disk that a message takes at most while it is being kept: its text and what surrounds it, in
+/// the line, in its extent, and in the copy that merging makes.
+pub(super) fn needed_bytes(messages: u64, size: u64) -> u64 {
+    /// Name, role, facts, event and headers.
+    const AROUND: u64 = 250;
+    messages.saturating_mul((size + AROUND) * 3)
+}
+
+/// Fails unless there is as much room as is needed, and some to spare.
+pub(super) fn check(directory: &Path, needed: u64) -> Result<(), WorkloadError> {
+    let free = free_bytes(directory)?;
+    let needed = needed.saturating_add(SPARE);
+    match free >= needed {
+        true => Ok(()),
+        false => Err(WorkloadError::Nothing(
+            format!(
+                "{} has {} free, and this may need {}",
+                directory.display(),
+                bytes(free),
+                bytes(needed)
+            ),
+            "give --dir on a larger disk, or ask for less",
+        )),
+    }
+}
+
+/// Room that is left to everybody else.
+const SPARE: u64 = 1 << 30;
+
+/// What we may still write where the directory is.
+pub(super) fn free_bytes(directory: &Path) -> Result<u64, WorkloadError> {
+    let stats = rustix::fs::statvfs(directory);
+    let stats = stats.map_err(|error| WorkloadError::Directory(error.into()))?;
+    Ok(stats.f_bavail.saturating_mul(stats.f_frsize))
+}
+
+/// What the files below a directory take on the disk.
+pub(super) fn used_bytes(directory: &Path) -> std::io::Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let mut sum = 0;
+    for entry in directory.read_dir()? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        sum += match (kind.is_dir(), kind.is_file()) {
+            (true, _) => used_bytes(&entry.path())?,
+            // In 512 bytes, whatever the file system's blocks are (stat(2)).
+            (_, true) => entry.metadata()?.blocks() * 512,
+            _ => 0,
+        };
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_too_small_is_told_before_anything_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        check(directory.path(), 0).unwrap();
+        let error = check(directory.path(), u64::MAX / 2)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(" free, and this may need ") && error.contains("hint: "),
+            "{error}"
+        );
+        assert!(check(Path::new("/no/such/place"), 0).is_err());
+    }
+
+    #[test]
+    fn what_files_take_is_summed_over_all_directories() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("below")).unwrap();
+        assert_eq!(used_bytes(directory.path()).unwrap(), 0);
+        std::fs::write(directory.path().join("below/file"), vec![1; 100_000]).unwrap();
+        assert!(used_bytes(directory.path()).unwrap() >= 100_000);
+    }
+}

@@ -1,0 +1,309 @@
+//! Runs a matrix: a node over each of its doors, and beside it what does the least, and what others do.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::matrix::Door;
+use super::memory::Course;
+use super::rivals::Rivals;
+use super::server::{Driver, Kind, Pgbench, Server, Window, pgbench};
+use super::tree::Tree;
+use super::{Appended, LoadSpec, Matrix, STEADY, Way};
+use crate::clock::now_ns;
+use crate::measurement::{Measurement, Storage};
+use crate::model::{Case, CaseComparison, CaseResult, Environment, Metric, Results, Setup};
+use crate::process::{self, Role, Usage, Watch};
+use crate::progress::{Progress, Show};
+use crate::suite::Suite;
+use crate::workload::child::{ChildError, Pin};
+use crate::workload::journal::prepared;
+use crate::workload::node::Node;
+use crate::workload::role::{self, Ready, Spec};
+use crate::workload::{OURS, PATIENCE, Surroundings, WorkloadError, take_turns};
+
+/// Runs every door and, where peers are, what floors and peers make of the same.
+///
+/// # Errors
+/// When a process fails. A message that fails is counted, not an error.
+pub fn run(
+    surroundings: &Surroundings,
+    matrix: &Matrix,
+    environment: Environment,
+    show: Show,
+) -> Result<Results, WorkloadError> {
+    let mut rivals = Rivals::start(surroundings, matrix)?;
+    let cases: Vec<Case> = matrix
+        .ours()
+        .into_iter()
+        .chain(rivals.cases(matrix))
+        .collect();
+    let environment = rivals
+        .versions()
+        .into_iter()
+        .fold(environment, |environment, (of, version)| {
+            environment.version(of, version)
+        });
+    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
+    let mut suite = Suite::new("store", environment, setup(matrix), progress);
+    take_turns(&mut suite, &cases, matrix.repeats, |position| {
+        let case = &cases[position];
+        match (Door::of(case), Kind::of(case)) {
+            (Some(door), _) => measure_node(surroundings, door, matrix),
+            (None, Some(kind)) => measure_peer(surroundings, kind, matrix),
+            (None, None) => rivals.measure(case, matrix),
+        }
+    })?;
+    let mut results = suite.finish();
+    results.setup.notes.extend(rivals.notes());
+    compare(&mut results);
+    Ok(results)
+}
+
+/// A directory of a run's own on the disk that is measured.
+pub(super) fn place(on_disk: &Path) -> Result<TempDir, WorkloadError> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("telpher-bench-");
+    builder
+        .tempdir_in(on_disk)
+        .map_err(WorkloadError::Directory)
+}
+
+/// Nothing of it is on disk: it only has its part in the sum of the floors.
+const PLAIN_ECHO: &str = "floor";
+
+/// Each door against every rival of the same shape: the door is ours alone, so that is not seen by the
+/// comparison of equal cases.
+fn compare(results: &mut Results) {
+    let is_ours = |one: &&CaseResult| one.case.target == OURS;
+    let mut found = Vec::new();
+    for subject in results.cases.iter().filter(is_ours) {
+        let rivals = results.cases.iter().filter(|one| {
+            ![OURS, PLAIN_ECHO].contains(&one.case.target.as_str())
+                && (one.case.clients, one.case.in_flight)
+                    == (subject.case.clients, subject.case.in_flight)
+        });
+        for rival in rivals {
+            let metrics = contest(&subject.case).into_iter();
+            found.extend(metrics.filter_map(|metric| CaseComparison::of(metric, subject, rival)));
+        }
+    }
+    results.comparisons.extend(found);
+}
+
+/// What is compared, with memory: a store is also judged by it.
+fn contest(case: &Case) -> Vec<Metric> {
+    let mut metrics = case.contest();
+    metrics.push(Metric::NodeRssPeak);
+    metrics
+}
+
+/// What a run is made against.
+struct Target<'a> {
+    way: Way,
+    address: String,
+    pid: u32,
+    check_alive: &'a mut dyn FnMut() -> Result<(), ChildError>,
+}
+
+/// One run of ours.
+fn measure_node(
+    surroundings: &Surroundings,
+    door: Door,
+    matrix: &Matrix,
+) -> Result<Measurement, WorkloadError> {
+    let place = place(&matrix.directory)?;
+    let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
+    prepared::wait(&place.path().join("journal"))
+        .map_err(|failure| WorkloadError::Node(failure.to_string()))?;
+    let (pid, address) = (node.pid(), door.address(&node).to_owned());
+    let node = std::cell::RefCell::new(node);
+    let mut before = None;
+    let target = Target {
+        way: door.way(),
+        address,
+        pid,
+        check_alive: &mut || node.borrow_mut().check_alive(),
+    };
+    let measured = drive(surroundings, target, matrix, || {
+        before = Some(Counted::of(&node.borrow(), place.path()));
+    })?;
+    let storage = before.and_then(|before| {
+        let now = Counted::of(&node.borrow(), place.path());
+        now.since(&before, measured.completed * matrix.size)
+    });
+    Ok(Measurement {
+        storage,
+        ..measured
+    })
+}
+
+/// One run of another's server.
+fn measure_peer(
+    surroundings: &Surroundings,
+    kind: Kind,
+    matrix: &Matrix,
+) -> Result<Measurement, WorkloadError> {
+    let Some(programs) = &surroundings.peers else {
+        let what = format!("{} is no peer", kind.target());
+        return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
+    };
+    let mut server = Server::start(kind, programs, &matrix.directory)?;
+    match kind.driver() {
+        Driver::Load(way) => {
+            let target = Target {
+                way,
+                address: server.address.clone(),
+                pid: server.pid(),
+                check_alive: &mut || server.check_alive(),
+            };
+            drive(surroundings, target, matrix, || {})
+        }
+        Driver::Pgbench => measure_pgbench(&mut server, matrix),
+    }
+}
+
+/// Drives our own load against a server, and measures while its window is open.
+fn drive(
+    surroundings: &Surroundings,
+    target: Target<'_>,
+    matrix: &Matrix,
+    on_open: impl FnOnce(),
+) -> Result<Measurement, WorkloadError> {
+    let spec = Spec::StoreLoad(LoadSpec {
+        way: target.way,
+        address: target.address,
+        vus: matrix.vus,
+        pipeline: matrix.pipeline,
+        size: matrix.size as usize,
+        ramp_ns: matrix.ramp.as_nanos() as u64,
+        window_ns: matrix.window.as_nanos() as u64,
+    });
+    let mut load = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
+    let Ready { setup_ns, .. } = load.json()?;
+    let mut course = Course::of(target.pid);
+    let mut look = || {
+        course.look();
+        (target.check_alive)()
+    };
+    load.say("go")?;
+    let word: String = load.json_while(matrix.ramp + PATIENCE, &mut look)?;
+    if word != STEADY {
+        return Err(load.nonsense(word, format!("expected `{STEADY}`")).into());
+    }
+    on_open();
+    let tree = Tree::watch(target.pid);
+    let watch = Watch::start(&[(Role::Sender, load.pid())])?;
+    let Appended { tally, window_ns } = load.json_while(matrix.window + PATIENCE, &mut look)?;
+    let usage = watch.stop_with(vec![tree.stop()]);
+    Ok(Measurement {
+        setup_ns: Some(setup_ns),
+        usage: Some(usage),
+        memory: course.points(),
+        ..tally.over(window_ns)
+    })
+}
+
+/// The same with pgbench, whose log tells what it did while our window was open.
+fn measure_pgbench(server: &mut Server, matrix: &Matrix) -> Result<Measurement, WorkloadError> {
+    let mut load = pgbench(server, matrix)?;
+    wait(Pgbench::warm_up(matrix), || load.check_alive())?;
+    let mut window = Window::open();
+    let tree = Tree::watch(server.pid());
+    let watch = Watch::start(&[(Role::Sender, load.pid())])?;
+    let begin_ns = now_ns();
+    wait(matrix.window, || load.check_alive())?;
+    window.close();
+    let window_ns = now_ns() - begin_ns;
+    let usage: Usage = watch.stop_with(vec![tree.stop()]);
+    server.check_alive()?;
+    Ok(Measurement {
+        usage: Some(usage),
+        ..load.finish(&window)?.over(window_ns)
+    })
+}
+
+/// Lets time pass, as long as those that it depends on live.
+fn wait(
+    time: Duration,
+    mut check: impl FnMut() -> Result<(), ChildError>,
+) -> Result<(), WorkloadError> {
+    let end_ns = now_ns() + time.as_nanos() as u64;
+    loop {
+        check()?;
+        let left = Duration::from_nanos(end_ns.saturating_sub(now_ns()));
+        if left.is_zero() {
+            return Ok(());
+        }
+        thread::sleep(left.min(Duration::from_millis(250)));
+    }
+}
+
+/// What a node has counted so far.
+struct Counted {
+    syncs: Option<u64>,
+    blocks: Option<u64>,
+    written_bytes: Option<u64>,
+}
+
+impl Counted {
+    fn of(node: &Node, disk: &Path) -> Self {
+        Self {
+            syncs: node.metric("telpher_journal_syncs_total"),
+            blocks: node.metric("telpher_journal_blocks_total"),
+            written_bytes: process::written_bytes(disk),
+        }
+    }
+
+    fn since(&self, before: &Self, payload_bytes: u64) -> Option<Storage> {
+        let risen = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        Some(Storage {
+            syncs: risen(self.syncs, before.syncs)?,
+            blocks: risen(self.blocks, before.blocks),
+            written_bytes: risen(self.written_bytes, before.written_bytes),
+            payload_bytes,
+            sync_p50_ns: None,
+        })
+    }
+}
+
+fn setup(matrix: &Matrix) -> Setup {
+    let shape = format!(
+        "{} × {}: users, each with a conversation of its own, and messages that each has in flight; a text of {} bytes",
+        matrix.vus, matrix.pipeline, matrix.size
+    );
+    let notes = [
+        ("Load", shape),
+        (
+            "Window",
+            format!(
+                "the users join over {:?}; counted is what is begun and acknowledged in the {:?} after that",
+                matrix.ramp, matrix.window
+            ),
+        ),
+        (
+            "Node",
+            "`telpher serve` with its defaults, a node for each run with a directory of its own".to_owned(),
+        ),
+        (
+            "Generator",
+            "`telpher bench-role`, a process with one thread, on the same machine; HTTP has a connection for each \
+             message in flight, the others one for each user"
+                .to_owned(),
+        ),
+        (
+            "Node CPU",
+            "of the server's whole process tree in the window; memory that its processes share is counted once"
+                .to_owned(),
+        ),
+    ];
+    Setup {
+        destination: Some(matrix.directory.display().to_string()),
+        duration: Some(format!("{:?}", matrix.window)),
+        repeats: Some(matrix.repeats),
+        notes: notes.map(|(name, words)| (name.to_owned(), words)).to_vec(),
+        ..Setup::default()
+    }
+}

@@ -1,0 +1,74 @@
+//! `telpher bench store --soak`.
+
+use std::time::Duration;
+
+use bench::workload::Surroundings;
+use bench::workload::store::soak::{self, Course};
+use bench::workload::store::{self, Matrix};
+
+use super::super::outcome::{Style, failure};
+use super::Args;
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+pub(super) fn run(args: &Args, length: Duration) -> Result<(), Failure> {
+    let matrix = Matrix {
+        window: length,
+        repeats: 1,
+        ..args.matrix()
+    };
+    soak::check_space(&matrix).map_err(failure)?;
+    let mut courses = Vec::new();
+    let styles = [Style::Fleetlm, Style::Table];
+    args.outcome
+        .of("soak", &styles, |surroundings, environment, show| {
+            // A node alone: what is looked at is its memory.
+            let alone = Surroundings {
+                peers: None,
+                ..surroundings.clone()
+            };
+            let results = store::run(&alone, &matrix, environment, show)?;
+            courses = soak::courses(&results);
+            Ok(results)
+        })?;
+    for (case, course) in &courses {
+        output::note(&told(case, course));
+    }
+    match courses.iter().all(|(_, course)| course.is_flat()) && !courses.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::new(Exit::Failed, "memory is not flat")
+            .hint("plots/memory-*.svg in the directory of the results shows how it went")),
+    }
+}
+
+fn told(case: &str, course: &Course) -> String {
+    let mib = |bytes: f64| bytes / f64::from(1 << 20);
+    let verdict = match course.is_flat() {
+        true => "flat",
+        false => "not flat",
+    };
+    format!(
+        "memory: {verdict}, {:.1} MiB in the middle, {:.1} MiB at the end ({case})",
+        mib(course.middle_bytes),
+        mib(course.end_bytes)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_course_is_told_with_its_verdict() {
+        let course = |end_mib: u32| Course {
+            middle_bytes: f64::from(100 << 20),
+            end_bytes: f64::from(end_mib << 20),
+        };
+        let flat = told("telpher-store", &course(101));
+        assert_eq!(
+            flat,
+            "memory: flat, 100.0 MiB in the middle, 101.0 MiB at the end (telpher-store)"
+        );
+        assert!(told("x", &course(150)).starts_with("memory: not flat"));
+    }
+}
