@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::journal::{Journal, SyncTimes};
+use edge::chunks::{Assembler, Sizes};
 use edge::{Gate, native};
 use node::Handle;
 use node::config::Config;
@@ -66,6 +67,7 @@ impl Running {
         let node = Handle::with_journal(limits, ports, journal, options);
         let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
         node.show_sync_times(sync_times);
+        finish_drafts(&node)?;
         let readers = Readers::start().map_err(threads_failure)?;
         node.offload_to(Arc::new(readers));
         node.keep_views(views::options(config));
@@ -130,6 +132,20 @@ impl Running {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// What was being streamed when the node went down becomes messages, as far as it had come.
+fn finish_drafts(node: &Handle) -> Result<(), Failure> {
+    let Some(conversations) = node.conversations() else {
+        return Ok(());
+    };
+    let sizes = Sizes::of(&conversations.options().limits);
+    let finished = node.assemble_with(Arc::new(Assembler { sizes }));
+    let count = finished.map_err(|refusal| Failure::new(Exit::Failed, refusal.message))?;
+    if count > 0 {
+        tracing::info!(count, "interrupted answers are messages now");
+    }
+    Ok(())
 }
 
 pub(super) fn threads_failure(error: std::io::Error) -> Failure {

@@ -1,11 +1,12 @@
-//! The node's own agent: what it shows of itself, to whoever asks under a name.
+//! The node's own agents: what it shows of itself, and the routes of the HTTP door, to whoever asks
+//! under a name.
 //!
-//! It is an ordinary agent on an ordinary connection, within the process: it is counted and listed
+//! They are ordinary agents on an ordinary connection, within the process: it is counted and listed
 //! like every other, and can be told by its name. Names of `telpher/` belong to the node, so nobody
 //! else can answer for it.
 
-use client::{Attached, Client, Connecting, Request, Server};
-use edge::http::{agents_json, connections_json};
+use client::{Attached, Client, Connecting, Fault, ItemSender, Request, Server};
+use edge::http::{Local, agents_json, connections_json};
 use edge::native::Door;
 use model::Name;
 use node::Handle;
@@ -16,9 +17,12 @@ use crate::failure::{Exit, Failure};
 /// Under which name the node answers for itself.
 pub(crate) const SYSTEM_AGENT: &str = "telpher/system/node";
 
+/// Under which name the node answers what is asked of its HTTP door.
+pub(crate) const HTTP_AGENT: &str = "telpher/system/http";
+
 /// Answers while it is held.
 pub(super) struct SystemAgent {
-    _attached: Attached,
+    _attached: [Attached; 2],
 }
 
 impl SystemAgent {
@@ -28,16 +32,18 @@ impl SystemAgent {
         door: &Door,
         source: backup::Source,
     ) -> Result<Self, Failure> {
-        let name = Name::parse(SYSTEM_AGENT).map_err(failed)?;
         let client = connect(door).await.map_err(failed)?;
-        let attached = server(node, source)
-            .attach(&client, &name)
-            .await
-            .map_err(failed)?;
+        let own = attach(server(node, source), &client, SYSTEM_AGENT).await?;
+        let http = attach(http_server(node), &client, HTTP_AGENT).await?;
         Ok(Self {
-            _attached: attached,
+            _attached: [own, http],
         })
     }
+}
+
+async fn attach(server: Server, client: &Client, name: &str) -> Result<Attached, Failure> {
+    let name = Name::parse(name).map_err(failed)?;
+    server.attach(client, &name).await.map_err(failed)
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -71,4 +77,21 @@ fn server(node: &Handle, source: backup::Source) -> Server {
             Ok(connections_json(&connections).to_string())
         });
     backup::method(kept::methods(server, node), source)
+}
+
+/// Hands a request to the routes: the head of the answer is the first item, the pieces of its body
+/// are the others.
+fn http_server(node: &Handle) -> Server {
+    let local = Local::new(node.clone());
+    Server::new().handle_stream("request", move |request: Request, items: ItemSender| {
+        let local = local.clone();
+        async move {
+            let mut answer = local.ask(&request.body).await;
+            items.send(answer.head()).await?;
+            while let Some(piece) = answer.next().await {
+                items.send(piece.map_err(Fault::new)?).await?;
+            }
+            Ok(())
+        }
+    })
 }

@@ -9,12 +9,12 @@
 mod backup;
 mod bench;
 mod bench_journal;
-mod bench_store;
 mod clients;
 mod config;
 mod demo;
 mod doctor;
 mod documents;
+mod http_agent;
 mod inspect;
 mod kept;
 mod kill9;
