@@ -9,6 +9,7 @@
 mod backup;
 mod bench;
 mod bench_journal;
+mod bench_store;
 mod clients;
 mod config;
 mod demo;
