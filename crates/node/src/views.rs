@@ -69,6 +69,10 @@ pub struct Options {
 /// How long whoever asks waits for the views to catch up, at most.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
+/// Conversations that are not durable as they are now, about: the pages that they take the place of
+/// stay in the file until they are.
+const UNSYNCED_MAX: u64 = 20_000;
+
 /// The views of a node, and what is known of how they stand.
 pub(crate) struct Kept {
     options: Options,
@@ -194,18 +198,21 @@ impl Views<'_> {
         }
         let interval_ns = self.kept.options.sync_interval.as_nanos() as u64;
         let is_due = now_ns.saturating_sub(opened.synced_ns) >= interval_ns;
-        let sync = match is_due && opened.is_dirty {
+        let is_much = catch_up.looked_at >= UNSYNCED_MAX;
+        let sync = match opened.is_dirty && (is_due || is_much) {
             true => Sync::Now,
             false => Sync::Later,
         };
         let taken = catch_up.step(tables, &self.source(), sync, watched)?;
         match (taken, sync) {
-            (Taken::Some, Sync::Now) => (opened.is_dirty, opened.synced_ns) = (false, now_ns),
-            (Taken::Some, Sync::Later) => opened.is_dirty = true,
             (Taken::Nothing, Sync::Later) => {}
-            (Taken::Nothing, Sync::Now) => {
-                tables.write(Sync::Now, |_| Ok::<_, Damage>(()))?;
+            (Taken::Some, Sync::Later) => opened.is_dirty = true,
+            (taken, Sync::Now) => {
+                if taken == Taken::Nothing {
+                    tables.write(Sync::Now, |_| Ok::<_, Damage>(()))?;
+                }
                 (opened.is_dirty, opened.synced_ns) = (false, now_ns);
+                catch_up.looked_at = 0;
             }
         }
         Ok(taken)

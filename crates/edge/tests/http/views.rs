@@ -236,3 +236,215 @@ async fn what_a_query_says_wrong_is_told() {
         assert!(detail.contains(expected), "{path}: {detail}");
     }
 }
+
+async fn put(door: &Door, conversation: &str, settings: Value) {
+    let path = format!("/v1/conversations/{conversation}");
+    let answer = door.ask("PUT", &path, &settings).await;
+    assert!(matches!(answer.status, 200 | 201), "{}", answer.text());
+    door.pass_ms(1);
+}
+
+#[tokio::test]
+async fn conversations_are_found_by_what_their_metadata_says_and_by_their_shelf() {
+    let door = Door::open().await;
+    put(
+        &door,
+        "a",
+        json!({"metadata": {"user": "alice", "team": {"id": 7}}}),
+    )
+    .await;
+    put(
+        &door,
+        "b",
+        json!({"metadata": {"user": "bob", "tags": ["x", "y"]}}),
+    )
+    .await;
+    put(
+        &door,
+        "c",
+        json!({"metadata": {"user": "alice", "tags": ["x"]}}),
+    )
+    .await;
+    assert_eq!(list(&door, "metadata.user=alice").await, ["c", "a"]);
+    assert_eq!(list(&door, "metadata.tags=x").await, ["c", "b"]);
+    assert_eq!(
+        list(&door, "metadata.tags=x&metadata.user=alice").await,
+        ["c"]
+    );
+    assert_eq!(list(&door, "metadata.team.id=7").await, ["a"]);
+    assert_eq!(list(&door, "metadata.user=ali").await, [""; 0]);
+    put(&door, "c", json!({"archived": true})).await;
+    assert_eq!(list(&door, "metadata.user=alice").await, ["a"]);
+    assert_eq!(
+        list(&door, "metadata.user=alice&archived=true").await,
+        ["c"]
+    );
+    assert_eq!(list(&door, "archived=any").await, ["c", "b", "a"]);
+    let patch = json!({"metadata": {"user": "carol"}});
+    door.ask("PATCH", "/v1/conversations/a", &patch).await;
+    assert_eq!(list(&door, "metadata.user=alice").await, [""; 0]);
+    let (page, _) = page(&door, "/v1/conversations?metadata.user=carol").await;
+    let metadata = &page["conversations"][0]["metadata"];
+    assert_eq!(*metadata, json!({"user": "carol", "team": {"id": 7}}));
+    door.ask("DELETE", "/v1/conversations/a", &Value::Null)
+        .await;
+    assert_eq!(list(&door, "metadata.user=carol").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_named_participant_has_it_in_his_inbox_until_he_is_named_no_more() {
+    let door = Door::open().await;
+    put(
+        &door,
+        "a",
+        json!({"participants": ["alice", "acme/lab/bot"]}),
+    )
+    .await;
+    say_as(&door, "a", "bob", "hello").await;
+    let (inbox, ids) = page(&door, "/v1/inbox/acme%2Flab%2Fbot").await;
+    assert_eq!(
+        (ids, &inbox["lines"][0]["unread"]),
+        (vec!["a".to_owned()], &json!(1))
+    );
+    let cursor = "/v1/conversations/a/cursors/alice";
+    door.ask("PUT", cursor, &json!({"seq": 1})).await;
+    let (inbox, _) = page(&door, "/v1/inbox/alice").await;
+    let line = &inbox["lines"][0];
+    assert_eq!((&line["read_seq"], &line["unread"]), (&json!(1), &json!(0)));
+    put(&door, "a", json!({"participants": []})).await;
+    assert_eq!(page(&door, "/v1/inbox/acme%2Flab%2Fbot").await.1, [""; 0]);
+    // A read mark stays.
+    assert_eq!(page(&door, "/v1/inbox/alice").await.1, ["a"]);
+    let refused = door
+        .ask("PUT", "/v1/conversations/a", &json!({"participants": [""]}))
+        .await;
+    assert_eq!(refused.status, 400);
+}
+
+#[tokio::test]
+async fn what_is_over_is_gone_at_once() {
+    let door = Door::open().await;
+    put(&door, "a", json!({"ttl_s": 10})).await;
+    say_as(&door, "a", "alice", "x").await;
+    door.pass_ms(9_000);
+    assert_eq!(list(&door, "").await, ["a"]);
+    door.pass_ms(1_000);
+    assert_eq!(list(&door, "").await, [""; 0]);
+    door.get("/v1/conversations/a").await.problem(410, "gone");
+    let said = crate::said("y");
+    let path = "/v1/conversations/a/messages";
+    door.ask("POST", path, &said).await.problem(410, "gone");
+    door.get(path).await.problem(410, "gone");
+}
+
+#[tokio::test]
+async fn what_is_exported_can_be_imported_elsewhere_and_again() {
+    let door = Door::open().await;
+    for number in 0..230 {
+        say_as(
+            &door,
+            &format!("c{number}"),
+            "alice",
+            &format!("text {number}"),
+        )
+        .await;
+    }
+    let about = json!({"metadata": {"user": "al \"ice\""}, "ttl_s": 99, "participants": ["dave"],
+        "context": {"budget": 77}});
+    put(&door, "c7", about).await;
+    say_as(&door, "c7", "bob", "more").await;
+    door.ask(
+        "PUT",
+        "/v1/conversations/c7/cursors/alice",
+        &json!({"seq": 1}),
+    )
+    .await;
+    put(&door, "c7", json!({"archived": true})).await;
+    let all = door.get("/v1/export").await;
+    assert_eq!(all.header("content-type"), Some("application/jsonl"));
+    assert_eq!(all.text().lines().count(), 2 * 230 + 1);
+    let one = door.get("/v1/export?metadata.user=al%20%22ice%22").await;
+    assert_eq!(one.text().lines().count(), 3);
+    let headers = [("content-type", "application/jsonl")];
+    let import = |body: Vec<u8>| async {
+        let path = "/v1/acme/lab/import";
+        let body = body;
+        door.ask_with("POST", path, &headers, &body).await
+    };
+    for (appended, deduplicated) in [(231, 0), (0, 231)] {
+        let answer = import(all.body.clone()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let expected =
+            json!({"conversations": 230, "appended": appended, "deduplicated": deduplicated});
+        assert_eq!(answer.json(), expected);
+    }
+    let copy = door.get("/v1/acme/lab/conversations/c7").await.json();
+    let original = door.get("/v1/conversations/c7").await.json();
+    for key in [
+        "metadata",
+        "ttl_s",
+        "participants",
+        "context",
+        "archived",
+        "cursors",
+        "head_seq",
+    ] {
+        assert_eq!(copy[key], original[key], "{key}");
+    }
+    assert_eq!(copy["archived"], true);
+    let lines = page(&door, "/v1/acme/lab/inbox/alice?archived=true")
+        .await
+        .0;
+    assert_eq!(lines["lines"][0]["unread"], 1);
+    let messages = |path: &str| {
+        let path = path.to_owned();
+        let door = &door;
+        async move {
+            let mut page = door.get(&path).await.json();
+            let list = page["messages"].as_array_mut().unwrap();
+            for message in list.iter_mut() {
+                message
+                    .as_object_mut()
+                    .unwrap()
+                    .retain(|key, _| key != "event" && key != "at");
+            }
+            page["messages"].clone()
+        }
+    };
+    assert_eq!(
+        messages("/v1/acme/lab/conversations/c7/messages").await,
+        messages("/v1/conversations/c7/messages").await
+    );
+}
+
+#[tokio::test]
+async fn what_an_import_says_wrong_is_told_with_its_line() {
+    let door = Door::open().await;
+    let headers = [("content-type", "application/jsonl")];
+    for (body, line, expected) in [
+        (r#"{"role":"user","content":"x"}"#, 1, "before the line"),
+        ("\n{\"conversation\":{\"name\":\"a b\"}}", 2, "name"),
+        (
+            "{\"conversation\":{\"name\":\"a\",\"ttl_s\":\"x\"}}",
+            1,
+            "ttl_s",
+        ),
+        (
+            "{\"conversation\":{\"name\":\"a\"}}\n{\"role\":\"user\",\"contnt\":\"x\"}",
+            2,
+            "contnt",
+        ),
+    ] {
+        let answer = door
+            .ask_with("POST", "/v1/import", &headers, body.as_bytes())
+            .await;
+        let detail = answer.problem(400, "invalid_argument");
+        assert!(detail.contains(expected), "{detail}");
+        assert_eq!(answer.json()["line"], line, "{body}");
+    }
+    let detail = door
+        .get("/v1/export?limit=1")
+        .await
+        .problem(400, "invalid_argument");
+    assert!(detail.contains("`limit`"), "{detail}");
+}

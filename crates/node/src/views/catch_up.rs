@@ -26,6 +26,8 @@ pub(super) struct CatchUp {
     end: Option<u64>,
     /// Whether the directory is known to have been taken.
     is_built: bool,
+    /// Conversations that were looked at, for whoever counts them.
+    pub(super) looked_at: u64,
 }
 
 /// How far it is with the directory.
@@ -82,6 +84,7 @@ impl CatchUp {
             partitions: Vec::new(),
             end: None,
             is_built: false,
+            looked_at: 0,
         }
     }
 
@@ -132,6 +135,7 @@ impl CatchUp {
         if next == from && next < end {
             return Ok(Taken::Nothing);
         }
+        self.looked_at += next - from;
         tables.write(sync, |batch| {
             if from == 1 {
                 // What happens from now on is told by events.
@@ -194,6 +198,7 @@ impl CatchUp {
             }
             Ok::<_, Failure>(())
         })?;
+        self.looked_at += dirty.len() as u64;
         for (index, next) in moved {
             self.partitions[index].1 = next;
         }

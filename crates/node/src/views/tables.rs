@@ -4,6 +4,7 @@
 //! events were taken included. It need not be durable at once: after a crash the views are an older
 //! moment of themselves and take the events from there.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use redb::{
@@ -129,9 +130,11 @@ impl Tables {
             participants: transaction.open_table(PARTICIPANTS).map_err(Damage::from)?,
             order: transaction.open_table(ORDER).map_err(Damage::from)?,
             expiry: transaction.open_table(EXPIRY).map_err(Damage::from)?,
+            reordered: BTreeMap::new(),
         };
         // A transaction that is dropped changes nothing.
         let result = change(&mut batch)?;
+        batch.reorder().map_err(E::from)?;
         drop(batch);
         transaction.commit().map_err(Damage::from)?;
         Ok(result)
@@ -249,6 +252,16 @@ pub(super) struct Batch<'t> {
     participants: Table<'t, &'static MemberKey, (u64, u64, bool)>,
     order: Table<'t, &'static OrderKey, ()>,
     expiry: Table<'t, (u64, u64), ()>,
+    /// Keys that go and come. They are spread over all of the table: in order, so that each page of
+    /// it is written once.
+    reordered: BTreeMap<OrderKey, Goes>,
+}
+
+/// What becomes of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goes {
+    In,
+    Out,
 }
 
 impl Batch<'_> {
@@ -299,11 +312,18 @@ impl Batch<'_> {
         self.replace_participants(number, old, new)?;
         let keys = |entry: Option<&Entry>| entry.map(|it| it.keys(number)).unwrap_or_default();
         let (old, new) = (keys(old), keys(new));
-        for gone in old.difference(&new) {
-            self.order.remove(gone)?;
-        }
-        for come in new.difference(&old) {
-            self.order.insert(come, ())?;
+        let gone = old.difference(&new).map(|key| (*key, Goes::Out));
+        let come = new.difference(&old).map(|key| (*key, Goes::In));
+        self.reordered.extend(gone.chain(come));
+        Ok(())
+    }
+
+    fn reorder(&mut self) -> Result<(), Damage> {
+        for (key, goes) in std::mem::take(&mut self.reordered) {
+            match goes {
+                Goes::In => _ = self.order.insert(&key, ())?,
+                Goes::Out => _ = self.order.remove(&key)?,
+            }
         }
         Ok(())
     }

@@ -89,6 +89,8 @@ pub(super) enum Words {
     Metadata,
     /// `unread`.
     Unread,
+    /// `metadata.KEY`; and all of them come, so there are no pages.
+    All,
 }
 
 impl Paging {
@@ -98,7 +100,10 @@ impl Paging {
             return Err(Problem::invalid("the query is not `KEY=VALUE&...`"));
         };
         let mut paging = Self {
-            archived: Archived::No,
+            archived: match words {
+                Words::All => Archived::Any,
+                Words::Metadata | Words::Unread => Archived::No,
+            },
             after: None,
             limit: LIMIT,
             labels: Vec::new(),
@@ -113,12 +118,12 @@ impl Paging {
     fn take(&mut self, key: &str, value: String, words: Words) -> Result<(), Problem> {
         match (key, words) {
             ("archived", _) => self.archived = archived(&value)?,
-            ("after", _) if value.is_empty() => {}
-            ("after", _) => {
+            ("after", Words::Metadata | Words::Unread) if value.is_empty() => {}
+            ("after", Words::Metadata | Words::Unread) => {
                 let cursor = value.parse::<Cursor>();
                 self.after = Some(cursor.map_err(|error| wrong("after", &error.to_string()))?);
             }
-            ("limit", _) => {
+            ("limit", Words::Metadata | Words::Unread) => {
                 let limit = value.parse().ok().filter(|it| (1..=LIMIT_MAX).contains(it));
                 let reason = format!("a page has 1 to {LIMIT_MAX}, not {value}");
                 self.limit = limit.ok_or_else(|| wrong("limit", &reason))?;
@@ -128,7 +133,7 @@ impl Paging {
                 self.unread_only = is.map_err(|_| wrong("unread", "it is `true` or `false`"))?;
             }
             (key, words) => match (key.strip_prefix(METADATA), words) {
-                (Some(key), Words::Metadata) if !key.is_empty() => {
+                (Some(key), Words::Metadata | Words::All) if !key.is_empty() => {
                     self.labels.push((key.to_owned(), value));
                 }
                 _ => return Err(unknown(key, words)),
@@ -152,12 +157,12 @@ fn wrong(key: &str, reason: &str) -> Problem {
 }
 
 fn unknown(key: &str, words: Words) -> Problem {
-    let more = match words {
-        Words::Metadata => "metadata.KEY",
-        Words::Unread => "unread",
+    let known: &[&str] = match words {
+        Words::Metadata => &["archived", "after", "limit", "metadata.KEY"],
+        Words::Unread => &["archived", "after", "limit", "unread"],
+        Words::All => &["archived", "metadata.KEY"],
     };
-    let known = ["archived", "after", "limit", more];
-    let unknown = body::unknown("field", key, known.into_iter());
+    let unknown = body::unknown("field", key, known.iter().copied());
     Problem::invalid(format!("the query: {unknown}"))
 }
 

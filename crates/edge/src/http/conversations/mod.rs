@@ -3,6 +3,7 @@
 //! | method and path, behind `/v1` or `/v1/{org}/{namespace}` | |
 //! |---|---|
 //! | `GET /conversations` | a list, by what metadata says |
+//! | `GET /export`, `POST /import` | many conversations as JSON lines |
 //! | `GET /inbox/{who}` | somebody's conversations, and how much he has not read; or as events |
 //! | `POST /conversations/{id}/messages` | append |
 //! | `GET /conversations/{id}/messages` | a page; or all of it and what comes, as events |
@@ -22,6 +23,7 @@
 
 mod answer;
 mod append;
+mod bulk;
 mod context;
 mod fork;
 mod inbox;
@@ -69,4 +71,6 @@ fn of_namespace() -> OpenApiRouter<Shared> {
         .routes(routes!(fork::fork))
         .routes(routes!(transfer::export))
         .routes(routes!(transfer::import))
+        .routes(routes!(bulk::export_all))
+        .routes(routes!(bulk::import_all))
 }

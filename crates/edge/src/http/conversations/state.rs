@@ -210,7 +210,7 @@ pub(super) async fn delete(
 
 /// What metadata do to those that are there.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Merge {
+pub(super) enum Merge {
     /// They take their place; and a conversation that is not there is created.
     Replaces,
     /// They are merged into them.
@@ -228,8 +228,24 @@ async fn change(
     let body = body::read_json(headers, body, BODY_MAX).await?;
     let empty: &[u8] = b"{}";
     let body = if body.is_empty() { empty } else { &body };
-    let document: SettingsDocument<'_> = body::parse(body)?;
     let expect = expected(headers, None)?;
+    let changed = apply(conversations, name, expect, body, merge).await?;
+    let status = match changed.is_created {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    Ok(shown(status, &changed.view))
+}
+
+/// Makes a conversation what a document says, in JSON.
+pub(super) async fn apply(
+    conversations: Conversations<'_>,
+    name: &Name,
+    expect: Option<u64>,
+    json: &[u8],
+    merge: Merge,
+) -> Result<Changed, Problem> {
+    let document: SettingsDocument<'_> = body::parse(json)?;
     let metadata = match document.metadata {
         Some(_) => {
             let text = metadata(document.metadata);
@@ -237,12 +253,7 @@ async fn change(
         }
         None => None,
     };
-    let changed = put_document(conversations, name, expect, &document, metadata, merge).await?;
-    let status = match changed.is_created {
-        true => StatusCode::CREATED,
-        false => StatusCode::OK,
-    };
-    Ok(shown(status, &changed.view))
+    put_document(conversations, name, expect, &document, metadata, merge).await
 }
 
 /// What is not said is taken from what is there; if that has changed meanwhile, once more.

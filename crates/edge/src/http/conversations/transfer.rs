@@ -30,7 +30,7 @@ use crate::http::problem::Problem;
 const FRAME_SIZE: usize = 64 << 10;
 
 /// Bytes of an import, at most: larger ones are sent in pieces, each of which is one.
-const IMPORT_MAX: usize = 64 << 20;
+pub(super) const IMPORT_MAX: usize = 64 << 20;
 
 /// Bytes that are appended at once, about.
 const BATCH_SIZE: usize = 1 << 20;
@@ -49,25 +49,32 @@ pub(super) async fn export(
     State(shared): State<Shared>,
     Conversation(name): Conversation,
 ) -> Result<Response, Problem> {
-    let conversations = of(&shared)?;
-    let view = answered(conversations.get(&name)?).await?;
-    let mut first = b"{\"conversation\":".to_vec();
-    push_view(&mut first, &view);
-    push(&mut first, b"}\n");
-    let after = view.start_seq.saturating_sub(1);
-    let lines = Lines {
-        first,
-        watch: Some(conversations.watch(&name, after)?),
-    };
+    let lines = Lines::of(&shared, &name).await?;
     let content_type = [(header::CONTENT_TYPE, "application/jsonl")];
     Ok((content_type, Body::new(lines)).into_response())
 }
 
 /// Reads on as the client reads, to the newest message there is when it arrives.
-struct Lines {
+pub(super) struct Lines {
     /// What comes before the messages.
     first: Vec<u8>,
     watch: Option<Watch>,
+}
+
+impl Lines {
+    /// The lines of a conversation.
+    pub(super) async fn of(shared: &Shared, name: &Name) -> Result<Self, Problem> {
+        let conversations = of(shared)?;
+        let view = answered(conversations.get(name)?).await?;
+        let mut first = b"{\"conversation\":".to_vec();
+        push_view(&mut first, &view);
+        push(&mut first, b"}\n");
+        let after = view.start_seq.saturating_sub(1);
+        Ok(Self {
+            first,
+            watch: Some(conversations.watch(name, after)?),
+        })
+    }
 }
 
 impl http_body::Body for Lines {
@@ -130,9 +137,9 @@ fn push_line(out: &mut Vec<u8>, item: &Item) -> Result<bool, node::conversations
 #[schema(as = Imported)]
 pub(crate) struct ImportDocument {
     /// Messages that were appended.
-    appended: usize,
+    pub(super) appended: usize,
     /// Messages that were there already.
-    deduplicated: usize,
+    pub(super) deduplicated: usize,
     /// The number of the newest message.
     head_seq: u64,
 }
@@ -189,14 +196,14 @@ fn is_head(line: &[u8]) -> bool {
 
 /// Messages that go in together.
 #[derive(Default)]
-struct Lined<'a> {
+pub(super) struct Lined<'a> {
     messages: Vec<Imported<'a>>,
     lines: Vec<usize>,
     size: usize,
 }
 
 impl<'a> Lined<'a> {
-    fn push(&mut self, index: usize, line: &'a [u8]) -> Result<(), Problem> {
+    pub(super) fn push(&mut self, index: usize, line: &'a [u8]) -> Result<(), Problem> {
         let message = body::parse(line);
         let message = message.map_err(|problem| problem.with("line", index + 1))?;
         self.messages.push(message);
@@ -205,12 +212,12 @@ impl<'a> Lined<'a> {
         Ok(())
     }
 
-    fn is_full(&self, shared: &Shared) -> Result<bool, Problem> {
+    pub(super) fn is_full(&self, shared: &Shared) -> Result<bool, Problem> {
         let max = of(shared)?.options().limits.batch_messages_max;
         Ok(self.messages.len() >= max || self.size >= BATCH_SIZE)
     }
 
-    async fn append(
+    pub(super) async fn append(
         &mut self,
         shared: &Shared,
         name: &Name,
