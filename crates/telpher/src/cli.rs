@@ -3,8 +3,8 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agents, backup, bench, bench_role, completions, config, demo, doctor, explain, idle, inspect,
-    listen, mailbox, man, ping, request, send, serve, stream, token, version, write,
+    agents, backup, bench, bench_role, completions, config, conversation, demo, doctor, explain,
+    idle, inspect, listen, mailbox, man, ping, request, send, serve, stream, token, version, write,
 };
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -29,6 +29,11 @@ Keep, with that node:
   telpher append acme/demo/log 'done'    a record in a stream, in order
   telpher mailbox list                   see what waits for whom
 
+Remember, with that node:
+  telpher conversation append c-1 'hi'   a message in a conversation
+  telpher conversation tail c-1 -f       watch it, and answers as they are written
+  telpher conversation context c-1       what to send to a model
+
 Configure:
   telpher config init > telpher.toml     a file with every option and its default
   telpher config show --origin           what a node would use, and where each value is from
@@ -47,7 +52,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Talk through it", &["send", "write", "request", "listen"]),
     (
         "Look after what is kept",
-        &["mailbox", "append", "read", "streams"],
+        &["conversation", "mailbox", "append", "read", "streams"],
     ),
     ("Look at it", &["ping", "agents", "connections", "bench"]),
     (
@@ -77,6 +82,8 @@ enum Command {
     Serve(serve::Args),
     #[command(subcommand)]
     Config(config::Command),
+    #[command(subcommand)]
+    Conversation(conversation::Command),
     #[command(subcommand)]
     Token(token::Command),
     Send(send::Args),
@@ -152,6 +159,7 @@ impl Cli {
         match self.command {
             Command::Serve(args) => serve::run(args, environment),
             Command::Config(command) => config::run(command, environment),
+            Command::Conversation(command) => conversation::run(command, environment),
             Command::Token(command) => token::run(command, environment),
             Command::Send(args) => send::run(args, environment),
             Command::Write(args) => write::run(args, environment),
@@ -211,11 +219,15 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 26] = [
+        let commands: [&[&str]; 30] = [
             &[],
             &["serve"],
             &["config"],
             &["config", "show"],
+            &["conversation"],
+            &["conversation", "append"],
+            &["conversation", "tail"],
+            &["conversation", "put"],
             &["token"],
             &["token", "add"],
             &["send"],

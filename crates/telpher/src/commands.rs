@@ -7,6 +7,7 @@ pub(crate) mod bench_role;
 pub(crate) mod body;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod conversation;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;

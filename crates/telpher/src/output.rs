@@ -41,6 +41,12 @@ fn finish(written: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
+/// Prints a piece of something longer, exactly as it is.
+pub(crate) fn print_piece(bytes: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    finish(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
 /// Prints bytes exactly as they are; at a terminal a line break follows, so that the prompt stands
 /// on a line of its own.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {

@@ -41,7 +41,7 @@ pub(crate) use kept::{Message, Messages, Names, Purge, Retry};
 pub(crate) use ready::Audience;
 use running::{Kept, Means, Running, threads_failure};
 pub(crate) use signals::Signals;
-pub(crate) use system::SYSTEM_AGENT;
+pub(crate) use system::{HTTP_AGENT, SYSTEM_AGENT};
 
 /// What ends a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

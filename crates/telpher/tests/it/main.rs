@@ -12,6 +12,7 @@ mod bench_journal;
 mod bench_store;
 mod clients;
 mod config;
+mod conversation;
 mod demo;
 mod doctor;
 mod documents;

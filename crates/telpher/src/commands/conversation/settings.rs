@@ -1,0 +1,178 @@
+//! `telpher conversation put`, `fork` and `delete`: what a conversation is.
+
+use serde::Serialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::append::json_of;
+use super::ask::{Node, Question};
+use super::show::about;
+use super::{conversation_name, path_of, print_answer, short};
+use crate::commands::target::{Target, block_on};
+use crate::failure::Failure;
+use crate::output::{self, Format};
+use crate::settings::Environment;
+
+const PUT_EXAMPLES: &str = "\
+Examples:
+  telpher conversation put support-42 --metadata '{\"user\":\"alice\",\"tier\":\"gold\"}'
+  telpher conversation put support-42 --merge --metadata '{\"tier\":null}'
+                                             without it; the rest stays
+  telpher conversation put support-42 --ttl 86400
+                                             erased a day after its last message
+  telpher conversation put support-42 --context '{\"budget\":8000,\"drop_first\":[\"tool_output\"]}'
+                                             how its windows are cut
+  telpher conversation put support-42 --archived true
+                                             read only
+
+What is not said stays as it is.";
+
+const FORK_EXAMPLES: &str = "\
+Examples:
+  telpher conversation fork support-42 support-42-b          all of it
+  telpher conversation fork support-42 support-42-b --at 7   its first seven messages";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = PUT_EXAMPLES)]
+pub(crate) struct PutArgs {
+    /// Name of the conversation: org/namespace/x, or x
+    conversation: String,
+
+    /// An object about the conversation; lists can be asked for by it
+    #[arg(long, value_name = "JSON")]
+    metadata: Option<String>,
+
+    /// Merge the metadata into what is there (RFC 7396), and create nothing
+    #[arg(long)]
+    merge: bool,
+
+    /// Seconds after the last message until the conversation is erased; 0 for never
+    #[arg(long, value_name = "SECONDS")]
+    ttl: Option<u64>,
+
+    /// The webhook that answers it; empty for none
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+
+    /// Who takes part, whether he writes or not; in place of those named before
+    #[arg(long, value_name = "WHO")]
+    participant: Vec<String>,
+
+    /// How its windows are cut: an object, see `telpher conversation context`
+    #[arg(long, value_name = "JSON")]
+    context: Option<String>,
+
+    /// Whether it is read only
+    #[arg(long, value_name = "true|false")]
+    archived: Option<bool>,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = FORK_EXAMPLES)]
+pub(crate) struct ForkArgs {
+    /// Name of the conversation: org/namespace/x, or x
+    conversation: String,
+
+    /// The copy's id, in the same namespace
+    id: String,
+
+    /// The last message that is copied; the newest unless it is said
+    #[arg(long, value_name = "SEQ")]
+    at: Option<u64>,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DeleteArgs {
+    /// Name of the conversation: org/namespace/x, or x
+    conversation: String,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Serialize)]
+struct Settings<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl_s: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    participants: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archived: Option<bool>,
+}
+
+pub(super) fn run(args: &PutArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = conversation_name(&args.conversation)?;
+    let json = |flag: &str, text: &Option<String>| {
+        let text = text.clone();
+        text.map(|text| json_of(flag, text)).transpose()
+    };
+    let settings = Settings {
+        metadata: json("--metadata", &args.metadata)?,
+        ttl_s: args.ttl,
+        agent: args.agent.as_deref(),
+        participants: &args.participant,
+        context: json("--context", &args.context)?,
+        archived: args.archived,
+    };
+    let method = if args.merge { "PATCH" } else { "PUT" };
+    block_on(async {
+        let node = Node::connect(&args.target, environment).await?;
+        let asked = async {
+            let question = Question::new(method, path_of(&name)).body(&settings)?;
+            node.ask(&question).await
+        };
+        let answer = asked.await;
+        let answer = answer.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        print_answer(args.format, &answer, about)
+    })
+}
+
+pub(super) fn run_fork(args: &ForkArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = conversation_name(&args.conversation)?;
+    let mut fork = json!({ "id": args.id });
+    if let Some(at) = args.at {
+        fork["at_seq"] = at.into();
+    }
+    block_on(async {
+        let node = Node::connect(&args.target, environment).await?;
+        let asked = async {
+            let path = format!("{}/fork", path_of(&name));
+            node.ask(&Question::new("POST", path).body(&fork)?).await
+        };
+        let answer = asked.await;
+        let answer = answer.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        print_answer(args.format, &answer, about)
+    })
+}
+
+pub(super) fn run_delete(args: &DeleteArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = conversation_name(&args.conversation)?;
+    block_on(async {
+        let node = Node::connect(&args.target, environment).await?;
+        let asked = node.ask(&Question::new("DELETE", path_of(&name))).await;
+        asked.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        let human = format!("{} is erased\n", short(&name));
+        output::print(args.format, &json!({ "erased": name.as_str() }), &human)
+    })
+}

@@ -1,0 +1,224 @@
+//! `telpher conversation export` and `import`: all of a conversation as JSON lines.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::ask::{Node, Problem, Question, Trouble, parse};
+use super::{conversation_name, path_of};
+use crate::commands::target::{Target, block_on};
+use crate::failure::{Exit, Failure};
+use crate::output::{self, Format};
+use crate::settings::Environment;
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  telpher conversation export support-42 > support-42.jsonl
+  telpher conversation export support-42 | telpher conversation import copy-of-42
+  telpher conversation export support-42 | jq -r 'select(.seq) | .role + \": \" + .parts[0].text'
+
+The first line is what the conversation is, each other one a message, byte for byte as it was written. \
+If the exit status is not 0 it is not whole.";
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  telpher conversation import support-42 support-42.jsonl
+  telpher conversation import support-42 < support-42.jsonl
+
+Messages keep their ids, so an import that was interrupted is simply repeated. The settings in the \
+first line are not applied: `telpher conversation put` does that.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(crate) struct ExportArgs {
+    /// Name of the conversation: org/namespace/x, or x
+    conversation: String,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct ImportArgs {
+    /// Name of the conversation: org/namespace/x, or x
+    conversation: String,
+
+    /// The JSON lines; the standard input unless it is said
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Bytes of lines that are sent together, about.
+const PIECE_SIZE: usize = 1 << 20;
+
+pub(super) fn run_export(args: &ExportArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = conversation_name(&args.conversation)?;
+    block_on(async {
+        let node = Node::connect(&args.target, environment).await?;
+        let asked = async {
+            let path = format!("{}/export", path_of(&name));
+            let mut pieces = node.open(&Question::get(path)).await?;
+            while let Some(piece) = pieces.next().await? {
+                output::print_piece(&piece)?;
+            }
+            Ok::<_, Trouble>(())
+        };
+        let for_people = Format { json: false };
+        let asked = asked.await;
+        asked.map_err(|trouble| trouble.tell(for_people, Some(&name)))
+    })
+}
+
+pub(super) fn run_import(args: &ImportArgs, environment: &Environment) -> Result<(), Failure> {
+    let name = conversation_name(&args.conversation)?;
+    let mut lines = Lines::open(args.file.as_deref())?;
+    block_on(async {
+        let node = Node::connect(&args.target, environment).await?;
+        let path = format!("{}/import", path_of(&name));
+        let mut done = Done::default();
+        let asked = async {
+            while let Some((first, piece)) = lines.piece()? {
+                let answer = node.ask(&Question::new("POST", &path).lines(piece)).await;
+                let answer = answer.map_err(|trouble| located(trouble, first))?;
+                done.add(&parse(&answer)?);
+            }
+            Ok::<_, Trouble>(())
+        };
+        let asked = asked.await;
+        asked.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
+        output::print(args.format, &done.document(), &done.human())
+    })
+}
+
+/// The line of the file, where the node tells that of the piece.
+fn located(trouble: Trouble, first: u64) -> Trouble {
+    match trouble {
+        Trouble::Refused(mut problem) => {
+            let Problem { detail, extra, .. } = &mut problem;
+            if let Some(line) = extra.get("line").and_then(Value::as_u64) {
+                let line = first + line;
+                extra.insert("line".to_owned(), line.into());
+                *detail = format!("line {line}: {detail}");
+            }
+            Trouble::Refused(problem)
+        }
+        other => other,
+    }
+}
+
+/// Lines of a file, or of the standard input, in pieces.
+struct Lines {
+    input: Box<dyn BufRead>,
+    /// Lines before the next one.
+    read: u64,
+}
+
+impl Lines {
+    fn open(path: Option<&Path>) -> Result<Self, Failure> {
+        let input: Box<dyn BufRead> = match path {
+            None => Box::new(BufReader::new(io::stdin())),
+            Some(path) if path == Path::new("-") => Box::new(BufReader::new(io::stdin())),
+            Some(path) => Box::new(BufReader::new(File::open(path).map_err(|error| {
+                let message = format!("cannot open `{}`: {error}", path.display());
+                Failure::new(Exit::NotFound, message).hint("`-` is the standard input")
+            })?)),
+        };
+        Ok(Self { input, read: 0 })
+    }
+
+    /// How many lines came before, and the next ones; `None` at the end.
+    fn piece(&mut self) -> Result<Option<(u64, String)>, Failure> {
+        let (first, mut piece) = (self.read, String::new());
+        while piece.len() < PIECE_SIZE {
+            match self.input.read_line(&mut piece) {
+                Ok(0) => break,
+                Ok(_) => self.read += 1,
+                Err(error) => {
+                    let message = format!("cannot read line {}: {error}", self.read + 1);
+                    return Err(Failure::new(Exit::Failed, message)
+                        .hint("`telpher conversation export` writes such lines"));
+                }
+            }
+        }
+        Ok((self.read > first).then_some((first, piece)))
+    }
+}
+
+/// What an import did.
+#[derive(Debug, Default)]
+struct Done {
+    appended: u64,
+    deduplicated: u64,
+    head_seq: u64,
+}
+
+impl Done {
+    fn add(&mut self, answer: &Value) {
+        let number = |member: &str| answer[member].as_u64().unwrap_or(0);
+        self.appended += number("appended");
+        self.deduplicated += number("deduplicated");
+        self.head_seq = self.head_seq.max(number("head_seq"));
+    }
+
+    fn document(&self) -> Value {
+        json!({
+            "appended": self.appended, "deduplicated": self.deduplicated, "head_seq": self.head_seq,
+        })
+    }
+
+    fn human(&self) -> String {
+        let Self {
+            appended,
+            deduplicated,
+            head_seq,
+        } = self;
+        match deduplicated {
+            0 => format!("{appended} appended; the newest message is {head_seq}\n"),
+            _ => format!(
+                "{appended} appended, {deduplicated} were there already; the newest message is \
+                 {head_seq}\n"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_in_pieces_and_are_counted() {
+        let line = format!("{}\n", "x".repeat(PIECE_SIZE / 2));
+        let text = format!("{line}{line}{line}last");
+        let mut lines = Lines {
+            input: Box::new(io::Cursor::new(text.into_bytes())),
+            read: 0,
+        };
+        let (first, piece) = lines.piece().unwrap().unwrap();
+        assert_eq!((first, piece.lines().count()), (0, 2));
+        let (first, piece) = lines.piece().unwrap().unwrap();
+        assert_eq!((first, piece.lines().last()), (2, Some("last")));
+        assert!(lines.piece().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_line_of_a_piece_is_a_line_of_the_file() {
+        let document = json!({ "code": "invalid_argument", "detail": "no", "line": 3 });
+        let trouble = located(Trouble::Refused(Problem::of(document)), 10);
+        let Trouble::Refused(problem) = trouble else {
+            panic!("{trouble:?}")
+        };
+        assert_eq!(
+            (&problem.detail[..], &problem.extra["line"]),
+            ("line 13: no", &13.into())
+        );
+    }
+}
