@@ -11,6 +11,7 @@
 #[macro_use]
 mod options;
 
+pub mod archive;
 pub mod auth;
 pub mod conversation;
 pub mod data;
@@ -31,6 +32,7 @@ mod template;
 pub mod tls;
 mod value;
 pub mod views;
+pub mod webhook;
 
 pub use exposure::check_exposure;
 pub use host_port::{HostPort, HostPortError};
@@ -55,6 +57,10 @@ pub struct Config {
     pub conversation: conversation::Options,
     /// What is derived from conversations.
     pub views: views::Options,
+    /// Agents that are called when somebody writes.
+    pub webhook: webhook::Options,
+    /// The archive of conversations.
+    pub archive: archive::Options,
     /// The native door.
     pub native: native::Options,
     /// The HTTP door.
@@ -71,13 +77,15 @@ pub struct Config {
 
 /// Every component, in the order of documentation; those without a table of their own in the
 /// TOML file come first, as TOML demands.
-pub const SECTIONS: [&Section; 12] = [
+pub const SECTIONS: [&Section; 14] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
     &mailbox::SECTION,
     &conversation::SECTION,
     &views::SECTION,
+    &webhook::SECTION,
+    &archive::SECTION,
     &native::SECTION,
     &http::SECTION,
     &tls::SECTION,

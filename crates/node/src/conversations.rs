@@ -18,6 +18,7 @@ mod context;
 mod draft_log;
 mod drafts;
 mod events;
+pub mod feed;
 mod expiry;
 mod fork;
 mod load;

@@ -17,11 +17,23 @@ struct Need {
 
 /// What building and testing start or call. `cc` is what the `x` script looks for too, before there
 /// is an xtask.
-const NEEDS: [Need; 1] = [Need {
-    program: "cc",
-    package: "build-essential",
-    reason: "links the programs and compiles their few C parts",
-}];
+const NEEDS: [Need; 3] = [
+    Need {
+        program: "cc",
+        package: "build-essential",
+        reason: "links the programs and compiles their few C parts",
+    },
+    Need {
+        program: "pg_lsclusters",
+        package: "postgresql",
+        reason: "tests of the archive start a server of their own",
+    },
+    Need {
+        program: "psql",
+        package: "postgresql-client",
+        reason: "tests of the archive ask that server",
+    },
+];
 
 /// Parts of the toolchain that a minimal installation leaves out, by `cargo` command.
 const COMPONENTS: [(&str, &str); 2] = [("fmt", "rustfmt"), ("clippy", "clippy")];

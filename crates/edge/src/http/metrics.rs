@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use super::storage;
+use super::{archive, storage};
 
 /// Everything the node counts, now.
 pub(super) fn render(node: &Handle) -> String {
@@ -47,6 +47,9 @@ impl Collector for Snapshot {
         self.encode_failures(&mut encoder)?;
         if let Some(view) = self.0.storage() {
             storage::encode(&view, &mut encoder)?;
+        }
+        if let Some(view) = self.0.archive() {
+            archive::encode(&view, &mut encoder)?;
         }
         let gauges: [(&str, &str, i64); 3] = [
             (

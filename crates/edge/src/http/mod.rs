@@ -14,6 +14,7 @@
 //! Errors are RFC 9457 problem documents with our `code`.
 
 mod about;
+mod archive;
 mod body;
 mod conversations;
 mod listener;

@@ -72,27 +72,21 @@ impl Conversations<'_> {
         name: &Name,
         policy: Option<&Policy>,
     ) -> Result<Pending<ContextRead>, Refusal> {
-        let (place, policy, summary, tickets) =
-            self.with_existing(name, |_, room, location| {
-                check_alive(room)?;
-                let state = room.engine.state();
-                let place = Place {
-                    location,
-                    base: state.base,
-                };
-                let policy = policy.unwrap_or(&state.settings.context).clone();
-                let tickets = [self.store.creation(location.stream), room.ticket];
-                Ok((
-                    place,
-                    policy,
-                    state.summary.clone(),
-                    tickets,
-                ))
-            })?;
+        let (place, policy, summary, tickets) = self.with_existing(name, |_, room, location| {
+            check_alive(room)?;
+            let state = room.engine.state();
+            let place = Place {
+                location,
+                base: state.base,
+            };
+            let policy = policy.unwrap_or(&state.settings.context).clone();
+            let tickets = [self.store.creation(location.stream), room.ticket];
+            Ok((place, policy, state.summary.clone(), tickets))
+        })?;
         policy
             .check()
             .map_err(|problem| Refusal::from(conversations::Refusal::Policy(problem)))?;
-        let (start, head) = self.store.span(place);
+        let (start, head) = self.store.readable_span(place);
         let mut looked = Looked {
             place,
             records: Vec::new(),
@@ -140,7 +134,7 @@ impl Store {
                 records: count as usize,
                 bytes: BYTES_MAX / 4,
             };
-            let records = self.messages(looked.place, seq + 1 - count, limit)?;
+            let records = self.messages_anywhere(looked.place, seq + 1 - count, limit)?;
             if (records.len() as u64) < count {
                 if count == 1 {
                     return Err(missing(seq));

@@ -51,7 +51,7 @@ impl Conversations<'_> {
             };
             Ok((place, change))
         })?;
-        let (start, head) = self.store.span(place);
+        let (start, head) = self.store.readable_span(place);
         if start > 1 {
             return Err(Refusal::trimmed(start));
         }
@@ -67,7 +67,7 @@ impl Conversations<'_> {
                 records: CHUNK.records.min((at_seq + 1 - next) as usize),
                 ..CHUNK
             };
-            let records = self.store.messages(place, next, limit)?;
+            let records = self.store.messages_anywhere(place, next, limit)?;
             if records.is_empty() {
                 let message = format!("message {next} is not there");
                 return Err(Refusal::new(ErrorCode::Internal, message));

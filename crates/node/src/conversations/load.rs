@@ -129,7 +129,7 @@ impl Store {
         })
     }
 
-    fn read_engine(&self, location: Location) -> Result<Conversation, Refusal> {
+    pub(super) fn read_engine(&self, location: Location) -> Result<Conversation, Refusal> {
         let Location { shard, stream } = location;
         let messages = self.journal.stream(shard, stream);
         let (first, next) = messages.map_or((0, 0), |it| (it.start, it.next));

@@ -127,7 +127,7 @@ impl<'a> Turn<'a> {
         self.table = None;
         let conversations = self.conversations();
         let read = conversations.and_then(|conversations| match self.conversation(route) {
-            Ok(name) => conversations.read(name, page(range)),
+            Ok(name) => conversations.read_kept(name, page(range)),
             Err(refusal) => Err(Refusal::new(refusal.code, refusal.message)),
         });
         let sent = read.and_then(|read| self.send_messages(tag, false, &read));
@@ -195,7 +195,7 @@ impl<'a> Turn<'a> {
             let is_pending = store.journal.notify(entry, waker) == Status::Pending;
             return Ok(Followed::or_sent(is_pending));
         }
-        let read = conversations.read(&follower.name, page(follower.range))?;
+        let read = conversations.read_kept(&follower.name, page(follower.range))?;
         if let Some(last) = read.last_seq() {
             self.send_messages(follower.tag, true, &read)?;
             follower.range.from = last + 1;

@@ -82,6 +82,15 @@ impl PageRead {
     }
 }
 
+/// How far back a page may reach.
+#[derive(Clone, Copy)]
+enum Depth {
+    /// To what is kept here.
+    Kept,
+    /// To what only the archive has.
+    Archived,
+}
+
 /// Where the messages of a conversation are, as it was at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
@@ -101,10 +110,23 @@ impl Place {
 }
 
 impl Conversations<'_> {
-    /// A page of messages.
+    /// A page of messages, from the archive too if they were trimmed. It may wait for the disk and
+    /// for the archive: not for a thread that serves connections.
     pub fn read(&self, name: &Name, page: Page) -> Result<PageRead, Refusal> {
+        self.read_of(name, page, Depth::Archived)
+    }
+
+    /// A page of messages that are kept here.
+    pub(super) fn read_kept(&self, name: &Name, page: Page) -> Result<PageRead, Refusal> {
+        self.read_of(name, page, Depth::Kept)
+    }
+
+    fn read_of(&self, name: &Name, page: Page, depth: Depth) -> Result<PageRead, Refusal> {
         let place = self.place(name)?;
-        let (start_seq, head_seq) = self.store.span(place);
+        let (start_seq, head_seq) = match depth {
+            Depth::Kept => self.store.span(place),
+            Depth::Archived => self.store.readable_span(place),
+        };
         let limit = page.limit.clamp(1, MESSAGES_MAX);
         let bytes = page.bytes.min(BYTES_MAX);
         let mut read = PageRead {
@@ -124,7 +146,13 @@ impl Conversations<'_> {
                     bytes,
                 };
                 if seq < head_seq {
-                    read.records = self.store.messages(place, read.first_seq, limit)?;
+                    read.records = match depth {
+                        Depth::Kept => self.store.messages(place, read.first_seq, limit)?,
+                        Depth::Archived => {
+                            let store = self.store;
+                            store.messages_anywhere(place, read.first_seq, limit)?
+                        }
+                    };
                 }
             }
             Side::Before(seq) => {
@@ -168,7 +196,7 @@ impl Conversations<'_> {
                 records: wanted as usize,
                 bytes: BYTES_MAX,
             };
-            let records = self.store.messages(place, first - wanted, piece)?;
+            let records = self.store.messages_anywhere(place, first - wanted, piece)?;
             if (records.len() as u64) < wanted {
                 // They are large: fewer of them.
                 step = (wanted / 2).max(1);

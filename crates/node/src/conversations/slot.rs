@@ -14,6 +14,7 @@ use super::Options;
 use super::draft_log::ShardLog;
 use super::drafts::{Assemble, Open};
 use super::unsynced::Unsynced;
+use crate::ports::archive::Archive;
 use crate::store::Location;
 
 /// Those that are loaded, and what they share.
@@ -33,6 +34,8 @@ pub(crate) struct Rooms {
     pub(super) logs: Vec<Mutex<ShardLog>>,
     /// Makes messages of chunks, once somebody can.
     pub(super) assembler: OnceLock<Arc<dyn Assemble>>,
+    /// Where messages are that were trimmed, if anywhere.
+    pub(super) archive: OnceLock<Arc<dyn Archive>>,
 }
 
 impl Rooms {
@@ -46,6 +49,7 @@ impl Rooms {
             drafting: Mutex::default(),
             logs: (0..shard_count).map(|_| Mutex::default()).collect(),
             assembler: OnceLock::new(),
+            archive: OnceLock::new(),
         }
     }
 

@@ -15,11 +15,13 @@ use conversations::resume::Position;
 use journal::{Follow, Following, Health, ReadLimit, Record, ShardId, Status, StreamId};
 use model::{ErrorCode, Name};
 
+use super::feed::taken;
 use super::read::Place;
 use super::slot::Slot;
 use super::view::check_alive;
 use super::{Conversations, Refusal};
 use crate::handle::Inner;
+use crate::ports::archive::Reading;
 use crate::store::{DIRECTORY, Location, Store};
 
 /// What is read ahead.
@@ -97,6 +99,8 @@ pub struct Watch {
     stopped: Vec<u64>,
     is_caught_up: bool,
     following: Option<Following>,
+    /// Messages that only the archive has, and what is told if it has not got them.
+    reading: Option<(Reading, Refusal)>,
 }
 
 impl Conversations<'_> {
@@ -140,6 +144,7 @@ impl Conversations<'_> {
                 stopped: Vec::new(),
                 is_caught_up: false,
                 following: None,
+                reading: None,
             })
         })
     }
@@ -169,8 +174,17 @@ impl Watch {
             if entry.is_some_and(|it| store.journal.notify(it, cx.waker()) == Status::Pending) {
                 return Poll::Pending;
             }
+            match self.poll_archive(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(refusal)) => return Poll::Ready(Err(refusal)),
+                Poll::Ready(Ok(())) if !self.ahead.is_empty() => continue,
+                Poll::Ready(Ok(())) => {}
+            }
             if let Err(refusal) = self.read_ahead(store) {
                 return Poll::Ready(Err(refusal));
+            }
+            if self.reading.is_some() {
+                continue;
             }
             if !self.ahead.is_empty() {
                 continue;
@@ -201,6 +215,20 @@ impl Watch {
         }
     }
 
+    /// Takes what was asked of the archive, if anything was.
+    fn poll_archive(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        let Some((mut reading, trimmed)) = self.reading.take() else {
+            return Poll::Ready(Ok(()));
+        };
+        let Poll::Ready(answer) = reading.as_mut().poll(cx) else {
+            self.reading = Some((reading, trimmed));
+            return Poll::Pending;
+        };
+        let records = taken(self.place, self.position.seq + 1, answer, trimmed)?;
+        self.ahead = compact(&records, self.place);
+        Poll::Ready(Ok(()))
+    }
+
     fn read_ahead(&mut self, store: &Store) -> Result<(), Refusal> {
         match store.messages(self.place, self.position.seq + 1, AHEAD) {
             Ok(records) => {
@@ -210,7 +238,14 @@ impl Watch {
             // Perhaps all of it is gone, which says more.
             Err(trimmed) => match self.slot.room().map(|room| check_alive(&room)) {
                 Some(Err(refusal)) => Err(refusal),
-                Some(Ok(())) | None => Err(trimmed),
+                Some(Ok(())) | None => {
+                    let seq = self.position.seq + 1;
+                    match store.ask_archive(self.place, seq, AHEAD, &trimmed) {
+                        Some(reading) => self.reading = Some((reading, trimmed)),
+                        None => return Err(trimmed),
+                    }
+                    Ok(())
+                }
             },
         }
     }

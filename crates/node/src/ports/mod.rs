@@ -1,5 +1,6 @@
 //! What the node needs of the world, as traits: time, randomness, and a way out to each client.
 
+pub mod archive;
 pub mod disk;
 pub mod offload;
 mod outlet;

@@ -15,7 +15,7 @@ use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::Workers;
-use super::{backup, journal, views};
+use super::{archive, backup, journal, views};
 use crate::failure::{Exit, Failure};
 
 /// A node that serves while this is held.
@@ -71,6 +71,7 @@ impl Running {
         let readers = Readers::start().map_err(threads_failure)?;
         node.offload_to(Arc::new(readers));
         node.keep_views(views::options(config));
+        let archive = archive::start(&node, config)?;
         let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers, door.clone());
         let workers = Arc::new(workers.map_err(threads_failure)?);
@@ -78,6 +79,9 @@ impl Running {
         let mut tasks = doors.open(tls, workers, node.clone(), gate);
         tasks.spawn(edge::sweep(node.clone()));
         tasks.spawn(views::tend(node.clone(), config.views.interval));
+        if let Some(archive) = archive {
+            tasks.spawn(archive);
+        }
         Ok(Self {
             node,
             addresses,

@@ -1,0 +1,86 @@
+//! How the archive stands, as OpenMetrics text.
+
+use std::fmt::Error;
+
+use node::ports::archive::ArchiveView;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// Everything that is known of it.
+pub(super) fn encode(view: &ArchiveView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let counters: [(&str, &str, u64); 7] = [
+        (
+            "archive_batches",
+            "Batches written to the archive",
+            view.batches,
+        ),
+        (
+            "archive_messages",
+            "Messages written to the archive, those that it had already not counted",
+            view.messages,
+        ),
+        (
+            "archive_refused",
+            "Rows that the archive refused and that were set aside there",
+            view.refused,
+        ),
+        (
+            "archive_erased",
+            "Conversations erased in the archive",
+            view.erased,
+        ),
+        (
+            "archive_trimmed",
+            "Messages trimmed from the disk because the archive has them",
+            view.trimmed,
+        ),
+        (
+            "archive_read_back",
+            "Messages read back from the archive",
+            view.read_back,
+        ),
+        (
+            "archive_errors",
+            "Attempts to write to the archive that failed",
+            view.errors,
+        ),
+    ];
+    for (name, help, value) in counters {
+        let value = ConstCounter::new(value);
+        value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    }
+    let gauges: [(&str, &str, f64); 3] = [
+        (
+            "archive_connected",
+            "Whether the archive answered last time",
+            f64::from(u8::from(view.is_connected)),
+        ),
+        (
+            "archive_lag_events",
+            "Events of conversations that are not in the archive yet",
+            view.lag_events as f64,
+        ),
+        (
+            "archive_lag_seconds",
+            "How old the oldest of them is",
+            view.lag_ms as f64 / 1e3,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        let value = ConstGauge::new(value);
+        value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    }
+    encode_error(view, encoder)
+}
+
+/// The last error stands in a label; the series is absent when all is well.
+fn encode_error(view: &ArchiveView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let Some(error) = &view.error else {
+        return Ok(());
+    };
+    let value = ConstGauge::new(1i64);
+    let (name, help) = ("archive_error", "Why the last attempt to write failed");
+    let mut family = encoder.encode_descriptor(name, help, None, value.metric_type())?;
+    value.encode(family.encode_family(&[("reason", error.as_str())])?)
+}

@@ -1,0 +1,261 @@
+//! A part of what happened in a partition, with everything that it refers to.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use ::journal::{ReadError, ReadLimit, Record, StreamId};
+use bytes::Bytes;
+use conversations::State;
+use conversations::record::{EventRef, EventTag};
+
+use super::Partition;
+use crate::conversations::{Conversations, Refusal, state_of};
+use crate::store::{Kind, Location, Store};
+
+/// How much a batch has, at most; one row comes even if it is larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchLimit {
+    /// Events.
+    pub rows: usize,
+    /// Bytes of what they refer to.
+    pub bytes: usize,
+}
+
+/// What is read ahead of a conversation's messages while others wait.
+const AHEAD: usize = 64 << 10;
+
+/// See the module's documentation.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// In order; of several changes of a conversation's state there is one row, with the newest.
+    pub rows: Vec<Row>,
+    /// The event behind the last one.
+    pub next: u64,
+    /// Events it was made from, those of which nothing is left included.
+    pub events: u64,
+    /// The name of every conversation that has a row: `org/namespace/x`.
+    pub names: BTreeMap<u64, String>,
+}
+
+/// Something that happened to a conversation.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The conversation's number.
+    pub conversation: u64,
+    /// The offset of the event.
+    pub event: u64,
+    /// When, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    /// What.
+    pub happened: Happened,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// A message was appended.
+    Message {
+        /// Its number.
+        seq: u64,
+        /// Its record, in memory of its own.
+        record: Bytes,
+    },
+    /// It was made, or its state changed, and is this now.
+    State(Box<State>),
+    /// It was erased.
+    Erased,
+}
+
+impl Conversations<'_> {
+    /// What happened in a partition from an event on. Empty with `next` as it was: nothing that
+    /// could be handed out.
+    pub fn feed(
+        &self,
+        partition: &Partition,
+        from: u64,
+        limit: BatchLimit,
+    ) -> Result<Batch, Refusal> {
+        let events = ReadLimit {
+            records: limit.rows.max(1),
+            bytes: usize::MAX,
+        };
+        let stream = StreamId(partition.number);
+        let journal = &self.store.journal;
+        let events = journal.read(partition.shard, stream, from, events)?;
+        let mut reader = Reader::new(self.store, &events.records);
+        let mut batch = Batch {
+            next: from,
+            ..Batch::default()
+        };
+        if events.records.is_empty() {
+            // What was accepted as lost.
+            batch.next = events.next_durable.max(from);
+        }
+        let mut bytes = 0;
+        let mut states: BTreeMap<u64, usize> = BTreeMap::new();
+        for event in &events.records {
+            let Ok(reference) = EventRef::decode(&event.payload) else {
+                return Err(malformed(event.offset));
+            };
+            let number = reference.conversation;
+            // Whatever is behind what is not durable waits with it.
+            if self.store.creation(StreamId(number)).is_some() {
+                break;
+            }
+            if let Some((name, happened)) = reader.look(event, &reference)? {
+                bytes += happened.size();
+                if bytes > limit.bytes && !batch.rows.is_empty() {
+                    break;
+                }
+                let row = Row {
+                    conversation: number,
+                    event: event.offset,
+                    at_ms: event.time_ms,
+                    happened,
+                };
+                batch.names.insert(number, name);
+                match (&row.happened, states.get(&number)) {
+                    // The newest says all; there is nothing between that it could not come before.
+                    (Happened::State(_), Some(at)) => batch.rows[*at] = row,
+                    (Happened::State(_), None) => {
+                        states.insert(number, batch.rows.len());
+                        batch.rows.push(row);
+                    }
+                    _ => batch.rows.push(row),
+                }
+            }
+            batch.next = event.offset + 1;
+            batch.events += 1;
+        }
+        Ok(batch)
+    }
+}
+
+impl Happened {
+    /// Bytes of memory, about.
+    fn size(&self) -> usize {
+        match self {
+            Self::Message { record, .. } => record.len(),
+            Self::State(state) => {
+                let summary = state.summary.as_ref().map_or(0, |it| it.message.len());
+                state.metadata.len() + summary + state.cursors.iter().count() * 64
+            }
+            Self::Erased => 0,
+        }
+    }
+}
+
+/// Follows references, reading the messages of each conversation a few at a time.
+struct Reader<'a> {
+    store: &'a Store,
+    /// Messages of each conversation that are still to come.
+    wanted: BTreeMap<u64, usize>,
+    ahead: BTreeMap<u64, VecDeque<Record>>,
+    bases: BTreeMap<u64, u64>,
+    /// Bytes that are held in `ahead`.
+    held: usize,
+}
+
+/// More is not read ahead, over all conversations.
+const HELD_MAX: usize = 4 << 20;
+
+impl<'a> Reader<'a> {
+    fn new(store: &'a Store, events: &[Record]) -> Self {
+        let mut wanted = BTreeMap::new();
+        for event in events {
+            if event.tag == EventTag::Message as u8
+                && let Ok(reference) = EventRef::decode(&event.payload)
+            {
+                *wanted.entry(reference.conversation).or_default() += 1;
+            }
+        }
+        Self {
+            store,
+            wanted,
+            ahead: BTreeMap::new(),
+            bases: BTreeMap::new(),
+            held: 0,
+        }
+    }
+
+    /// What an event refers to, and the name of whom; `None` when nothing of it is left.
+    fn look(
+        &mut self,
+        event: &Record,
+        to: &EventRef,
+    ) -> Result<Option<(String, Happened)>, Refusal> {
+        let named = self.store.named(StreamId(to.conversation));
+        let Some((Kind::Conversation, name, location)) = named else {
+            return Err(malformed(event.offset));
+        };
+        let happened = match EventTag::from_u8(event.tag) {
+            Some(EventTag::Message) => {
+                let Some(record) = self.message(location, to.offset)? else {
+                    return Ok(None);
+                };
+                let base = self.base(location)?;
+                Happened::Message {
+                    seq: (record.offset + 1).saturating_sub(base),
+                    record: Bytes::copy_from_slice(&record.payload),
+                }
+            }
+            Some(EventTag::State) => {
+                let engine = self.store.read_engine(location)?;
+                Happened::State(Box::new(engine.state().clone()))
+            }
+            Some(EventTag::Erased) => Happened::Erased,
+            None => return Err(malformed(event.offset)),
+        };
+        Ok(Some((name, happened)))
+    }
+
+    /// Records of a conversation before its first message.
+    fn base(&mut self, at: Location) -> Result<u64, Refusal> {
+        if let Some(base) = self.bases.get(&at.stream.0) {
+            return Ok(*base);
+        }
+        let states = state_of(at.stream);
+        let base = match self.store.journal.stream(at.shard, states) {
+            Some(_) => self.store.read_engine(at)?.state().base,
+            None => 0,
+        };
+        self.bases.insert(at.stream.0, base);
+        Ok(base)
+    }
+
+    fn message(&mut self, at: Location, offset: u64) -> Result<Option<Record>, Refusal> {
+        let number = at.stream.0;
+        let left = self.wanted.entry(number).or_default();
+        let count = std::mem::replace(left, left.saturating_sub(1)).max(1);
+        let ahead = self.ahead.entry(number).or_default();
+        while let Some(record) = ahead.pop_front() {
+            self.held -= record.payload.len();
+            if record.offset == offset {
+                return Ok(Some(record));
+            }
+        }
+        let limit = match self.held < HELD_MAX {
+            true => ReadLimit {
+                records: count,
+                bytes: AHEAD,
+            },
+            false => ReadLimit {
+                records: 1,
+                bytes: 1,
+            },
+        };
+        let read = match self.store.journal.read(at.shard, at.stream, offset, limit) {
+            Err(ReadError::Trimmed { .. }) => return Ok(None),
+            read => read?,
+        };
+        let mut records = VecDeque::from(read.records);
+        let found = records.pop_front().filter(|it| it.offset == offset);
+        self.held += records.iter().map(|it| it.payload.len()).sum::<usize>();
+        *ahead = records;
+        Ok(found)
+    }
+}
+
+fn malformed(offset: u64) -> Refusal {
+    let message = format!("event {offset} of conversations refers to nothing");
+    Refusal::new(model::ErrorCode::Internal, message)
+}

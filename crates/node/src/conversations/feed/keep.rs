@@ -1,0 +1,129 @@
+//! What stays on the disk of what is in an archive.
+
+use ::journal::{ReadLimit, StreamId};
+use conversations::record::MessageView;
+use model::{ErrorCode, Name};
+
+use crate::conversations::{Conversations, Refusal};
+use crate::store::{Kind, Location};
+
+/// How much of each conversation stays; of what is `None` there may be any amount. The newest
+/// message always stays: what follows it links to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Messages; up to an eighth more before it is worth a trim.
+    pub messages: Option<u64>,
+    /// Bytes, about.
+    pub bytes: Option<u64>,
+    /// How long, in milliseconds.
+    pub age_ms: Option<u64>,
+}
+
+impl Keep {
+    /// Whether anything is ever trimmed.
+    pub fn is_everything(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Conversations<'_> {
+    /// Trims what need not stay of a conversation and is in the archive, which has the events of
+    /// each partition before `archived`; says how many messages that were.
+    pub fn trim_archived(
+        &self,
+        number: u64,
+        keep: &Keep,
+        archived: impl Fn(u64) -> u64,
+    ) -> Result<u64, Refusal> {
+        let stream = StreamId(number);
+        let Some((Kind::Conversation, name, location)) = self.store.named(stream) else {
+            return Ok(0);
+        };
+        let Some((start, end)) = self.surplus(location, keep)? else {
+            return Ok(0);
+        };
+        let namespace = name.rsplit_once('/').map_or("", |(it, _)| it);
+        let events = format!("{namespace}/{}", location.shard.0);
+        let Some(events) = self.store.find(Kind::Events, &events) else {
+            return Ok(0);
+        };
+        let end = self.archived_end(location, start, end, archived(events.stream.0))?;
+        if end <= start {
+            return Ok(0);
+        }
+        let name = Name::parse(&name).map_err(|error| internal(error.to_string()))?;
+        let now_ms = self.inner.ports.clock.unix_ms();
+        self.with_room(name.base(), |_, room| {
+            let mut guard = self.store.journal.lock(location.shard, now_ms);
+            let trimmed = guard.trim(stream, end);
+            let ticket = trimmed.map_err(|error| internal(error.to_string()))?;
+            drop(guard);
+            room.ticket = Some(ticket);
+            room.engine.trimmed(room.engine.seq(end));
+            Ok(end - start)
+        })?
+    }
+
+    /// Where the messages of a conversation start, and where they should.
+    fn surplus(&self, at: Location, keep: &Keep) -> Result<Option<(u64, u64)>, Refusal> {
+        let journal = &self.store.journal;
+        let Some(state) = journal.stream(at.shard, at.stream) else {
+            return Ok(None);
+        };
+        let (start, next) = (state.start, state.next_durable);
+        let mut end = start;
+        if let Some(messages) = keep.messages {
+            let target = next.saturating_sub(messages.max(1));
+            if target > start && target - start > messages / 8 {
+                end = end.max(target);
+            }
+        }
+        let failed = |error: journal::ReadError| Refusal::from(error);
+        if let Some(bytes) = keep.bytes {
+            let target = journal.offset_for_bytes(at.shard, at.stream, bytes);
+            end = end.max(target.map_err(|error| failed(error.into()))?);
+        }
+        if let Some(age_ms) = keep.age_ms {
+            let time_ms = self.inner.ports.clock.unix_ms().saturating_sub(age_ms);
+            let target = journal.offset_for_time(at.shard, at.stream, time_ms);
+            end = end.max(target.map_err(|error| failed(error.into()))?);
+        }
+        let end = end.min(next.saturating_sub(1));
+        Ok((end > start).then_some((start, end)))
+    }
+
+    /// The largest end up to `end` before which every message's event is before `mark`. Events of
+    /// a conversation are in the order of its messages.
+    fn archived_end(&self, at: Location, start: u64, end: u64, mark: u64) -> Result<u64, Refusal> {
+        let is_archived = |offset| Ok::<_, Refusal>(self.event_of(at, offset)? < mark);
+        if is_archived(end - 1)? {
+            return Ok(end);
+        }
+        let (mut low, mut high) = (start, end - 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match is_archived(middle)? {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// The offset of the event of a message.
+    fn event_of(&self, at: Location, offset: u64) -> Result<u64, Refusal> {
+        let one = ReadLimit {
+            records: 1,
+            bytes: 1,
+        };
+        let read = self.store.journal.read(at.shard, at.stream, offset, one)?;
+        match read.records.first() {
+            Some(record) => Ok(MessageView::decode(&record.payload)?.links.event),
+            None => Err(internal(format!("record {offset} is not there"))),
+        }
+    }
+}
+
+fn internal(message: String) -> Refusal {
+    Refusal::new(ErrorCode::Internal, message)
+}

@@ -1,0 +1,148 @@
+//! Reading messages that only the archive has.
+//!
+//! What is on the disk is read there. What was trimmed is asked for, and joined to the rest: a page
+//! is whole or refused, never with a gap in it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use ::journal::{ReadLimit, Record};
+use conversations::record;
+use model::ErrorCode;
+
+use crate::conversations::Refusal;
+use crate::conversations::read::Place;
+use crate::handle::Handle;
+use crate::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wanted};
+use crate::store::Store;
+
+impl Handle {
+    /// Reads what was trimmed back from there. Only the first call counts.
+    pub fn archive_to(&self, archive: Arc<dyn Archive>) {
+        if let Some(store) = &self.inner.store {
+            // A node has one shell.
+            let _ = store.rooms.archive.set(archive);
+        }
+    }
+
+    /// How the archive stands, if there is one.
+    pub fn archive(&self) -> Option<ArchiveView> {
+        let store = self.inner.store.as_ref()?;
+        Some(store.rooms.archive.get()?.view())
+    }
+}
+
+impl Store {
+    /// The first message that can be read, here or from the archive, and the newest.
+    pub(in crate::conversations) fn readable_span(&self, place: Place) -> (u64, u64) {
+        let (start, head) = self.span(place);
+        match self.rooms.archive.get() {
+            Some(_) => (1, head),
+            None => (start, head),
+        }
+    }
+
+    /// Messages from a number on, from here and from the archive. It may wait for the archive: not
+    /// for a thread that serves connections.
+    pub(in crate::conversations) fn messages_anywhere(
+        &self,
+        place: Place,
+        seq: u64,
+        limit: ReadLimit,
+    ) -> Result<Vec<Record>, Refusal> {
+        let mut records = Vec::new();
+        let mut left = limit;
+        loop {
+            let next = seq + records.len() as u64;
+            let more = match self.messages(place, next, left) {
+                Err(trimmed) => match self.ask_archive(place, next, left, &trimmed) {
+                    Some(reading) => taken(place, next, wait(reading), trimmed)?,
+                    None => return Err(trimmed),
+                },
+                Ok(more) => {
+                    let first = more.first().map_or(0, |it| it.payload.len());
+                    if records.is_empty() || first <= left.bytes {
+                        records.extend(more);
+                    }
+                    return Ok(records);
+                }
+            };
+            let size: usize = more.iter().map(|it| it.payload.len()).sum();
+            left.records = left.records.saturating_sub(more.len());
+            left.bytes = left.bytes.saturating_sub(size);
+            records.extend(more);
+            if left.records == 0 || left.bytes == 0 {
+                return Ok(records);
+            }
+        }
+    }
+
+    /// Asks the archive, if there is one, for what a read did not find because it was trimmed.
+    pub(in crate::conversations) fn ask_archive(
+        &self,
+        place: Place,
+        seq: u64,
+        limit: ReadLimit,
+        trimmed: &Refusal,
+    ) -> Option<Reading> {
+        let archive = self.rooms.archive.get()?;
+        let start = trimmed.details.start_seq?;
+        let last = seq.saturating_add(limit.records.max(1) as u64 - 1);
+        let wanted = Wanted {
+            journal: self.journal.id(),
+            conversation: place.location.stream.0,
+            seqs: seq..=last.min(start.saturating_sub(1)),
+            bytes: limit.bytes,
+        };
+        (trimmed.code == ErrorCode::Trimmed && seq < start).then(|| archive.read(wanted))
+    }
+}
+
+/// What the archive answered, as records of the journal; `trimmed` if it has not got them.
+pub(in crate::conversations) fn taken(
+    place: Place,
+    seq: u64,
+    answer: Result<Vec<Archived>, Away>,
+    trimmed: Refusal,
+) -> Result<Vec<Record>, Refusal> {
+    let archived = answer.map_err(|away| {
+        let message = format!(
+            "the messages from {seq} on are in the archive, which cannot be read now: {away}"
+        );
+        Refusal::new(ErrorCode::Unavailable, message)
+    })?;
+    let is_next = |(at, it): (u64, &Archived)| it.seq == at;
+    let has_all = (seq..).zip(&archived).all(is_next);
+    if archived.is_empty() || !has_all {
+        // It was let go of before it came there.
+        return Err(trimmed);
+    }
+    let record = |it: Archived| Record {
+        offset: place.offset(it.seq),
+        time_ms: it.at_ms,
+        tag: record::MESSAGE,
+        payload: it.record,
+    };
+    Ok(archived.into_iter().map(record).collect())
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits on this thread.
+fn wait(mut reading: Reading) -> Result<Vec<Archived>, Away> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match reading.as_mut().poll(&mut context) {
+            Poll::Ready(answer) => return answer,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Waiting for something to happen in any conversation.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use ::journal::{Follow, Following, StreamId};
+
+use super::{Partition, Partitions};
+use crate::conversations::Conversations;
+use crate::handle::Inner;
+
+/// The waker is woken as long as this is held.
+#[must_use = "nobody is woken once it is dropped"]
+pub struct Waiting {
+    inner: Arc<Inner>,
+    followings: Vec<Following>,
+}
+
+impl Conversations<'_> {
+    /// Has the waker woken when there is an event at `next` or behind it in any partition, or
+    /// another partition; `None` when there is already. Where too many follow streams of this node
+    /// the waker may not be woken: look again after a while.
+    pub fn wait_for_events(
+        &self,
+        partitions: &Partitions,
+        next: impl Fn(&Partition) -> u64,
+        waker: &Waker,
+    ) -> Option<Waiting> {
+        let mut waiting = Waiting {
+            inner: self.inner.clone(),
+            followings: Vec::new(),
+        };
+        if let Ok(following) = self.store.wait_for_name(partitions.looked, waker) {
+            waiting.followings.push(following?);
+        }
+        for partition in &partitions.found {
+            let journal = &self.store.journal;
+            let stream = StreamId(partition.number);
+            match journal.follow(partition.shard, stream, next(partition), waker) {
+                Follow::Waiting(following) => waiting.followings.push(following),
+                Follow::Ready => return None,
+                Follow::Refused => break,
+            }
+        }
+        Some(waiting)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(store) = &self.inner.store {
+            for following in &self.followings {
+                // It may have ended by itself.
+                store.journal.unfollow(following);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Waiting({} streams)", self.followings.len())
+    }
+}

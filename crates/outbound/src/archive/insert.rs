@@ -1,0 +1,318 @@
+//! A batch, brought to the database in one transaction with the mark behind it.
+//!
+//! A row that the database refuses stops nobody: the batch is halved until it is found, tried without
+//! what is there for queries only, and set aside with the reason if that is refused as well.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use conversations::{Lifecycle, State};
+use node::conversations::feed::{Batch, Happened, Partition, Row};
+
+use super::failure::{Failure, is_of_the_row};
+use super::rows::{Columns, Form, INSERT, Message, jsonb, messages, time};
+use super::session::{Session, Values};
+
+/// Rows that one statement deletes.
+const DELETED_MAX: i64 = 10_000;
+
+/// What a batch came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    /// Messages that were not there before.
+    pub(super) messages: u64,
+    /// Rows that were set aside.
+    pub(super) refused: u64,
+    /// Conversations that were erased.
+    pub(super) erased: u64,
+}
+
+/// Where a partition stands in the archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// The first event that is not there.
+    pub(super) next: u64,
+    /// The last one that is.
+    pub(super) proof: Option<Vec<u8>>,
+}
+
+/// All marks of a journal, by partition.
+pub(super) async fn marks(session: &Session, journal: u64) -> Result<BTreeMap<u64, Mark>, Failure> {
+    let sql = "SELECT partition, next, proof FROM telpher.marks WHERE journal = $1";
+    let rows = session.query(sql, &[&(journal as i64)]).await?;
+    let mark = |row: tokio_postgres::Row| {
+        let (partition, next): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let proof = row.try_get(2)?;
+        let next = next as u64;
+        Ok((partition as u64, Mark { next, proof }))
+    };
+    rows.into_iter().map(mark).collect()
+}
+
+/// One writing of one partition.
+pub(super) struct Writing<'a> {
+    pub(super) session: &'a Session,
+    pub(super) journal: u64,
+    pub(super) partition: &'a Partition,
+}
+
+impl Writing<'_> {
+    /// Brings a batch there and moves the mark from where it must be.
+    pub(super) async fn write(
+        &self,
+        from: &Mark,
+        batch: &Batch,
+        proof: Option<Vec<u8>>,
+    ) -> Result<Written, Failure> {
+        let mut written = Written::default();
+        for row in &batch.rows {
+            if matches!(row.happened, Happened::Erased) {
+                self.delete(row.conversation).await?;
+                written.erased += 1;
+            }
+        }
+        self.session.run("BEGIN").await?;
+        if !self.is_at(from).await? {
+            self.session.run("ROLLBACK").await?;
+            return Err(Failure::Moved {
+                partition: self.partition.name.clone(),
+            });
+        }
+        self.name_all(batch).await?;
+        for row in &batch.rows {
+            match &row.happened {
+                Happened::State(state) => written.refused += self.state(row, state).await?,
+                Happened::Erased => self.erased(row).await?,
+                Happened::Message { .. } => {}
+            }
+        }
+        self.messages(&messages(&batch.rows), &mut written).await?;
+        self.move_mark(batch.next, proof).await?;
+        self.session.run("COMMIT").await?;
+        Ok(written)
+    }
+
+    /// Locks the mark, made if there is none, and says whether it is where it must be.
+    async fn is_at(&self, mark: &Mark) -> Result<bool, Failure> {
+        let (journal, partition) = self.numbers();
+        let made = "INSERT INTO telpher.marks (journal, partition, name, next)
+            VALUES ($1, $2, $3, 0) ON CONFLICT (journal, partition) DO NOTHING";
+        let name = &self.partition.name;
+        let session = self.session;
+        session.execute(made, &[&journal, &partition, name]).await?;
+        let locked = "SELECT next FROM telpher.marks WHERE journal = $1 AND partition = $2
+            FOR UPDATE";
+        let rows = session.query(locked, &[&journal, &partition]).await?;
+        let next: Option<i64> = rows.first().map(|row| row.try_get(0)).transpose()?;
+        Ok(next == Some(mark.next as i64))
+    }
+
+    async fn move_mark(&self, next: u64, proof: Option<Vec<u8>>) -> Result<(), Failure> {
+        let (journal, partition) = self.numbers();
+        let sql = "UPDATE telpher.marks SET next = $3, proof = $4, moved_at = now()
+            WHERE journal = $1 AND partition = $2";
+        let next = next as i64;
+        let values: Values<'_> = &[&journal, &partition, &next, &proof];
+        self.session.execute(sql, values).await?;
+        Ok(())
+    }
+
+    fn numbers(&self) -> (i64, i64) {
+        (self.journal as i64, self.partition.number as i64)
+    }
+
+    /// Removes what there is of a conversation, a part at a time: that may be a lot. What comes
+    /// behind it in the batch is nothing of it.
+    async fn delete(&self, conversation: u64) -> Result<(), Failure> {
+        let (journal, _) = self.numbers();
+        for table in ["messages", "refused"] {
+            let sql = format!(
+                "DELETE FROM telpher.{table} WHERE ctid = ANY (ARRAY(SELECT ctid
+                 FROM telpher.{table} WHERE journal = $1 AND conversation = $2 LIMIT $3))"
+            );
+            let conversation = conversation as i64;
+            let values: Values<'_> = &[&journal, &conversation, &DELETED_MAX];
+            while self.session.execute(&sql, values).await? > 0 {}
+        }
+        Ok(())
+    }
+
+    /// Has a row for each conversation.
+    async fn name_all(&self, batch: &Batch) -> Result<(), Failure> {
+        let (journal, _) = self.numbers();
+        let first = batch.rows.first().map_or(0, |row| row.at_ms);
+        let numbers: Vec<i64> = batch.names.keys().map(|it| *it as i64).collect();
+        let names: Vec<&str> = batch.names.values().map(String::as_str).collect();
+        let sql = "INSERT INTO telpher.conversations
+                (journal, conversation, name, event, lifecycle, version, changed_at)
+            SELECT $1, conversation, name, 0, 'open', 0, $4
+            FROM unnest($2::bigint[], $3::text[]) AS new (conversation, name)
+            ON CONFLICT (journal, conversation) DO NOTHING";
+        let at = time(first);
+        let values: Values<'_> = &[&journal, &numbers, &names, &at];
+        self.session.execute(sql, values).await?;
+        Ok(())
+    }
+
+    async fn erased(&self, row: &Row) -> Result<(), Failure> {
+        let (journal, _) = self.numbers();
+        let sql = "UPDATE telpher.conversations SET event = $3, lifecycle = 'erased',
+                changed_at = $4, erased_at = $4, agent = NULL, metadata = NULL, metadata_raw = NULL
+            WHERE journal = $1 AND conversation = $2";
+        let (conversation, event) = (row.conversation as i64, row.event as i64);
+        let at = time(row.at_ms);
+        let values: Values<'_> = &[&journal, &conversation, &event, &at];
+        self.session.execute(sql, values).await?;
+        Ok(())
+    }
+
+    /// Says how many rows were set aside.
+    async fn state(&self, row: &Row, state: &State) -> Result<u64, Failure> {
+        for form in [Form::Full, Form::Bare] {
+            let tried = self.try_state(row, state, form);
+            match self.attempt(tried).await? {
+                Ok(_) => return Ok(0),
+                Err(reason) if form == Form::Bare => {
+                    let mut record = Vec::new();
+                    state.encode(&mut record);
+                    self.set_aside(row, 0, &record, &reason).await?;
+                }
+                Err(_) => {}
+            }
+        }
+        Ok(1)
+    }
+
+    async fn try_state(&self, row: &Row, state: &State, form: Form) -> Result<u64, Failure> {
+        let (journal, _) = self.numbers();
+        let sql = "UPDATE telpher.conversations SET event = $3, lifecycle = $4, version = $5,
+                changed_at = $6, agent = nullif($7, ''), metadata = $8::text::jsonb, metadata_raw = $9
+            WHERE journal = $1 AND conversation = $2 AND lifecycle <> 'erased'";
+        let (conversation, event) = (row.conversation as i64, row.event as i64);
+        let (version, at) = (state.version as i64, time(row.at_ms));
+        let metadata = jsonb(&state.metadata).filter(|_| form == Form::Full);
+        let agent = match form {
+            Form::Full => state.settings.agent.as_str(),
+            Form::Bare => "",
+        };
+        let values: Values<'_> = &[
+            &journal,
+            &conversation,
+            &event,
+            &word(state.lifecycle),
+            &version,
+            &at,
+            &agent,
+            &metadata,
+            &state.metadata,
+        ];
+        self.session.execute(sql, values).await
+    }
+
+    async fn messages(
+        &self,
+        messages: &[Message<'_>],
+        written: &mut Written,
+    ) -> Result<(), Failure> {
+        let mut left: Vec<(Range<usize>, Form)> = Vec::new();
+        if !messages.is_empty() {
+            left.push((0..messages.len(), Form::Full));
+        }
+        while let Some((range, form)) = left.pop() {
+            let part = &messages[range.clone()];
+            let reason = match self.attempt(self.try_messages(part, form)).await? {
+                Ok(count) => {
+                    written.messages += count;
+                    continue;
+                }
+                Err(reason) => reason,
+            };
+            match (part, form) {
+                ([message], Form::Bare) => {
+                    let Message { row, seq, record } = message;
+                    self.set_aside(row, *seq, record, &reason).await?;
+                    written.refused += 1;
+                }
+                ([_], Form::Full) => left.push((range, Form::Bare)),
+                _ => {
+                    let middle = range.start + range.len() / 2;
+                    left.push((middle..range.end, form));
+                    left.push((range.start..middle, form));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn try_messages(&self, part: &[Message<'_>], form: Form) -> Result<u64, Failure> {
+        let columns = Columns::new(part, form);
+        let (journal, partition) = self.numbers();
+        let values = columns.values(&journal, &partition);
+        self.session.execute(INSERT, &values).await
+    }
+
+    /// Tries something that the database may refuse because of a row: then nothing of it is done,
+    /// and the reason is told.
+    async fn attempt(
+        &self,
+        work: impl Future<Output = Result<u64, Failure>>,
+    ) -> Result<Result<u64, String>, Failure> {
+        self.session.run("SAVEPOINT attempt").await?;
+        match work.await {
+            Ok(count) => {
+                self.session.run("RELEASE SAVEPOINT attempt").await?;
+                Ok(Ok(count))
+            }
+            Err(Failure::Database(error)) if is_of_the_row(&error) => {
+                let back = "ROLLBACK TO SAVEPOINT attempt; RELEASE SAVEPOINT attempt";
+                self.session.run(back).await?;
+                Ok(Err(Failure::Database(error).to_string()))
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn set_aside(
+        &self,
+        row: &Row,
+        seq: u64,
+        record: &[u8],
+        reason: &str,
+    ) -> Result<(), Failure> {
+        let (journal, partition) = self.numbers();
+        let sql = "INSERT INTO telpher.refused
+                (journal, partition, conversation, seq, event, at, reason, record)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+            ON CONFLICT (journal, conversation, seq) DO UPDATE
+                SET event = $5, at = $6, reason = $7, record = $8, refused_at = now()";
+        let conversation = row.conversation as i64;
+        tracing::warn!(
+            conversation,
+            seq,
+            reason,
+            "the archive refused a row: it is set aside"
+        );
+        let (seq, event, at) = (seq as i64, row.event as i64, time(row.at_ms));
+        let values: Values<'_> = &[
+            &journal,
+            &partition,
+            &conversation,
+            &seq,
+            &event,
+            &at,
+            &reason,
+            &record,
+        ];
+        self.session.execute(sql, values).await?;
+        Ok(())
+    }
+}
+
+fn word(lifecycle: Lifecycle) -> &'static str {
+    match lifecycle {
+        Lifecycle::Open => "open",
+        Lifecycle::Archived => "archived",
+        Lifecycle::Copying => "copying",
+        Lifecycle::Erased => "erased",
+    }
+}

@@ -1,0 +1,83 @@
+//! A connection to the database on which nothing waits for ever.
+
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row};
+
+use super::address::Address;
+use super::failure::Failure;
+
+/// What the server takes longer for than it was told to is given up: it may be gone, or stopped.
+const GRACE: Duration = Duration::from_secs(1);
+
+pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+/// A connection; it ends when this is dropped, and what it had not committed is void.
+pub(super) struct Session {
+    client: Client,
+    driver: JoinHandle<()>,
+    limit: Duration,
+}
+
+impl Session {
+    /// Connects; each statement is given that long.
+    pub(super) async fn connect(address: &Address, limit: Duration) -> Result<Self, Failure> {
+        let connecting = address.config.connect(address.tls.clone());
+        let (client, connection) = bounded(limit, connecting).await?;
+        let driver = tokio::spawn(async move {
+            // The client is told of it too.
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "the connection to the archive ended");
+            }
+        });
+        let session = Self {
+            client,
+            driver,
+            limit,
+        };
+        let limit_ms = limit.as_millis();
+        let settings = format!(
+            "SET statement_timeout = {limit_ms}; SET lock_timeout = {limit_ms};
+             SET idle_in_transaction_session_timeout = {limit_ms};
+             SET synchronous_commit = on; SET client_min_messages = warning"
+        );
+        session.run(&settings).await?;
+        Ok(session)
+    }
+
+    /// Runs statements that have no values.
+    pub(super) async fn run(&self, statements: &str) -> Result<(), Failure> {
+        bounded(self.limit, self.client.batch_execute(statements)).await
+    }
+
+    /// Runs one and says how many rows it concerned.
+    pub(super) async fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64, Failure> {
+        bounded(self.limit, self.client.execute(sql, values)).await
+    }
+
+    /// Runs one and hands out its rows.
+    pub(super) async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Failure> {
+        bounded(self.limit, self.client.query(sql, values)).await
+    }
+}
+
+async fn bounded<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, Failure> {
+    let limit = limit + GRACE;
+    match tokio::time::timeout(limit, work).await {
+        Ok(done) => Ok(done?),
+        Err(_) => Err(Failure::Silent {
+            seconds: limit.as_secs(),
+        }),
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}

@@ -1,0 +1,9 @@
+//! What the node reaches out to, behind ports that it defines.
+//!
+//! Whatever is here may be slow, away or wrong at any time, and the node is none of that because of
+//! it: nothing that a client waits for is decided here.
+//!
+//! It knows SQL, HTTP and the network. It does not know the doors, and decides nothing about
+//! conversations.
+
+pub mod archive;

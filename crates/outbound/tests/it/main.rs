@@ -1,0 +1,181 @@
+//! The archive against a real PostgreSQL, which each test starts for itself.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "what goes wrong in a test ends it, and a test that hangs ends by the real clock"
+)]
+
+mod node;
+mod postgres;
+mod protected;
+mod trouble;
+
+use ::node::conversations::Side;
+use ::node::conversations::feed::Keep;
+use model::ErrorCode;
+
+use crate::node::{Home, Node, options};
+use crate::postgres::{Postgres, eventually};
+
+/// What there is of messages: rows, different ones, the smallest number and the largest.
+const MESSAGES: &str = "SELECT count(*), count(DISTINCT (conversation, seq)), min(seq), max(seq)
+    FROM telpher.messages";
+
+#[test]
+fn everything_arrives_once_and_can_be_queried() {
+    let postgres = Postgres::started();
+    let home = Home::new();
+    let node = Node::archived(&home, &postgres);
+    for name in ["acme/chat/a", "acme/chat/b", "acme/other/c"] {
+        node.say_many(name, 500);
+    }
+    node.settle(&postgres);
+    assert_eq!(postgres.sql(MESSAGES), "1500|1500|1|500");
+    let names = "SELECT string_agg(name, ' ' ORDER BY name) FROM telpher.conversations";
+    assert_eq!(postgres.sql(names), "acme/chat/a acme/chat/b acme/other/c");
+    let found = "SELECT count(*) FROM telpher.messages
+        WHERE parts @> '[{\"text\":\"Hi\"}]' AND metadata->>'k' = '1' AND sender = 'alice'
+        AND role = 'user' AND status = 'complete' AND at > now() - interval '1 hour'";
+    assert_eq!(postgres.sql(found), "1500");
+    let view = node.archive();
+    assert_eq!((view.messages, view.refused, view.error), (1500, 0, None));
+}
+
+#[test]
+fn a_restart_goes_on_where_the_mark_is_and_a_mark_that_was_lost_doubles_nothing() {
+    let postgres = Postgres::started();
+    let home = Home::new();
+    let node = Node::archived(&home, &postgres);
+    node.say_many("acme/chat/a", 300);
+    node.settle(&postgres);
+    drop(node);
+    let node = Node::archived(&home, &postgres);
+    node.say_many("acme/chat/a", 100);
+    node.settle(&postgres);
+    assert_eq!(postgres.sql(MESSAGES), "400|400|1|400");
+    assert_eq!(node.archive().messages, 100, "no message is written again");
+    // As if the commit of the rows had been kept and that of the mark had not.
+    postgres.sql("UPDATE telpher.marks SET next = 0, proof = NULL");
+    node.say_many("acme/chat/a", 1);
+    node.settle(&postgres);
+    assert_eq!(postgres.sql(MESSAGES), "401|401|1|401");
+    assert_eq!(node.archive().messages, 101);
+}
+
+#[test]
+fn what_is_no_row_for_postgresql_is_set_aside_and_stops_nobody() {
+    let postgres = Postgres::started();
+    let home = Home::new();
+    let node = Node::archived(&home, &postgres);
+    node.say_many("acme/chat/first", 1);
+    node.settle(&postgres);
+    postgres.sql(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN IF new.seq = 4 THEN RAISE EXCEPTION ''not four''; END IF; RETURN new; END';
+         CREATE TRIGGER refuse BEFORE INSERT ON telpher.messages
+            FOR EACH ROW EXECUTE FUNCTION refuse()",
+    );
+    let huge = format!(r#"[{{"type":"text","text":"{}"}}]"#, "x".repeat(1_000_000));
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let parts = [
+        r#"[{"type":"text","text":"a\u0000b"}]"#,
+        "not JSON, with a \0 in it",
+        &huge,
+        r#"["refused by a trigger"]"#,
+        &deep,
+        r#"{"number":1e200000}"#,
+        r#"["\ud83d alone"]"#,
+        r#"["good"]"#,
+    ];
+    node.say("acme/chat/a", &parts);
+    node.say_many("acme/chat/b", 3);
+    node.settle(&postgres);
+    assert_eq!(postgres.sql("SELECT count(*) FROM telpher.messages"), "11");
+    let refused = "SELECT seq, reason LIKE '%not four%', octet_length(record) > 0
+        FROM telpher.refused";
+    assert_eq!(postgres.sql(refused), "4|t|t");
+    assert_eq!(node.archive().refused, 1);
+    let queryable = "SELECT string_agg(seq::text, ' ' ORDER BY seq) FROM telpher.messages
+        JOIN telpher.conversations USING (journal, conversation)
+        WHERE name = 'acme/chat/a' AND parts IS NOT NULL";
+    assert_eq!(postgres.sql(queryable), "3 8");
+    // Read back from there, every byte is what it was.
+    drop(node);
+    let keep = Keep {
+        messages: Some(1),
+        ..Keep::default()
+    };
+    let node = Node::start(
+        &home,
+        outbound::archive::Options {
+            keep,
+            ..options(postgres.url())
+        },
+    );
+    node.say_many("acme/chat/a", 1);
+    eventually("all but the newest are trimmed", || {
+        node.archive().trimmed >= 8
+    });
+    let read = node.read("acme/chat/a", Side::After(0), 8).unwrap();
+    let wanted = (1..).zip(parts.map(|it| it.as_bytes().to_vec()));
+    assert_eq!(read, wanted.collect::<Vec<_>>());
+}
+
+#[test]
+fn what_is_trimmed_is_read_back_and_a_page_across_the_boundary_is_whole_or_refused() {
+    let mut postgres = Postgres::started();
+    let home = Home::new();
+    let keep = Keep {
+        messages: Some(10),
+        ..Keep::default()
+    };
+    let node = Node::start(
+        &home,
+        outbound::archive::Options {
+            keep,
+            ..options(postgres.url())
+        },
+    );
+    node.say_many("acme/chat/a", 100);
+    eventually("it is trimmed", || node.archive().trimmed == 90);
+    let seqs = |side, limit| {
+        let read = node.read("acme/chat/a", side, limit)?;
+        Ok::<Vec<u64>, ErrorCode>(read.into_iter().map(|(seq, _)| seq).collect())
+    };
+    assert_eq!(seqs(Side::After(0), 1_000), Ok((1..=100).collect()));
+    assert_eq!(seqs(Side::Last, 40), Ok((61..=100).collect()));
+    assert_eq!(seqs(Side::Before(93), 5), Ok((88..=92).collect()));
+    assert!(node.archive().read_back > 0);
+    postgres.crash();
+    let away = Err(ErrorCode::Unavailable);
+    assert_eq!(seqs(Side::After(85), 10), away);
+    assert_eq!(seqs(Side::Last, 11), away);
+    assert_eq!(seqs(Side::Last, 10), Ok((91..=100).collect()));
+    postgres.start();
+    eventually("it is read again", || {
+        seqs(Side::After(85), 10) == Ok((86..=95).collect())
+    });
+}
+
+#[test]
+fn an_erase_reaches_the_archive_though_it_is_away_meanwhile() {
+    let mut postgres = Postgres::started();
+    let home = Home::new();
+    let node = Node::archived(&home, &postgres);
+    node.say_many("acme/chat/a", 50);
+    node.say_many("acme/chat/b", 1);
+    node.settle(&postgres);
+    postgres.crash();
+    node.erase("acme/chat/a");
+    drop(node);
+    let node = Node::archived(&home, &postgres);
+    eventually("it is known to be away", || node.archive().error.is_some());
+    postgres.start();
+    node.settle(&postgres);
+    assert_eq!(postgres.sql(MESSAGES), "1|1|1|1");
+    let erased = "SELECT name, lifecycle, metadata IS NULL, erased_at IS NOT NULL
+        FROM telpher.conversations WHERE name = 'acme/chat/a'";
+    assert_eq!(postgres.sql(erased), "acme/chat/a|erased|t|t");
+    assert_eq!(node.archive().erased, 1);
+}

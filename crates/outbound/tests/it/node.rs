@@ -1,0 +1,202 @@
+//! A node in this process, with its journal in a directory, which is archived.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use journal::Journal;
+use journal::disk::RealDisk;
+use model::{ErrorCode, Name};
+use node::conversations::feed::{Keep, Partitions};
+use node::conversations::{Batch, NewMessage, Page, Side};
+use node::ports::archive::ArchiveView;
+use node::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+use outbound::archive::{self, Options};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::postgres::{Postgres, eventually};
+
+struct World(Instant);
+
+impl Clock for World {
+    fn now_ns(&self) -> u64 {
+        self.0.elapsed().as_nanos() as u64
+    }
+
+    fn unix_ms(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.unwrap().as_millis() as u64
+    }
+}
+
+impl Entropy for World {
+    fn next_u64(&self) -> u64 {
+        fastrand::u64(..)
+    }
+}
+
+/// Where nodes of one history live, one after the other.
+pub(crate) struct Home {
+    dir: TempDir,
+    journal_id: u64,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self::of(fastrand::u64(..))
+    }
+
+    pub(crate) fn of(journal_id: u64) -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            journal_id,
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+}
+
+pub(crate) fn options(url: String) -> Options {
+    Options {
+        url,
+        interval: Duration::from_millis(10),
+        statement_timeout: Duration::from_millis(500),
+        read_timeout: Duration::from_millis(500),
+        keep: Keep::default(),
+    }
+}
+
+/// A node; what it had not written to the archive stays unwritten when it is dropped.
+pub(crate) struct Node {
+    pub(crate) handle: Handle,
+    /// Ends what keeps the archive.
+    _runtime: Runtime,
+}
+
+impl Node {
+    pub(crate) fn start(home: &Home, options: Options) -> Self {
+        let world = Arc::new(World(Instant::now()));
+        let ports = Ports {
+            clock: world.clone(),
+            entropy: world.clone(),
+        };
+        let journal_options = journal::Options {
+            journal_id: home.journal_id,
+            entropy: fastrand::u64(..),
+            segment_size: 4 << 20,
+            reserve_size: 0,
+            ..journal::Options::default()
+        };
+        let disk = Arc::new(RealDisk::new(&home.dir.path().join("journal")));
+        let (journal, _) = Journal::open(disk, &journal_options, move || world.unix_ms()).unwrap();
+        let store = StoreOptions::default();
+        let handle =
+            Handle::with_journal(Limits::default(), ports, Arc::new(journal), store).unwrap();
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).enable_all().build().unwrap();
+        runtime.spawn(archive::keep(&handle, options).unwrap());
+        Self {
+            handle,
+            _runtime: runtime,
+        }
+    }
+
+    /// Starts one that is archived there.
+    pub(crate) fn archived(home: &Home, postgres: &Postgres) -> Self {
+        Self::start(home, options(postgres.url()))
+    }
+
+    /// Appends messages with these parts and waits until they are on disk.
+    pub(crate) fn say(&self, name: &str, parts: &[&str]) {
+        for batch in parts.chunks(200) {
+            let messages: Vec<_> = batch
+                .iter()
+                .map(|parts| NewMessage {
+                    id: None,
+                    role: "user",
+                    from: "alice",
+                    tokens: None,
+                    facts: &[],
+                    parts: parts.as_bytes(),
+                    metadata: b"{\"k\":1}",
+                })
+                .collect();
+            let batch = Batch {
+                expect: None,
+                messages: &messages,
+            };
+            let conversations = self.handle.conversations().unwrap();
+            let pending = conversations.append(&named(name), batch).unwrap();
+            wait(pending).unwrap();
+        }
+    }
+
+    /// The same with so many of little in them.
+    pub(crate) fn say_many(&self, name: &str, count: usize) {
+        let parts = vec![r#"[{"type":"text","text":"Hi"}]"#; count];
+        self.say(name, &parts);
+    }
+
+    pub(crate) fn erase(&self, name: &str) {
+        let conversations = self.handle.conversations().unwrap();
+        wait(conversations.delete(&named(name)).unwrap()).unwrap();
+    }
+
+    /// A page: each message's number and parts.
+    pub(crate) fn read(
+        &self,
+        name: &str,
+        side: Side,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, ErrorCode> {
+        let page = Page {
+            side,
+            limit,
+            bytes: 8 << 20,
+        };
+        let conversations = self.handle.conversations().unwrap();
+        let read = conversations.read(&named(name), page);
+        let read = read.map_err(|refusal| refusal.code)?;
+        let messages = read.messages().map(|message| {
+            let message = message.unwrap();
+            (message.seq, message.view.parts.to_vec())
+        });
+        Ok(messages.collect())
+    }
+
+    pub(crate) fn archive(&self) -> ArchiveView {
+        self.handle.archive().unwrap()
+    }
+
+    /// Waits until everything that is durable now is in the archive.
+    #[track_caller]
+    pub(crate) fn settle(&self, postgres: &Postgres) {
+        let conversations = self.handle.conversations().unwrap();
+        let mut partitions = Partitions::default();
+        conversations.find_partitions(&mut partitions);
+        let ends = partitions
+            .found
+            .iter()
+            .map(|it| conversations.reach(it).end);
+        let wanted = ends.sum::<u64>().to_string();
+        let sql = format!(
+            "SELECT sum(next) FROM telpher.marks WHERE journal = {}",
+            conversations.journal_id() as i64
+        );
+        eventually("the archive has everything", || {
+            postgres.try_sql(&sql).as_ref() == Ok(&wanted)
+        });
+    }
+}
+
+pub(crate) fn named(name: &str) -> Name {
+    Name::parse(name).unwrap()
+}
+
+fn wait<T>(pending: node::conversations::Pending<T>) -> Result<T, node::conversations::Refusal> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.build().unwrap().block_on(pending)
+}
