@@ -42,8 +42,8 @@ pub(super) struct Stored {
 /// Why a batch was not acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// It may have been appended, or not.
-    Unconfirmed,
+    /// It may have been appended, or not; and what is known of why.
+    Unconfirmed(String),
     /// It was not, and why.
     Refused(String),
 }
@@ -52,7 +52,9 @@ impl Trouble {
     /// As a failure, where neither is expected.
     pub(super) fn told(self) -> Failure {
         match self {
-            Self::Unconfirmed => "a node that was not killed has not answered an append".into(),
+            Self::Unconfirmed(why) => {
+                format!("a node that was not killed leaves an append open: {why}").into()
+            }
             Self::Refused(why) => format!("a node refuses an append: {why}").into(),
         }
     }

@@ -68,7 +68,7 @@ impl Client {
             .await
         {
             Ok(answer) => acked(&answer),
-            Err(_) => Err(Trouble::Unconfirmed),
+            Err(lost) => Err(Trouble::Unconfirmed(lost.to_string())),
         }
     }
 
@@ -97,7 +97,7 @@ fn acked(answer: &Answer) -> Result<Acked, Trouble> {
         });
     }
     match serde_json::from_slice::<Problem>(&answer.body) {
-        Ok(problem) if problem.code == "unconfirmed" => Err(Trouble::Unconfirmed),
+        Ok(problem) if problem.code == "unconfirmed" => Err(Trouble::Unconfirmed(problem.code)),
         Ok(problem) => Err(Trouble::Refused(problem.code)),
         Err(_) => Err(Trouble::Refused(answer.status.to_string())),
     }
@@ -146,7 +146,7 @@ mod tests {
         let refused = acked(&answer(409, r#"{"code":"id_reused","title":"no"}"#));
         assert_eq!(refused, Err(Trouble::Refused("id_reused".to_owned())));
         let unknown = acked(&answer(503, r#"{"code":"unconfirmed"}"#));
-        assert_eq!(unknown, Err(Trouble::Unconfirmed));
+        assert_eq!(unknown, Err(Trouble::Unconfirmed("unconfirmed".to_owned())));
         assert!(matches!(acked(&answer(502, "")), Err(Trouble::Refused(_))));
         assert!(matches!(
             acked(&answer(201, "{}")),

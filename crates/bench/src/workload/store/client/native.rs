@@ -64,7 +64,7 @@ impl Client {
 fn trouble(error: &CallError) -> Trouble {
     match error.code {
         ErrorCode::Unconfirmed | ErrorCode::DeadlineExceeded | ErrorCode::Unavailable => {
-            Trouble::Unconfirmed
+            Trouble::Unconfirmed(error.to_string())
         }
         code => Trouble::Refused(code.as_str().to_owned()),
     }

@@ -26,7 +26,7 @@ pub(super) async fn append_until(mut client: Client, share: Rc<Share>, is_over: 
         let mut known = share.known.borrow_mut();
         match outcome {
             Ok(acked) => known.acknowledged(numbers, acked),
-            Err(Trouble::Unconfirmed) => return,
+            Err(Trouble::Unconfirmed(_)) => return,
             Err(Trouble::Refused(_)) => {
                 known.refused += 1;
                 known.under_way = None;
