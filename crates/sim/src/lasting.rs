@@ -8,7 +8,7 @@ use client::{Builder, Client};
 use edge::native::{Door, Options};
 use journal::disk::SimulatedDisk;
 use journal::{Journal, Line};
-use node::{Handle, Limits, Ports, StoreOptions};
+use node::{Handle, Limits, Ports, StoreOptions, views};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
@@ -17,6 +17,9 @@ use crate::world::{SimClock, SimEntropy};
 
 /// The disk takes up to this long for a sync.
 const SYNC_US_MAX: u64 = 3_000;
+
+/// How often the views catch up.
+const TEND_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A node that outlives its processes.
 pub struct LastingNode {
@@ -32,7 +35,7 @@ pub struct LastingNode {
 /// One process of it.
 struct Running {
     handle: Handle,
-    tasks: [JoinHandle<()>; 2],
+    tasks: [JoinHandle<()>; 3],
 }
 
 impl LastingNode {
@@ -108,10 +111,18 @@ fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> Running {
     };
     let handle = Handle::with_journal(Limits::default(), ports, journal, store)
         .expect("what a crash leaves of the directory can be read");
+    handle.keep_views(views::Options {
+        place: views::Place::Memory,
+        cache_size: 1 << 20,
+        sync_interval: Duration::from_secs(10),
+        watchers_max: 10,
+        labels: edge::labels,
+    });
     let dice = fastrand::Rng::with_seed(seed.wrapping_add(starts));
     let tasks = [
         tokio::spawn(edge::sweep(handle.clone())),
         tokio::spawn(sync(opened.line, dice)),
+        tokio::spawn(tend(handle.clone())),
     ];
     Running { handle, tasks }
 }
@@ -121,6 +132,14 @@ async fn sync(mut line: Line, mut dice: fastrand::Rng) {
     loop {
         tokio::time::sleep(Duration::from_micros(dice.u64(1..SYNC_US_MAX))).await;
         line.step();
+    }
+}
+
+/// Whoever looks after the views.
+async fn tend(handle: Handle) {
+    loop {
+        tokio::time::sleep(TEND_INTERVAL).await;
+        while handle.views().is_some_and(|views| views.tend() == Ok(true)) {}
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use client::{CallError, Client, Conversation, NewMessage};
+use node::views::{Archived, ListQuery};
 use parking_lot::Mutex;
 use sim::{LastingNode, Network, Transcript, Weather, run};
 
@@ -63,8 +64,11 @@ fn world(seed: u64) -> Vec<String> {
         for writing in writing {
             writing.await.unwrap();
         }
+        let listed = heads(&node);
         node.fail_power(Duration::from_millis(1)).await;
         let acknowledged = acknowledged.lock().clone();
+        // Views that went on say what views say that are made anew.
+        assert_eq!(listed, heads(&node), "seed {seed}");
         let followed = [following.remove(0), following.remove(0)];
         for (index, (name, followed)) in CONVERSATIONS.into_iter().zip(followed).enumerate() {
             let stored = stored(&clients[0], name).await;
@@ -75,6 +79,8 @@ fn world(seed: u64) -> Vec<String> {
                     "seed {seed}: {id} at {seq}"
                 );
             }
+            let head = stored.len() as u64;
+            assert_eq!(listed.get(name), Some(&head), "seed {seed}");
             let mut ids = stored.clone();
             ids.sort();
             ids.dedup();
@@ -85,6 +91,20 @@ fn world(seed: u64) -> Vec<String> {
         }
         transcript.lines()
     })
+}
+
+/// The newest message of each conversation, as the list has it.
+fn heads(node: &LastingNode) -> BTreeMap<String, u64> {
+    let views = node.handle().views().unwrap();
+    let query = ListQuery {
+        labels: &[],
+        archived: Archived::No,
+        after: None,
+        limit: 10,
+    };
+    let listing = views.list("sim/talk", query).unwrap();
+    let listed = listing.conversations.into_iter();
+    listed.map(|it| (it.name, it.head_seq)).collect()
 }
 
 async fn write(
