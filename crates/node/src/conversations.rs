@@ -17,9 +17,10 @@ mod append;
 mod context;
 mod draft_log;
 mod drafts;
+mod due;
 mod events;
-pub mod feed;
 mod expiry;
+pub mod feed;
 mod fork;
 mod load;
 mod native;
@@ -50,6 +51,7 @@ pub use conversations::{
     Limits, NewMessage, PartFact, PartKind, Status, call_hash, estimated_tokens,
 };
 pub use drafts::{Assemble, Assembled, DraftWriter, Finished, NewDraft};
+pub(crate) use due::{Look, answered_by, delivery_id};
 pub use pending::Pending;
 pub use read::{Message, Page, PageRead, Side};
 pub use refusal::{Details, Refusal};

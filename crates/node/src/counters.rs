@@ -77,6 +77,14 @@ counters! {
     Messages => "conversation_messages";
     /// Messages for conversations that were there already.
     MessageDuplicates => "conversation_duplicates";
+    /// Calls of agents for what was written in conversations.
+    WebhookCalls => "webhook_calls";
+    /// Calls of agents that were answered.
+    WebhookAnswers => "webhook_answers";
+    /// Calls of agents that failed.
+    WebhookFailures => "webhook_failures";
+    /// Calls of agents that are not made again: dead letters.
+    WebhookDead => "webhook_dead_letters";
     /// Changes of the state of conversations.
     ConversationChanges => "conversation_changes";
     /// Messages of conversations that began to be streamed.

@@ -75,6 +75,8 @@ pub(crate) struct Inner {
     pub(crate) sync_times: OnceLock<Arc<journal::SyncTimes>>,
     /// What is derived from conversations, when somebody keeps it.
     pub(crate) views: OnceLock<crate::views::Kept>,
+    /// Agents that are called, when somebody calls them.
+    pub(crate) webhooks: OnceLock<crate::webhooks::Kept>,
     next_connection: AtomicU64,
     draining: AtomicBool,
 }
@@ -116,6 +118,7 @@ impl Handle {
                 store,
                 sync_times: OnceLock::new(),
                 views: OnceLock::new(),
+                webhooks: OnceLock::new(),
                 next_connection: AtomicU64::new(1),
                 draining: AtomicBool::new(false),
             }),

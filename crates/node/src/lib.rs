@@ -26,6 +26,7 @@ pub mod tokens;
 mod turn;
 mod view;
 pub mod views;
+pub mod webhooks;
 
 pub use connection::Connection;
 pub use counters::{Counter, Counters};

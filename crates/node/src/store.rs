@@ -35,6 +35,7 @@ use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
 
 use crate::conversations::{Rooms, state_of};
+use crate::webhooks::Touched;
 
 pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
 pub(crate) use answers::{Answer, Answers, Waiting};
@@ -108,6 +109,8 @@ pub(crate) struct Store {
     idle: Mutex<Idle>,
     /// Conversations.
     pub(crate) rooms: Rooms,
+    /// Those of them that an agent may have to be called for.
+    pub(crate) touched: Touched,
 }
 
 /// Bytes that are read of the directory at a time.
@@ -131,6 +134,7 @@ impl Store {
             }
         }
         Ok(Self {
+            touched: Touched::default(),
             rooms: Rooms::new(options.conversations, journal.shard_count()),
             journal,
             options,
@@ -225,6 +229,13 @@ impl Store {
         creating.retain(|_, ticket| self.journal.status(*ticket) != Status::Durable);
         self.creating_count.store(creating.len(), Ordering::Release);
         creating.get(&stream).copied()
+    }
+
+    /// Every stream of a kind.
+    pub(crate) fn all(&self, kind: Kind) -> Vec<(String, Location)> {
+        let directory = self.directory.read();
+        let all = directory.iter(kind);
+        all.map(|(name, at)| (name.to_owned(), at)).collect()
     }
 
     /// Streams that have a name.

@@ -7,3 +7,4 @@
 //! conversations.
 
 pub mod archive;
+pub mod webhook;

@@ -33,6 +33,7 @@ use axum::extract::{OriginalUri, Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+pub use conversations::call_agents;
 pub use listener::{Options, serve};
 pub use local::{Answer, Local};
 use model::ErrorCode;

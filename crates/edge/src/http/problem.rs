@@ -89,6 +89,8 @@ impl From<Refusal> for Problem {
         let is_expectation = details.head_seq.is_some() || details.version.is_some();
         let status = match refusal.code {
             ErrorCode::Conflict if is_expectation => StatusCode::PRECONDITION_FAILED,
+            // It is not the node that is busy: an agent answers that message.
+            ErrorCode::Busy if details.seq.is_some() => StatusCode::CONFLICT,
             code => status(code),
         };
         let mut problem = Self::new(status, refusal.code, refusal.message);

@@ -5,10 +5,11 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use conversations::record::{self, DraftClose, EventRef, EventTag, Links, MessageView};
 use conversations::{Conversation, Decision, Invalid, NewMessage, Place, Plan, Problem};
-use conversations::{Status, id_hash};
+use conversations::{Status, Update, id_hash};
 use journal::{Guard, ReadLimit, Ticket};
 use model::{ErrorCode, Name};
 
+use super::due::mark_size;
 use super::slot::Room;
 use super::unsynced::Unsynced;
 use super::{Conversations, Details, Pending, Refusal, check_name};
@@ -171,6 +172,16 @@ pub(super) struct Ending {
     /// The draft.
     pub(super) number: u64,
     pub(super) status: Status,
+    /// Somebody asked its author to stop.
+    pub(super) is_wanted: bool,
+}
+
+/// What is written with messages, under their guard.
+#[derive(Default)]
+pub(super) struct Beside {
+    pub(super) ending: Option<Ending>,
+    /// How the read mark of an agent moves that has answered.
+    pub(super) mark: Option<Update>,
 }
 
 /// What the engine is told of a message that is written.
@@ -195,6 +206,13 @@ impl Store {
         if plan.head == room.engine.head() {
             return Ok(Appended::new(plan, Vec::new()));
         }
+        self.check_busy(room, batch.messages)?;
+        let named = batch.messages.iter();
+        let named = named.map(|it| (it.id.unwrap_or_default(), it.from));
+        let beside = Beside {
+            ending: None,
+            mark: self.mark(room, named)?,
+        };
         let made = make_ids(inner, batch, &plan);
         let messages = Named {
             batch,
@@ -208,7 +226,8 @@ impl Store {
             }
             let location = self.place_room(room, name, now_ms)?;
             let guard = writer.lock(location.shard, now_ms);
-            let ticket = self.write_all(guard, room, location, messages.said(), scratch, None)?;
+            let ticket =
+                self.write_with(guard, room, location, messages.said(), scratch, beside)?;
             self.keep_unsynced(room, messages, scratch, ticket);
             Ok::<_, Refusal>(())
         })?;
@@ -229,6 +248,15 @@ impl Store {
             Failure::AtOnce(refusal) | Failure::Resting(refusal) => refusal,
         })?;
         let now_ms = inner.ports.clock.unix_ms();
+        let named = std::iter::once((message.id.unwrap_or_default(), message.from));
+        let is_whole = matches!(ending.status, Status::Complete | Status::Aborted);
+        let beside = Beside {
+            mark: match is_whole || ending.is_wanted {
+                true => self.mark(room, named)?,
+                false => None,
+            },
+            ending: Some(ending),
+        };
         with_scratch(|scratch| {
             let id = message.id.unwrap_or_default();
             let (tokens, _) = message.tokens();
@@ -244,7 +272,7 @@ impl Store {
             let said = is_new.then_some(said).into_iter();
             let location = self.place_room(room, name, now_ms)?;
             let guard = self.journal.lock(location.shard, now_ms);
-            self.write_all(guard, room, location, said, scratch, Some(ending))
+            self.write_with(guard, room, location, said, scratch, beside)
         })?;
         inner.counters.count(Counter::Messages);
         Ok(Appended::new(plan, Vec::new()))
@@ -342,24 +370,39 @@ impl Store {
         room.location.ok_or_else(|| Refusal::not_found(name))
     }
 
-    /// Writes each message and its event, and the end of a draft, all under one guard; and tells the
-    /// engine.
+    /// Writes each message and its event under one guard, and tells the engine.
     pub(super) fn write_all<'b>(
         &self,
-        mut guard: Guard<'_>,
+        guard: Guard<'_>,
         room: &mut Room,
         location: Location,
         said: impl Iterator<Item = Said<'b>>,
         scratch: &mut Scratch,
         ending: Option<Ending>,
     ) -> Result<Ticket, Refusal> {
+        let beside = Beside { ending, mark: None };
+        self.write_with(guard, room, location, said, scratch, beside)
+    }
+
+    /// The same, and what is beside it.
+    fn write_with<'b>(
+        &self,
+        mut guard: Guard<'_>,
+        room: &mut Room,
+        location: Location,
+        said: impl Iterator<Item = Said<'b>>,
+        scratch: &mut Scratch,
+        beside: Beside,
+    ) -> Result<Ticket, Refusal> {
         let refused = |error| Refusal::from(refusal(&self.journal, error));
         let Location { shard, stream } = location;
         let events = room.events.unwrap_or(stream);
         let count = scratch.ends.len();
-        let size = scratch.bytes.len() + count * EVENT_SIZE + ENDING_SIZE;
+        let (mark_size, mark_count) = mark_size(beside.mark.as_ref());
+        let size = scratch.bytes.len() + (count + 1) * EVENT_SIZE + ENDING_SIZE + mark_size;
         // The end of a draft, and a mark.
-        guard.reserve(size, 2 * count + 2).map_err(refused)?;
+        let records = 2 * count + 2 + mark_count;
+        guard.reserve(size, records).map_err(refused)?;
         let mut ticket = guard.last_ticket(stream);
         let mut begin = 0;
         for (said, end) in said.zip(&scratch.ends) {
@@ -378,7 +421,7 @@ impl Store {
             room.engine.appended(said.id, said.role, said.tokens);
             begin = *end;
         }
-        if let Some(Ending { number, status }) = ending {
+        if let Some(Ending { number, status, .. }) = beside.ending {
             let close = DraftClose {
                 draft: number,
                 status,
@@ -387,7 +430,13 @@ impl Store {
             let closed = self.rooms.log_close(&mut guard, shard, &close);
             closed.map_err(refused)?;
         }
+        if let Some(update) = beside.mark {
+            let written = self.write_mark(&mut guard, location, events, &update);
+            ticket = written.map_err(refused)?.unwrap_or(ticket);
+            room.engine.changed(update);
+        }
         room.ticket = Some(ticket);
+        self.touch(room);
         Ok(ticket)
     }
 

@@ -349,7 +349,11 @@ impl Store {
             parts: &assembled.parts,
             metadata: assembled.metadata.as_deref().unwrap_or(&open.metadata),
         };
-        let ending = Ending { number, status };
+        let ending = Ending {
+            number,
+            status,
+            is_wanted: open.draft.is_stopped(),
+        };
         let appended = self.append_draft(inner, name, room, &message, ending);
         match appended {
             Ok(appended) => {

@@ -100,6 +100,7 @@ impl Store {
         if room.engine.state().lifecycle == Lifecycle::Erased {
             room.end_drafts();
         }
+        self.touch(room);
         Ok(())
     }
 

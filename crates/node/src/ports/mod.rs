@@ -1,12 +1,14 @@
 //! What the node needs of the world, as traits: time, randomness, and a way out to each client.
 
 pub mod archive;
+pub mod caller;
 pub mod disk;
 pub mod offload;
 mod outlet;
 
 use std::sync::Arc;
 
+pub use caller::Caller;
 pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
 pub use outlet::{Delivery, Extract, Failure, Message, Outgoing, Outlet, Pushed, StoredRecord};
 

@@ -26,16 +26,19 @@ pub(crate) enum Kind {
     Conversation = 3,
     /// What happened in the conversations of a namespace that lie in one shard.
     Events = 4,
+    /// How an agent is called, and what it was not able to answer.
+    Agent = 5,
 }
 
 impl Kind {
     fn from_u8(number: u8) -> Option<Self> {
-        const ALL: [Kind; 5] = [
+        const ALL: [Kind; 6] = [
             Kind::Void,
             Kind::Mailbox,
             Kind::Raw,
             Kind::Conversation,
             Kind::Events,
+            Kind::Agent,
         ];
         ALL.get(usize::from(number)).copied()
     }
@@ -85,7 +88,7 @@ pub struct NamedStream {
     pub shard: ShardId,
     /// Its number.
     pub stream: StreamId,
-    /// What it is for: `mailbox`, `stream`, `conversation`, `events`, or `unused`.
+    /// What it is for: `mailbox`, `stream`, `conversation`, `events`, `agent`, or `unused`.
     pub kind: &'static str,
     /// Its name.
     pub name: String,
@@ -104,6 +107,7 @@ impl NamedStream {
                 Kind::Raw => "stream",
                 Kind::Conversation => "conversation",
                 Kind::Events => "events",
+                Kind::Agent => "agent",
             },
             name: name.to_owned(),
         })

@@ -55,7 +55,7 @@ pub(crate) struct AnsweredDocument<'a> {
 }
 
 /// The types of body, and what separates chunks in each.
-const TYPES: [(&str, Framing); 3] = [
+pub(super) const TYPES: [(&str, Framing); 3] = [
     ("application/jsonl", Framing::Lines),
     ("application/x-ndjson", Framing::Lines),
     ("text/event-stream", Framing::Events),

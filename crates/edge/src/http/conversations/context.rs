@@ -138,7 +138,7 @@ pub(super) async fn context(
     })
 }
 
-fn render(read: &ContextRead, budget: u32) -> Result<Vec<u8>, Problem> {
+pub(super) fn render(read: &ContextRead, budget: u32) -> Result<Vec<u8>, Problem> {
     let mut out = Vec::new();
     push(&mut out, b"{\"messages\":[");
     if let Some(summary) = &read.summary {

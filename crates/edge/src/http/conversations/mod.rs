@@ -14,6 +14,8 @@
 //! | `GET PUT DELETE /conversations/{id}/summary` | what stands for older messages there |
 //! | `PUT /conversations/{id}/cursors/{who}` | how far somebody has read |
 //! | `GET /conversations/{id}/export`, `POST …/import` | all of it as JSON lines |
+//! | `GET PUT DELETE /agents/{name}`, `GET /webhooks` | who is called when somebody writes |
+//! | `GET /agents/{name}/dead`, `DELETE …/{id}`, `POST …/{id}/retry` | what was not answered |
 //!
 //! and `GET /v1/ws`: both, for many conversations at once.
 //!
@@ -21,6 +23,7 @@
 //! understood is an error that names it: a field that is passed over is a message that says
 //! something else than its author meant.
 
+mod agents;
 mod answer;
 mod append;
 mod bulk;
@@ -40,6 +43,7 @@ mod tail;
 mod transfer;
 mod window;
 
+pub use agents::call_agents;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -57,6 +61,11 @@ fn of_namespace() -> OpenApiRouter<Shared> {
     OpenApiRouter::new()
         .routes(routes!(list::list))
         .routes(routes!(inbox::inbox))
+        .routes(routes!(agents::list))
+        .routes(routes!(agents::get, agents::put, agents::delete))
+        .routes(routes!(agents::dead))
+        .routes(routes!(agents::retry))
+        .routes(routes!(agents::discard))
         .routes(routes!(state::get, state::put, state::patch, state::delete))
         .routes(routes!(append::append, read::read))
         .routes(routes!(context::context))

@@ -1,0 +1,200 @@
+//! A call that is to be made, for whoever makes it, who says what became of it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use conversations::Status;
+use conversations::delivery::{self, Again, Failure};
+use conversations::record::WebhookSettings;
+use journal::StreamId;
+use model::Name;
+
+use super::agent::Signal;
+use crate::conversations::{ContextRead, Pending, Refusal, answered_by, delivery_id};
+use crate::counters::Counter;
+use crate::handle::{Handle, Inner};
+
+/// A call. If it is dropped before it is said what became of it, it has failed.
+pub struct Call {
+    pub(super) inner: Arc<Inner>,
+    /// `org/namespace/agent`.
+    pub(super) agent: String,
+    pub(super) settings: Arc<WebhookSettings>,
+    pub(super) conversation: Name,
+    pub(super) call: delivery::Call,
+    pub(super) signal: Arc<Signal>,
+    pub(super) is_over: bool,
+}
+
+impl Call {
+    /// The agent, as it signs its messages.
+    pub fn author(&self) -> &str {
+        self.agent.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// `org/namespace/agent`.
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// How it is reached.
+    pub fn settings(&self) -> &WebhookSettings {
+        &self.settings
+    }
+
+    /// What it is to answer.
+    pub fn conversation(&self) -> &Name {
+        &self.conversation
+    }
+
+    /// The first message that it has not answered.
+    pub fn from_seq(&self) -> u64 {
+        self.call.from_seq
+    }
+
+    /// The last one.
+    pub fn to_seq(&self) -> u64 {
+        self.call.to_seq
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.call.attempt
+    }
+
+    /// The same for each attempt: the id of the message that is its answer.
+    pub fn id(&self) -> String {
+        let conversation = StreamId(self.call.conversation);
+        delivery_id(conversation, self.author(), self.from_seq(), self.to_seq())
+    }
+
+    /// The id of the answer when there are parts of so many earlier answers already.
+    pub fn answer_id(&self, parts: u32) -> String {
+        match parts {
+            0 => self.id(),
+            parts => format!("{}.{}", self.id(), parts + 1),
+        }
+    }
+
+    /// The window that it is sent.
+    pub fn context(&self) -> Result<Pending<ContextRead>, Refusal> {
+        let node = self.node();
+        let conversations = node.conversations().ok_or_else(super::nothing)?;
+        conversations.context(&self.conversation, self.settings.context.as_ref())
+    }
+
+    /// Whether the message of that number is a whole answer, not a part of one that was lost.
+    pub fn is_answer(&self, seq: u64) -> Result<bool, Refusal> {
+        let node = self.node();
+        let conversations = node.conversations().ok_or_else(super::nothing)?;
+        let status = conversations.status_of(&self.conversation, seq)?;
+        Ok(matches!(status, Some(Status::Complete | Status::Aborted)))
+    }
+
+    /// Whether an id is that of an answer to this call.
+    pub fn is_own_id(&self, id: &str) -> bool {
+        let conversation = StreamId(self.call.conversation);
+        answered_by(id, conversation, self.author()) == Some(self.to_seq())
+    }
+
+    /// Ready when nobody waits for it any more: end it.
+    pub fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.signal.poll_ended(cx)
+    }
+
+    /// Its answer is appended.
+    pub fn answered(mut self) {
+        self.is_over = true;
+        self.inner.counters.count(Counter::WebhookAnswers);
+        self.settle(|agent, touched, call, _| {
+            agent.answered(call.conversation, call.number, touched);
+        });
+    }
+
+    /// The agent answers later, by a message of its own.
+    pub fn later(mut self) {
+        self.is_over = true;
+        let within_ms = self.settings.answer_ms;
+        self.settle(|agent, touched, call, now_ms| {
+            let until_ms = now_ms.saturating_add(within_ms);
+            agent.accepted(call.conversation, call.number, until_ms, touched);
+        });
+    }
+
+    /// It has failed: with which status, 0 for none, and when another attempt makes sense.
+    pub fn failed(mut self, status: u16, again: Retry) {
+        self.is_over = true;
+        self.fail(status, again);
+    }
+
+    fn fail(&self, status: u16, again: Retry) {
+        let counters = &self.inner.counters;
+        counters.count(Counter::WebhookFailures);
+        let failure = Failure {
+            status,
+            again: match again {
+                Retry::Never => Again::Never,
+                Retry::Later => Again::Later,
+                Retry::After(pause) => Again::After {
+                    pause_ms: u64::try_from(pause.as_millis()).unwrap_or(u64::MAX),
+                },
+            },
+        };
+        let jitter = self.inner.ports.entropy.next_u64() as u32;
+        self.settle(|agent, touched, call, now_ms| {
+            let (conversation, number) = (call.conversation, call.number);
+            if agent.failed(conversation, number, failure, now_ms, jitter, touched) {
+                counters.count(Counter::WebhookDead);
+            }
+        });
+    }
+
+    fn settle(
+        &self,
+        then: impl FnOnce(&mut super::agent::Agent, &super::touched::Touched, &delivery::Call, u64),
+    ) {
+        let node = self.node();
+        let Some(webhooks) = node.webhooks() else {
+            return;
+        };
+        let now_ms = webhooks.now_ms();
+        let touched = &webhooks.store.touched;
+        if let Some(agent) = webhooks.kept.agents.lock().get_mut(&self.agent) {
+            then(agent, touched, &self.call, now_ms);
+        }
+        touched.touch(StreamId(self.call.conversation));
+        touched.wake();
+    }
+
+    fn node(&self) -> Handle {
+        Handle {
+            inner: self.inner.clone(),
+        }
+    }
+}
+
+/// Whether a call that failed is made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// It makes no sense: a dead letter.
+    Never,
+    /// After a pause that grows.
+    Later,
+    /// Not before this.
+    After(Duration),
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.fail(0, Retry::Later);
+        }
+    }
+}
+
+impl std::fmt::Debug for Call {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Call({} for {})", self.agent, self.conversation)
+    }
+}

@@ -1,0 +1,137 @@
+//! What is kept of agents: a stream for each, with its settings and its dead letters.
+
+use std::collections::BTreeMap;
+
+use conversations::delivery::{Change, Deliveries};
+use conversations::record::{self, AgentState, Malformed, WebhookSettings};
+use journal::{AppendError, ReadError, ReadLimit, Ticket};
+
+use super::agent::Agent;
+use crate::conversations::Refusal;
+use crate::store::{Kind, Location, Store, refusal};
+
+/// Changes after which there is a snapshot again.
+const CHANGES_MAX: usize = 1_024;
+
+/// What is read of a stream at a time.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 1_024,
+    bytes: 1 << 20,
+};
+
+/// Every agent there is, by name.
+pub(super) fn load(store: &Store, now_ms: u64) -> Result<BTreeMap<String, Agent>, Refusal> {
+    let mut agents = BTreeMap::new();
+    for (name, location) in store.all(Kind::Agent) {
+        if let Some(agent) = read(store, location, now_ms)? {
+            agents.insert(name, agent);
+        }
+    }
+    Ok(agents)
+}
+
+fn read(store: &Store, location: Location, now_ms: u64) -> Result<Option<Agent>, Refusal> {
+    let Location { shard, stream } = location;
+    let (mut found, mut changes) = (None, 0);
+    let mut from = store.journal.stream(shard, stream).map_or(0, |it| it.start);
+    loop {
+        let read = match store.journal.read(shard, stream, from, CHUNK) {
+            Err(ReadError::Trimmed { start }) => {
+                from = start;
+                continue;
+            }
+            read => read?,
+        };
+        let Some(last) = read.records.last() else {
+            break;
+        };
+        from = last.offset + 1;
+        for record in &read.records {
+            match record.tag {
+                record::SNAPSHOT => {
+                    let state = AgentState::decode(&record.payload)?;
+                    let settings = WebhookSettings::decode(&state.settings)?;
+                    (found, changes) = (Some((settings, Deliveries::load(&state, now_ms))), 0);
+                }
+                record::CHANGE => {
+                    let change = Change::decode(&record.payload)?;
+                    if let Some((_, deliveries)) = &mut found {
+                        deliveries.restore(&change, now_ms);
+                    }
+                    changes += 1;
+                }
+                record::GONE => found = None,
+                _ => return Err(Malformed { what: "agent" }.into()),
+            }
+        }
+    }
+    Ok(found.map(|(settings, mut deliveries)| {
+        // Read marks say what was answered; what waits here was asked for by hand.
+        let state = deliveries.snapshot(Vec::new());
+        let mut agent = Agent::new(settings, deliveries).revived(state.pending.into_keys());
+        agent.changes = changes;
+        agent
+    }))
+}
+
+impl Agent {
+    /// Writes what it is, in place of everything that was written of it.
+    pub(super) fn write_snapshot(
+        &mut self,
+        store: &Store,
+        at: Location,
+        now_ms: u64,
+    ) -> Result<Ticket, Refusal> {
+        let mut bytes = Vec::new();
+        self.snapshot().encode(&mut bytes);
+        let refused = |error: AppendError| Refusal::from(refusal(&store.journal, error));
+        let mut guard = store.journal.lock(at.shard, now_ms);
+        guard.reserve(bytes.len(), 2).map_err(refused)?;
+        let appended = guard.append(at.stream, None, record::SNAPSHOT, &bytes);
+        let appended = appended.map_err(refused)?;
+        guard.trim(at.stream, appended.offset).map_err(refused)?;
+        self.changes = 0;
+        Ok(appended.ticket)
+    }
+
+    /// Writes what has changed and is not kept yet. What cannot be written now stays.
+    pub(super) fn write_changes(
+        &mut self,
+        store: &Store,
+        at: Location,
+        now_ms: u64,
+    ) -> Result<(), Refusal> {
+        let mut bytes = Vec::new();
+        while let Some(change) = self.unwritten.front() {
+            bytes.clear();
+            change.encode(&mut bytes);
+            let mut guard = store.journal.lock(at.shard, now_ms);
+            let appended = guard.append(at.stream, None, record::CHANGE, &bytes);
+            drop(guard);
+            let ticket = appended.map_err(|it| refusal(&store.journal, it))?.ticket;
+            if let Change::Dead {
+                conversation,
+                letter,
+            } = change
+            {
+                self.burying.push((ticket, *conversation, letter.to_seq));
+            }
+            self.unwritten.pop_front();
+            self.changes += 1;
+        }
+        if self.changes >= CHANGES_MAX && self.burying.is_empty() {
+            self.write_snapshot(store, at, now_ms)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes that an agent is gone; its settings leave the disk.
+pub(super) fn erase(store: &Store, at: Location, now_ms: u64) -> Result<Ticket, Refusal> {
+    let refused = |error: AppendError| Refusal::from(refusal(&store.journal, error));
+    let mut guard = store.journal.lock(at.shard, now_ms);
+    guard.reserve(0, 3).map_err(refused)?;
+    guard.erase(at.stream).map_err(refused)?;
+    let appended = guard.append(at.stream, None, record::GONE, b"");
+    Ok(appended.map_err(refused)?.ticket)
+}

@@ -1,0 +1,484 @@
+//! Agents of a whole node on a disk in memory and a clock that is moved by hand.
+
+use std::task::{Context, Poll, Waker};
+
+use conversations::{NewMessage, Settings, Status};
+use journal::Line;
+use journal::disk::SimulatedDisk;
+
+use super::*;
+use crate::StoreOptions;
+use crate::conversations::{Appended, Batch, Details};
+use crate::ports::caller::{Calling, Request};
+use crate::testing::World;
+use crate::views::Place;
+
+/// Nobody is reached: tests say themselves what becomes of a call.
+struct Nobody;
+
+impl Caller for Nobody {
+    fn check(&self, settings: &WebhookSettings) -> Result<(), String> {
+        match &settings.target {
+            WebhookTarget::Url(url) if url.is_empty() => Err("there is no URL".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    fn call(&self, _: Request) -> Calling {
+        unreachable!("tests make no calls")
+    }
+}
+
+struct Kept {
+    world: World,
+    line: Line,
+    disk: SimulatedDisk,
+    starts: u64,
+}
+
+const NAME: &str = "a/b/c";
+const AGENT: &str = "a/b/bot";
+
+fn named(name: &str) -> Name {
+    Name::parse(name).unwrap()
+}
+
+fn settings() -> WebhookSettings {
+    WebhookSettings {
+        target: WebhookTarget::Url("http://bot/".to_owned()),
+        secret: String::new(),
+        timeout_ms: 1_000,
+        answer_ms: 5_000,
+        headers: Vec::new(),
+        context: None,
+    }
+}
+
+fn message<'a>(id: &'a str, from: &'a str) -> NewMessage<'a> {
+    NewMessage {
+        id: Some(id),
+        role: "user",
+        from,
+        tokens: None,
+        facts: &[],
+        parts: b"[]",
+        metadata: b"",
+    }
+}
+
+fn done<T>(mut pending: Pending<T>) -> Result<T, Refusal> {
+    match pending.poll_durable(Waker::noop()) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => panic!("it is not durable"),
+    }
+}
+
+impl Kept {
+    /// A conversation that the agent answers, which is called as the schedule says.
+    fn new(schedule: Schedule) -> Self {
+        let disk = SimulatedDisk::new(5);
+        let mut kept = Self::start(disk, 1);
+        let put = kept.webhooks().put(&named(AGENT), settings(), schedule);
+        kept.line.step();
+        assert_eq!(done(put.unwrap()), Ok(true));
+        let change = Change::Put {
+            metadata: None,
+            settings: Some(Settings {
+                agent: "bot".to_owned(),
+                ..Settings::default()
+            }),
+            is_archived: None,
+        };
+        let conversations = kept.world.node.conversations().unwrap();
+        let changed = conversations.change(&named(NAME), None, &change).unwrap();
+        kept.line.step();
+        done(changed).unwrap();
+        assert!(kept.calls().is_empty());
+        kept
+    }
+
+    fn start(disk: SimulatedDisk, starts: u64) -> Self {
+        let (world, line) = World::on(&disk, StoreOptions::default(), starts);
+        world.node.keep_views(crate::views::Options {
+            place: Place::Memory,
+            cache_size: 1 << 20,
+            sync_interval: Duration::from_secs(1),
+            watchers_max: 1,
+            labels: |_, _| {},
+        });
+        world
+            .node
+            .keep_webhooks(Options::default(), Arc::new(Nobody));
+        Self {
+            world,
+            line,
+            disk,
+            starts,
+        }
+    }
+
+    /// The power fails, and the node is started again.
+    fn crash(self) -> Self {
+        let Self {
+            world,
+            line,
+            disk,
+            starts,
+        } = self;
+        drop((world, line));
+        disk.crash(&mut fastrand::Rng::with_seed(starts));
+        Self::start(disk, starts + 1)
+    }
+
+    fn webhooks(&self) -> Webhooks<'_> {
+        self.world.node.webhooks().unwrap()
+    }
+
+    fn append(&self, id: &str, from: &str) -> Result<Pending<Appended>, Refusal> {
+        let batch = Batch {
+            expect: None,
+            messages: &[message(id, from)],
+        };
+        let conversations = self.world.node.conversations().unwrap();
+        conversations.append(&named(NAME), batch)
+    }
+
+    fn say(&mut self, id: &str) {
+        self.say_as(id, "alice");
+    }
+
+    fn say_as(&mut self, id: &str, from: &str) {
+        let pending = self.append(id, from).unwrap();
+        self.line.step();
+        done(pending).unwrap();
+    }
+
+    /// Calls that are to be made now, after everything has been looked at.
+    fn calls(&mut self) -> Vec<Call> {
+        let mut calls = Vec::new();
+        for _ in 0..4 {
+            calls.extend(self.webhooks().tend().unwrap().calls);
+            self.line.step();
+        }
+        calls
+    }
+
+    fn call_after(&mut self, ms: u64) -> Call {
+        assert!(self.calls().is_empty());
+        self.world.pass_ms(ms);
+        let mut calls = self.calls();
+        assert_eq!(calls.len(), 1, "{calls:?}");
+        calls.remove(0)
+    }
+
+    fn read_mark(&self) -> u64 {
+        let conversations = self.world.node.conversations().unwrap();
+        let view = done(conversations.get(&named(NAME)).unwrap()).unwrap();
+        view.state.cursors.get("bot").unwrap_or(0)
+    }
+
+    fn view(&self) -> AgentView {
+        self.webhooks().get(&named(AGENT)).unwrap()
+    }
+}
+
+fn seqs(call: &Call) -> (u64, u64) {
+    (call.from_seq(), call.to_seq())
+}
+
+fn is_ended(call: &Call) -> bool {
+    call.poll_ended(&mut Context::from_waker(Waker::noop()))
+        .is_ready()
+}
+
+#[test]
+fn a_call_waits_for_silence_but_not_for_ever() {
+    let mut kept = Kept::new(Schedule {
+        debounce_ms: 300,
+        max_wait_ms: 1_000,
+        ..Schedule::default()
+    });
+    kept.say("one");
+    let call = kept.call_after(300);
+    assert_eq!(seqs(&call), (1, 1));
+    let id = call.id();
+    kept.say_as(&id, "bot");
+    call.answered();
+    assert!(kept.calls().is_empty());
+    let mut called = None;
+    for round in 0..12_u64 {
+        kept.say(&format!("more-{round}"));
+        if let Some(call) = kept.calls().pop() {
+            called = Some((round, seqs(&call)));
+            break;
+        }
+        kept.world.pass_ms(100);
+    }
+    // Somebody spoke every 100 ms; message 2 was the first for it, as its own answer is none.
+    assert_eq!(called, Some((10, (3, 13))));
+}
+
+#[test]
+fn a_mark_moves_with_the_answer_and_not_before_so_a_crash_loses_no_call() {
+    let mut kept = Kept::new(Schedule::default());
+    kept.say("question");
+    let call = kept.call_after(200);
+    let id = call.id();
+    assert_eq!((call.attempt(), kept.read_mark()), (1, 0));
+    // It was called, and the power fails: nobody has seen an answer.
+    std::mem::forget(call);
+    let mut kept = kept.crash();
+    let call = kept.call_after(200);
+    assert_eq!((call.id(), kept.read_mark()), (id.clone(), 0));
+    // The answer is decided, and the power fails before it is on the disk: neither is there.
+    let pending = kept.append(&id, "bot").unwrap();
+    drop(pending);
+    std::mem::forget(call);
+    let mut kept = kept.crash();
+    let head = |kept: &Kept| {
+        let conversations = kept.world.node.conversations().unwrap();
+        done(conversations.get(&named(NAME)).unwrap())
+            .unwrap()
+            .head_seq
+    };
+    assert_eq!((head(&kept), kept.read_mark()), (1, 0));
+    let call = kept.call_after(200);
+    kept.say_as(&id, "bot");
+    // It is on the disk, and the power fails before anybody is told: both are there, once.
+    std::mem::forget(call);
+    let mut kept = kept.crash();
+    assert_eq!((head(&kept), kept.read_mark()), (2, 1));
+    assert!(kept.calls().is_empty());
+    kept.world.pass_ms(10_000);
+    assert!(kept.calls().is_empty());
+}
+
+#[test]
+fn what_fails_is_called_again_and_then_a_dead_letter_that_outlives_the_power() {
+    let mut kept = Kept::new(Schedule {
+        attempts_max: 2,
+        pause_ms: 400,
+        ..Schedule::default()
+    });
+    kept.say("question");
+    kept.call_after(200).failed(503, Retry::Later);
+    assert_eq!(kept.view().waiting, 1);
+    let call = kept.call_after(400);
+    assert_eq!((call.attempt(), kept.read_mark()), (2, 0));
+    call.failed(500, Retry::Later);
+    assert!(kept.calls().is_empty());
+    assert_eq!(kept.read_mark(), 1, "the conversation goes on");
+    let mut kept = kept.crash();
+    kept.world.pass_ms(10_000);
+    assert!(kept.calls().is_empty());
+    let dead = kept.webhooks().dead(&named(AGENT)).unwrap();
+    assert_eq!(dead.len(), 1);
+    assert_eq!(dead[0].conversation, NAME);
+    let letter = dead[0].letter;
+    let found = (
+        letter.from_seq,
+        letter.to_seq,
+        letter.attempts,
+        letter.status,
+    );
+    assert_eq!(found, (1, 1, 2, 500));
+
+    let webhooks = kept.webhooks();
+    webhooks.retry(&named(AGENT), &named(NAME)).unwrap();
+    let missing = webhooks.discard(&named(AGENT), &named(NAME)).unwrap_err();
+    assert_eq!(missing.code, ErrorCode::NotFound);
+    let call = kept.calls().remove(0);
+    assert_eq!(seqs(&call), (1, 1));
+    // Asked for by hand, and the power fails: it is not forgotten.
+    std::mem::forget(call);
+    let mut kept = kept.crash();
+    let call = kept.call_after(200);
+    let id = call.id();
+    kept.say_as(&id, "bot");
+    call.answered();
+    assert!(kept.calls().is_empty());
+    let mut kept = kept.crash();
+    kept.world.pass_ms(10_000);
+    assert!(kept.calls().is_empty());
+    assert_eq!(kept.view().dead, 0);
+}
+
+#[test]
+fn an_error_that_will_not_pass_is_a_dead_letter_at_once_and_can_be_dropped() {
+    let mut kept = Kept::new(Schedule::default());
+    kept.say("question");
+    kept.call_after(200).failed(404, Retry::Never);
+    kept.calls();
+    assert_eq!((kept.view().dead, kept.view().waiting), (1, 0));
+    let webhooks = kept.webhooks();
+    webhooks.discard(&named(AGENT), &named(NAME)).unwrap();
+    kept.calls();
+    let kept = kept.crash();
+    assert_eq!(kept.view().dead, 0);
+}
+
+#[test]
+fn a_newer_message_interrupts_and_the_next_call_is_for_all_of_it() {
+    let mut kept = Kept::new(Schedule {
+        on_busy: OnBusy::Interrupt,
+        ..Schedule::default()
+    });
+    kept.say("one");
+    let call = kept.call_after(200);
+    assert!(!is_ended(&call));
+    kept.say("two");
+    assert!(kept.calls().is_empty());
+    assert!(is_ended(&call));
+    let before = call.id();
+    call.failed(0, Retry::Later);
+    let call = kept.call_after(200);
+    assert_eq!((seqs(&call), call.attempt()), ((1, 2), 1));
+    assert_ne!(call.id(), before);
+}
+
+#[test]
+fn an_agent_that_wants_no_other_has_messages_refused_while_it_answers_but_its_own() {
+    let mut kept = Kept::new(Schedule {
+        on_busy: OnBusy::Reject,
+        ..Schedule::default()
+    });
+    kept.say("one");
+    let call = kept.call_after(200);
+    let refusal = kept.append("two", "alice").unwrap_err();
+    let details = Details {
+        seq: Some(1),
+        ..Details::default()
+    };
+    assert_eq!((refusal.code, *refusal.details), (ErrorCode::Busy, details));
+    kept.say_as("thought", "bot");
+    let id = call.id();
+    kept.say_as(&id, "");
+    call.answered();
+    kept.say("two");
+    assert_eq!(kept.read_mark(), 1);
+    assert_eq!(seqs(&kept.call_after(200)), (4, 4));
+}
+
+#[test]
+fn an_agent_that_answers_later_has_its_mark_moved_by_what_it_writes_then() {
+    let mut kept = Kept::new(Schedule::default());
+    kept.say("one");
+    kept.call_after(200).later();
+    assert_eq!((kept.view().calling, kept.read_mark()), (1, 0));
+    kept.say("two");
+    kept.say_as("at-last", "bot");
+    assert_eq!(kept.read_mark(), 1);
+    // What came meanwhile is for the next call.
+    assert_eq!(seqs(&kept.call_after(200)), (2, 2));
+}
+
+#[test]
+fn an_agent_that_does_not_answer_later_in_time_is_called_again() {
+    let mut kept = Kept::new(Schedule::default());
+    kept.say("one");
+    kept.call_after(200).later();
+    kept.world.pass_ms(4_900);
+    assert!(kept.calls().is_empty());
+    kept.world.pass_ms(100);
+    assert!(kept.calls().is_empty());
+    let call = kept.call_after(1_000);
+    assert_eq!((seqs(&call), call.attempt()), ((1, 1), 2));
+}
+
+#[test]
+fn what_was_said_while_nobody_looked_is_found_again() {
+    let mut kept = Kept::new(Schedule::default());
+    kept.say("one");
+    kept.say("two");
+    let mut kept = kept.crash();
+    assert_eq!(seqs(&kept.call_after(200)), (1, 2));
+}
+
+#[test]
+fn a_part_of_an_answer_does_not_move_the_mark() {
+    let mut kept = Kept::new(Schedule::default());
+    kept.say("one");
+    let call = kept.call_after(200);
+    let id = call.id();
+    struct Nothing;
+    impl crate::conversations::Assemble for Nothing {
+        fn assemble(&self, _: &mut dyn Iterator<Item = &[u8]>) -> crate::conversations::Assembled {
+            crate::conversations::Assembled {
+                parts: b"[]".to_vec(),
+                ..Default::default()
+            }
+        }
+    }
+    let node = kept.world.node.clone();
+    node.assemble_with(Arc::new(Nothing)).unwrap();
+    let open = |id: &str| {
+        let draft = crate::conversations::NewDraft {
+            id,
+            role: "assistant",
+            from: "bot",
+            metadata: b"",
+        };
+        node.conversations()
+            .unwrap()
+            .draft_open(&named(NAME), draft)
+    };
+    let pending = open(&id).unwrap();
+    kept.line.step();
+    drop(done(pending).unwrap());
+    kept.line.step();
+    assert_eq!(kept.read_mark(), 0);
+    assert_eq!(call.is_answer(2), Ok(false));
+    let pending = open(&call.answer_id(1)).unwrap();
+    kept.line.step();
+    let mut writer = done(pending).unwrap();
+    let finished = crate::conversations::Finished {
+        status: Status::Complete,
+        tokens: None,
+        assembled: &crate::conversations::Assembled {
+            parts: b"[]".to_vec(),
+            ..Default::default()
+        },
+    };
+    let pending = writer.finish(finished).unwrap();
+    kept.line.step();
+    done(pending).unwrap();
+    assert_eq!((kept.read_mark(), call.is_answer(3)), (1, Ok(true)));
+    call.answered();
+    kept.world.pass_ms(10_000);
+    assert!(kept.calls().is_empty());
+}
+
+#[test]
+fn settings_are_checked_kept_and_forgotten() {
+    let mut kept = Kept::new(Schedule::default());
+    let nowhere = WebhookSettings {
+        target: WebhookTarget::Url(String::new()),
+        ..settings()
+    };
+    let refused = kept
+        .webhooks()
+        .put(&named(AGENT), nowhere, Schedule::default());
+    assert_eq!(refused.unwrap_err().code, ErrorCode::InvalidArgument);
+    let changed = WebhookSettings {
+        secret: "s".to_owned(),
+        ..settings()
+    };
+    let put = kept
+        .webhooks()
+        .put(&named(AGENT), changed.clone(), Schedule::default());
+    kept.line.step();
+    assert_eq!(done(put.unwrap()), Ok(false));
+    let mut kept = kept.crash();
+    assert_eq!(*kept.view().settings, changed);
+    assert_eq!(kept.webhooks().list("a/b").unwrap().len(), 1);
+    assert!(kept.webhooks().list("a/x").unwrap().is_empty());
+    let deleted = kept.webhooks().delete(&named(AGENT)).unwrap();
+    kept.line.step();
+    done(deleted).unwrap();
+    let mut kept = kept.crash();
+    let missing = kept.webhooks().get(&named(AGENT)).unwrap_err();
+    assert_eq!(missing.code, ErrorCode::NotFound);
+    kept.say("to-nobody");
+    kept.world.pass_ms(10_000);
+    assert!(kept.calls().is_empty());
+}

@@ -1,0 +1,194 @@
+//! Agents that are called over HTTP: signed as Standard Webhooks has it, only where calls may go.
+//!
+//! Connections are pooled, redirects are not followed, and nothing of an answer is read before
+//! somebody asks for it.
+
+mod allow;
+mod connect;
+mod sign;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+pub use allow::{Allowed, WrongPattern};
+use bytes::Bytes;
+use connect::Connector;
+use http_body_util::Full;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use node::ports::caller::{Body, CallError, Caller, Calling, Request, Response, Target};
+use node::webhooks::WebhookSettings;
+use rustls::ClientConfig;
+use tokio::time::{Instant, Sleep};
+
+/// How long a connection that nobody uses is kept.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// Connections to one agent that nobody uses.
+const IDLE_MAX: usize = 32;
+
+/// Makes calls over HTTP. See the module's documentation.
+#[derive(Clone)]
+pub struct HttpCaller {
+    client: Client<Connector, Full<Bytes>>,
+    allowed: Arc<Allowed>,
+}
+
+impl HttpCaller {
+    /// Calls go where they may; encrypted ones trust what `tls` does.
+    pub fn new(allowed: Allowed, tls: Arc<ClientConfig>) -> Self {
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_MAX)
+            .build(Connector::new(tls));
+        Self {
+            client,
+            allowed: Arc::new(allowed),
+        }
+    }
+}
+
+impl Caller for HttpCaller {
+    fn check(&self, settings: &WebhookSettings) -> Result<(), String> {
+        let Target::Url(url) = &settings.target else {
+            return Err("agents are reached by URL here".to_owned());
+        };
+        self.allowed.check(url)?;
+        if !settings.secret.is_empty() {
+            sign::key(&settings.secret)?;
+        }
+        for (name, value) in &settings.headers {
+            header(name, value)?;
+        }
+        Ok(())
+    }
+
+    fn call(&self, request: Request) -> Calling {
+        let (client, allowed) = (self.client.clone(), self.allowed.clone());
+        Box::pin(async move {
+            let timeout = request.timeout;
+            let request = prepare(request, &allowed).map_err(CallError::Refused)?;
+            let answer = tokio::time::timeout(timeout, client.request(request)).await;
+            let answer = answer.map_err(|_| CallError::TimedOut(timeout))?;
+            let answer = answer.map_err(|error| CallError::Lost(explain(&error)))?;
+            let text = |name| {
+                let value: Option<&HeaderValue> = answer.headers().get(name);
+                value.and_then(|value| value.to_str().ok())
+            };
+            // A date is as good as nothing: the pause grows by itself.
+            let retry_after = text(RETRY_AFTER).and_then(|it| it.trim().parse().ok());
+            Ok(Response {
+                status: answer.status().as_u16(),
+                content_type: text(CONTENT_TYPE).unwrap_or_default().to_owned(),
+                retry_after: retry_after.map(Duration::from_secs),
+                body: Box::pin(Pieces {
+                    timeout,
+                    patience: Box::pin(tokio::time::sleep(timeout)),
+                    body: answer.into_body(),
+                }),
+            })
+        })
+    }
+}
+
+fn prepare(request: Request, allowed: &Allowed) -> Result<hyper::Request<Full<Bytes>>, String> {
+    let Target::Url(url) = &request.target else {
+        return Err("agents are reached by URL here".to_owned());
+    };
+    // What was allowed when it was set may not be any more.
+    let uri = allowed.check(url)?;
+    let mut call = hyper::Request::post(uri)
+        .header(CONTENT_TYPE, "application/json")
+        .header(
+            "accept",
+            "application/json, text/plain, text/event-stream, application/jsonl",
+        )
+        .header("user-agent", concat!("telpher/", env!("CARGO_PKG_VERSION")))
+        .header("webhook-id", &request.id)
+        .header("webhook-timestamp", request.at_s);
+    if !request.secret.is_empty() {
+        let key = sign::key(&request.secret)?;
+        let signature = sign::signature(&key, &request.id, request.at_s, &request.body);
+        call = call.header("webhook-signature", signature);
+    }
+    for (name, value) in &request.headers {
+        let (name, value) = header(name, value)?;
+        call = call.header(name, value);
+    }
+    let call = call.body(Full::new(request.body));
+    call.map_err(|error| error.to_string())
+}
+
+/// A header that an agent's settings may name.
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
+    const OURS: [&str; 8] = [
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "transfer-encoding",
+        "webhook-id",
+        "webhook-signature",
+        "webhook-timestamp",
+    ];
+    let invalid = || format!("`{name}` cannot be sent as a header");
+    let parsed = HeaderName::try_from(name).map_err(|_| invalid())?;
+    if OURS.contains(&parsed.as_str()) {
+        return Err(format!("the header `{name}` is set by the node"));
+    }
+    let value = HeaderValue::try_from(value).map_err(|_| invalid())?;
+    Ok((parsed, value))
+}
+
+fn explain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// The body of an answer; each piece has its time.
+struct Pieces {
+    timeout: Duration,
+    patience: Pin<Box<Sleep>>,
+    body: Incoming,
+}
+
+impl Body for Pieces {
+    fn poll_piece(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, CallError>>> {
+        let this = self.get_mut();
+        loop {
+            match Pin::new(&mut this.body).poll_frame(cx) {
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(Some(Err(CallError::Lost(error.to_string()))));
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        let next = Instant::now() + this.timeout;
+                        this.patience.as_mut().reset(next);
+                        return Poll::Ready(Some(Ok(data)));
+                    }
+                }
+                Poll::Pending => {
+                    let timed_out = || Some(Err(CallError::TimedOut(this.timeout)));
+                    return this.patience.as_mut().poll(cx).map(|()| timed_out());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

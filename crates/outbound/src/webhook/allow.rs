@@ -1,0 +1,170 @@
+//! Where calls may go. Without this a node would fetch whatever somebody who may name an agent wants
+//! it to, from wherever it stands (server-side request forgery).
+
+use std::net::IpAddr;
+
+use hyper::Uri;
+
+/// Where calls may go.
+#[derive(Clone, Debug, Default)]
+pub struct Allowed {
+    patterns: Vec<Pattern>,
+    is_loopback: bool,
+}
+
+/// A pattern that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{pattern}` is no pattern: [SCHEME://]HOST[:PORT], HOST may begin with `*.` or be `*`")]
+pub struct WrongPattern {
+    /// It.
+    pub pattern: String,
+}
+
+/// `[SCHEME://]HOST[:PORT]`.
+#[derive(Clone, Debug)]
+struct Pattern {
+    scheme: Option<String>,
+    host: Host,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug)]
+enum Host {
+    Any,
+    /// Whatever ends with this, a dot and a name.
+    Below(String),
+    Is(String),
+}
+
+impl Allowed {
+    /// The patterns stand with commas between them. `is_loopback`: also to this machine.
+    pub fn parse(patterns: &str, is_loopback: bool) -> Result<Self, WrongPattern> {
+        let patterns = patterns.split(',').map(str::trim);
+        let patterns = patterns.filter(|it| !it.is_empty()).map(|text| {
+            Pattern::parse(text).ok_or_else(|| WrongPattern {
+                pattern: text.to_owned(),
+            })
+        });
+        Ok(Self {
+            patterns: patterns.collect::<Result<_, _>>()?,
+            is_loopback,
+        })
+    }
+
+    /// The address, if calls may go there; else why not.
+    pub(super) fn check(&self, url: &str) -> Result<Uri, String> {
+        let uri: Uri = url
+            .parse()
+            .map_err(|error| format!("`{url}` is no URL: {error}"))?;
+        let default_port = match uri.scheme_str() {
+            Some("http") => 80,
+            Some("https") => 443,
+            _ => return Err(format!("`{url}`: agents are called by http or https")),
+        };
+        let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+        let has_user = uri.authority().is_some_and(|it| it.as_str().contains('@'));
+        if host.is_empty() || has_user {
+            return Err(format!("`{url}`: a host without a user is needed"));
+        }
+        let port = uri.port_u16().unwrap_or(default_port);
+        let is_here = self.is_loopback && is_loopback(&host);
+        let scheme = uri.scheme_str().unwrap_or_default();
+        let matches = |pattern: &Pattern| pattern.matches(scheme, &host, port);
+        match is_here || self.patterns.iter().any(matches) {
+            true => Ok(uri),
+            false => Err(format!(
+                "agents at `{host}:{port}` are not called: `webhook.allow` does not name it"
+            )),
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+impl Pattern {
+    fn parse(text: &str) -> Option<Self> {
+        let text = text.to_ascii_lowercase();
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme @ ("http" | "https"), rest)) => (Some(scheme.to_owned()), rest),
+            Some(_) => return None,
+            None => (None, text.as_str()),
+        };
+        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let (host, port) = match rest.rsplit_once(':') {
+            Some((host, port)) if is_port(port) => (host, Some(port.parse().ok()?)),
+            Some((_, port)) if !port.ends_with(']') => return None,
+            _ => (rest, None),
+        };
+        let is_host = |host: &str| {
+            let is_allowed = |it: char| it.is_ascii_alphanumeric() || ".-_[]:".contains(it);
+            !host.is_empty() && host.chars().all(is_allowed)
+        };
+        let host = match host.strip_prefix("*.") {
+            _ if host == "*" => Host::Any,
+            Some(below) if is_host(below) => Host::Below(below.to_owned()),
+            None if is_host(host) => Host::Is(host.to_owned()),
+            _ => return None,
+        };
+        Some(Self { scheme, host, port })
+    }
+
+    fn matches(&self, scheme: &str, host: &str, port: u16) -> bool {
+        let is_host = match &self.host {
+            Host::Any => true,
+            Host::Is(it) => it == host,
+            Host::Below(below) => host
+                .strip_suffix(below.as_str())
+                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+        };
+        is_host
+            && self.scheme.as_deref().is_none_or(|it| it == scheme)
+            && self.port.is_none_or(|it| it == port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(patterns: &str, is_loopback: bool, url: &str, expected: bool) {
+        let allowed = Allowed::parse(patterns, is_loopback).unwrap();
+        assert_eq!(allowed.check(url).is_ok(), expected, "{patterns} {url}");
+    }
+
+    #[test]
+    fn calls_go_where_a_pattern_says_and_nowhere_else() {
+        check("", false, "http://127.0.0.1/", false);
+        check("", true, "http://127.0.0.1:8080/a", true);
+        check("", true, "http://[::1]:8080/a", true);
+        check("", true, "http://localhost/", true);
+        check("", true, "http://169.254.169.254/latest", false);
+        check("", true, "http://127.0.0.1.evil.test/", false);
+        check("", true, "http://user@127.0.0.1/", false);
+        check("", true, "ftp://127.0.0.1/", false);
+        check("", true, "/relative", false);
+        check("bots.test", false, "https://bots.test/a", true);
+        check("bots.test", false, "https://a.bots.test/a", false);
+        check("*.bots.test", false, "https://a.b.BOTS.test/a", true);
+        check("*.bots.test", false, "https://bots.test/a", false);
+        check("*.bots.test", false, "https://evilbots.test/a", false);
+        check("https://*", false, "http://bots.test/", false);
+        check("https://*", false, "https://bots.test/", true);
+        check("a.test, b.test:81", false, "http://b.test:81/", true);
+        check("b.test:80", false, "http://b.test/", true);
+        check("b.test:443", false, "http://b.test/", false);
+        check("[fd00::1]:81", false, "http://[fd00::1]:81/", true);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for pattern in ["ftp://a", "a:b", "*a", "a/b", "https://", "a:70000"] {
+            let wrong = Allowed::parse(pattern, false).unwrap_err();
+            assert_eq!(wrong.pattern, pattern);
+        }
+    }
+}
