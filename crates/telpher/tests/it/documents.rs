@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use client::{Caller, Client, Server};
+use serde_json::Value;
 
 use crate::support::Place;
 
@@ -78,6 +79,79 @@ fn the_commands_of_the_readme_do_what_it_says() {
     }
 }
 
+#[test]
+fn the_conversation_of_the_readme_is_held_as_it_says() {
+    let readme = read("README.md");
+    let (_, remember) = readme.split_once("\n## Remember\n").unwrap();
+    let (remember, _) = remember.split_once("\n## ").unwrap();
+    let blocks: Vec<_> = remember.split("```").skip(1).step_by(2).collect();
+    let [say, watch, answer, commands] = &blocks[..] else {
+        panic!("{remember}")
+    };
+    let home = Place::new();
+    let node = home.serve("");
+    let here = |block: &str| {
+        let block = block.strip_prefix("sh\n").unwrap();
+        block.replace("127.0.0.1:7401", node.address("http"))
+    };
+    let (say, answer) = (here(say), here(answer));
+    let curls = [&say[..], &answer].concat();
+    let (chat, _) = say.split_once('\n').unwrap();
+    let printed = home.shell(&say);
+    let said: Vec<_> = documents(&printed.expect(0).stdout);
+    assert_eq!(said.len(), 3, "{curls}");
+    assert_eq!(
+        (&said[0]["first_seq"], &said[0]["deduplicated"]),
+        (&1.into(), &0.into())
+    );
+    assert_eq!(
+        (&said[1]["first_seq"], &said[1]["deduplicated"]),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(
+        (&said[2]["status"], &said[2]["head_seq"]),
+        (&412.into(), &1.into())
+    );
+
+    let mut watch = home.start_shell(&format!("exec {}", here(watch)));
+    let printed = home.shell(&format!("{chat}\n{answer}"));
+    let said = documents(&printed.expect(0).stdout);
+    assert_eq!(
+        (&said[0]["seq"], &said[0]["status"]),
+        (&2.into(), &"complete".into())
+    );
+    assert_eq!(said[1]["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(said[2]["metadata"]["user"], "alice");
+    assert_eq!(said[3]["conversations"][0]["id"], "support-42");
+    let mut seen = String::new();
+    while !seen.contains("\"id\":\"a-1\"") {
+        let line = watch.line();
+        assert!(!line.is_empty(), "{seen}");
+        seen.push_str(&line);
+    }
+    assert!(seen.contains("event: head"), "{seen}");
+
+    let place = Place::new().with_variable("TELPHER_URL", node.url("native"));
+    let lines = here(commands);
+    let lines: Vec<_> = lines.lines().collect();
+    assert_eq!(lines.len(), 4);
+    for line in lines {
+        let command = line.split(" #").next().unwrap();
+        let ended = place.run_words(words(command.strip_prefix("telpher ").unwrap()));
+        ended.expect(0);
+        assert!(!ended.stdout.is_empty(), "{line}");
+    }
+}
+
+/// JSON documents, one after the other.
+#[track_caller]
+fn documents(text: &str) -> Vec<Value> {
+    let documents = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let documents =
+        documents.map(|document| document.unwrap_or_else(|error| panic!("{error}: {text}")));
+    documents.collect()
+}
+
 /// The words of a line of shell whose quotes are single.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -94,9 +168,10 @@ fn words(line: &str) -> Vec<String> {
 fn every_test_that_a_page_names_exists() {
     let mut sources = String::new();
     collect(&root().join("crates"), &mut sources);
-    let page = read("docs/delivery.md") + &read("docs/storage.md");
+    let pages = ["delivery", "storage", "conversations"];
+    let page: String = pages.map(|page| read(&format!("docs/{page}.md"))).concat();
     let named: BTreeSet<_> = page.split('`').skip(1).step_by(2).filter(is_test).collect();
-    assert!(named.len() > 80, "{named:?}");
+    assert!(named.len() > 150, "{named:?}");
     let missing: Vec<_> = named
         .iter()
         .filter(|name| !sources.contains(&format!("fn {name}(")))

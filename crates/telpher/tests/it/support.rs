@@ -92,6 +92,18 @@ impl Place {
         Running::spawn(&mut self.command(words))
     }
 
+    /// Runs lines of shell to their end. They find what the system has, `curl` for one.
+    pub(crate) fn shell(&self, script: &str) -> Ended {
+        self.start_shell(script).end()
+    }
+
+    /// The same, without waiting.
+    pub(crate) fn start_shell(&self, script: &str) -> Running {
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", script]).current_dir(self.dir.path());
+        Running::spawn(command.stdin(Stdio::null()))
+    }
+
     /// Starts `telpher listen` with these words and waits until it listens.
     pub(crate) fn listen<A: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = A>) -> Running {
         let mut command = self.command(["listen"]);
