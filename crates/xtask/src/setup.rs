@@ -17,11 +17,16 @@ struct Need {
 
 /// What building and testing start or call. `cc` is what the `x` script looks for too, before there
 /// is an xtask.
-const NEEDS: [Need; 3] = [
+const NEEDS: [Need; 4] = [
     Need {
         program: "cc",
         package: "build-essential",
         reason: "links the programs and compiles their few C parts",
+    },
+    Need {
+        program: "curl",
+        package: "curl",
+        reason: "the test of the README's commands runs them as they stand",
     },
     Need {
         program: "pg_lsclusters",
