@@ -3,6 +3,7 @@
 
 mod acts;
 mod agents;
+mod conversation;
 mod sleeper;
 mod stage;
 
@@ -33,6 +34,7 @@ const NEXT: &str = "
 Try next:
   telpher serve --dev                                  a node that stays, and three commands to paste
   telpher listen acme/demo/upper --exec 'tr a-z A-Z'   an agent in one line of shell
+  telpher conversation append tea-time 'two cups'      a message that stays, in a conversation
   telpher bench rpc                                    how fast this machine does it
   telpher help                                         the rest
 ";
@@ -69,10 +71,12 @@ async fn play(stage: Stage) -> Result<(), Failure> {
     acts::streaming(&stage, &crew).await?;
     acts::multicast(&stage, &mut crew).await?;
     acts::write(&stage, &mut crew).await?;
+    conversation::held(&stage, &crew).await?;
     acts::nobody_there(&stage, &crew).await?;
     acts::killed_agent(&stage, &crew, &node).await?;
     acts::restarted_node(&stage, &crew, &mut node).await?;
     acts::still_there(&stage, &node).await?;
+    conversation::still_there(&stage, &crew).await?;
     acts::how_fast(&stage, &crew).await?;
     drop((crew, node));
     output::print_text(NEXT)

@@ -30,6 +30,13 @@ fn the_demo_shows_every_exchange_and_ends_by_itself() {
         ("node → planner on disk, message 0 for attic, after ", 1),
         ("archive keeps: minutes of the meeting", 1),
         ("attic keeps: an old hat", 1),
+        ("node → planner on disk, number 1 of tea-time, after ", 1),
+        ("node → writer on disk, number 2 of tea-time, after ", 1),
+        ("eve sees: 2 writer: the one that is left", 1),
+        ("node → planner number 3 already; not appended again", 1),
+        ("node → writer conflict: ", 1),
+        ("tea-time 1 planner: which tea do we drink?", 1),
+        ("tea-time 3 planner: two cups, then", 1),
         ("node → planner no_responder: ", 1),
         (
             "writer → planner unknown_method: no handler `haikoo`; did you mean `haiku`?",

@@ -1,0 +1,99 @@
+//! A conversation: held, watched, and there again after the node is.
+
+use client::{Conversation, Message, NewMessage};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::agents::Crew;
+use super::stage::{Stage, short};
+use super::{broken, desk};
+use crate::failure::Failure;
+
+/// Who says what, in order.
+const SAID: [(&str, &str, &str); 3] = [
+    ("user", "planner", "which tea do we drink?"),
+    ("assistant", "writer", "the one that is left"),
+    ("user", "planner", "two cups, then"),
+];
+
+/// Numbered messages, a repetition and a conflict.
+pub(super) async fn held(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
+    stage
+        .scene("A conversation: numbered, on disk, nothing twice; whoever watches sees it come")
+        .await?;
+    let tea = tea(crew)?;
+    let mut watch = tea.follow(0);
+    let mut last = None;
+    for (expected, (role, who, text)) in (0..).zip(SAID) {
+        stage.says(who, "tea-time", text).await?;
+        let message = message(role, who, text);
+        let start = Instant::now();
+        let appended = tea.append_expecting(expected, std::slice::from_ref(&message));
+        let appended = appended.await.map_err(broken)?;
+        let what = format!(
+            "on disk, number {} of tea-time, after {}",
+            appended.last,
+            short(start.elapsed())
+        );
+        stage.says("node", who, &what).await?;
+        let seen = watch.next().await;
+        let seen = seen.ok_or_else(|| broken("a conversation ended"))?;
+        let what = format!("sees: {}", shown(&seen.map_err(broken)?)?);
+        stage.remarks("eve", &what).await?;
+        last = Some(message);
+    }
+    let again: Vec<_> = last.into_iter().collect();
+    stage
+        .says("planner", "tea-time", "the same once more")
+        .await?;
+    let repeated = tea.append(&again).await.map_err(broken)?;
+    if repeated.deduplicated != 1 {
+        return Err(broken("a repetition was appended"));
+    }
+    let what = format!("number {} already; not appended again", repeated.last);
+    stage.says("node", "planner", &what).await?;
+    let late = message("assistant", "writer", "or three?");
+    stage
+        .says("writer", "tea-time", "or three? (having read up to 2)")
+        .await?;
+    match tea.append_expecting(2, &[late]).await {
+        Ok(_) => Err(broken("an append succeeded that cannot")),
+        Err(error) => {
+            let what = format!("{}: {}", error.code, error.message);
+            stage.says("node", "writer", &what).await
+        }
+    }
+}
+
+/// All of it, after the node was gone.
+pub(super) async fn still_there(stage: &Stage, crew: &Crew) -> Result<(), Failure> {
+    let page = tea(crew)?.read(0).await.map_err(broken)?;
+    let numbers: Vec<_> = page.messages.iter().map(|message| message.seq).collect();
+    if numbers != [1, 2, 3] || page.head != 3 {
+        return Err(broken(format!("tea-time has the messages {numbers:?}")));
+    }
+    for message in &page.messages {
+        stage.remarks("tea-time", &shown(message)?).await?;
+    }
+    Ok(())
+}
+
+fn tea(crew: &Crew) -> Result<Conversation, Failure> {
+    let name = desk("tea-time")?;
+    crew.planner.conversation(name.as_str()).map_err(broken)
+}
+
+fn message(role: &str, who: &str, text: &str) -> NewMessage {
+    let parts = json!([{ "type": "text", "text": text }]);
+    NewMessage {
+        from: who.to_owned(),
+        ..NewMessage::new(role, parts.to_string())
+    }
+}
+
+/// Its number, who wrote it, and what.
+fn shown(message: &Message) -> Result<String, Failure> {
+    let parts: Value = serde_json::from_slice(&message.parts).map_err(broken)?;
+    let text = parts[0]["text"].as_str().unwrap_or_default();
+    Ok(format!("{} {}: {text}", message.seq, message.from))
+}
