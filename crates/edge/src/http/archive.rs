@@ -50,27 +50,25 @@ pub(super) fn encode(view: &ArchiveView, encoder: &mut DescriptorEncoder<'_>) ->
         let value = ConstCounter::new(value);
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
     }
-    let gauges: [(&str, &str, f64); 3] = [
+    let gauges: [(&str, &str, i64); 2] = [
         (
             "archive_connected",
             "Whether the archive answered last time",
-            f64::from(u8::from(view.is_connected)),
+            view.is_connected.into(),
         ),
         (
             "archive_lag_events",
             "Events of conversations that are not in the archive yet",
-            view.lag_events as f64,
-        ),
-        (
-            "archive_lag_seconds",
-            "How old the oldest of them is",
-            view.lag_ms as f64 / 1e3,
+            view.lag_events as i64,
         ),
     ];
     for (name, help, value) in gauges {
         let value = ConstGauge::new(value);
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
     }
+    let age = ConstGauge::new(view.lag_ms as f64 / 1e3);
+    let (name, help) = ("archive_lag_seconds", "How old the oldest of them is");
+    age.encode(encoder.encode_descriptor(name, help, None, age.metric_type())?)?;
     encode_error(view, encoder)
 }
 

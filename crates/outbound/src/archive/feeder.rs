@@ -107,7 +107,10 @@ impl Feeder {
             }
             self.sweep().await?;
             if !pass.is_more {
-                self.wait_for_news().await;
+                if !self.has_news().await {
+                    // A connection that nobody needs may have ended.
+                    session.run("SELECT 1").await?;
+                }
                 tokio::time::sleep(self.options.interval).await;
             }
         }
@@ -238,8 +241,8 @@ impl Feeder {
         mark.map_or(0, |mark| mark.next)
     }
 
-    /// Waits until something happens, or for a while.
-    async fn wait_for_news(&self) {
+    /// Waits until something happens, or for a while: then it is false.
+    async fn has_news(&self) -> bool {
         let mut waiting = None;
         let news = poll_fn(|cx| {
             let Ok(conversations) = self.conversations() else {
@@ -252,8 +255,7 @@ impl Feeder {
                 None => Poll::Ready(()),
             }
         });
-        // What comes meanwhile is looked for after that time too.
-        let _ = tokio::time::timeout(REST, news).await;
+        tokio::time::timeout(REST, news).await.is_ok()
     }
 
     /// Looks at some streams for what need not stay because it has become old.

@@ -6,6 +6,7 @@
     reason = "what goes wrong in a test ends it, and a test that hangs ends by the real clock"
 )]
 
+mod archive;
 mod backup;
 mod bench;
 mod bench_journal;
@@ -32,3 +33,4 @@ mod storage;
 mod support;
 mod tls;
 mod tokens;
+mod webhooks;
