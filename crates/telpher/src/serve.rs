@@ -2,6 +2,7 @@
 //!
 //! Composes what the libraries offer; nothing here looks at a message.
 
+mod agents;
 mod archive;
 mod backup;
 mod descriptors;

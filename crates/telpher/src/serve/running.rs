@@ -15,7 +15,7 @@ use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::Workers;
-use super::{archive, backup, journal, views};
+use super::{agents, archive, backup, journal, views};
 use crate::failure::{Exit, Failure};
 
 /// A node that serves while this is held.
@@ -76,7 +76,9 @@ impl Running {
         let workers = Workers::start(config.runtime.workers, door.clone());
         let workers = Arc::new(workers.map_err(threads_failure)?);
         let system = SystemAgent::start(&node, &door, source).await?;
+        let agents = agents::start(&node, system.client(), config)?;
         let mut tasks = doors.open(tls, workers, node.clone(), gate);
+        tasks.spawn(agents);
         tasks.spawn(edge::sweep(node.clone()));
         tasks.spawn(views::tend(node.clone(), config.views.interval));
         if let Some(archive) = archive {

@@ -23,6 +23,7 @@ pub(crate) const HTTP_AGENT: &str = "telpher/system/http";
 /// Answers while it is held.
 pub(super) struct SystemAgent {
     _attached: [Attached; 2],
+    client: Client,
 }
 
 impl SystemAgent {
@@ -37,7 +38,13 @@ impl SystemAgent {
         let http = attach(http_server(node), &client, HTTP_AGENT).await?;
         Ok(Self {
             _attached: [own, http],
+            client,
         })
+    }
+
+    /// Its connection, for the node's own calls.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
     }
 }
 

@@ -1,0 +1,110 @@
+//! Agents that are called when somebody writes: over HTTP, or by their native name.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use client::{Bytes, CallError as ClientError, Client, Retry};
+use node::Handle;
+use node::config::Config;
+use node::ports::caller::{Body, CallError, Caller, Calling, Request, Response, Target};
+use node::webhooks::{Options, WebhookSettings};
+use outbound::webhook::{Allowed, HttpCaller};
+
+use crate::failure::{Exit, Failure};
+
+/// What an agent is asked that is called by its name.
+const METHOD: &str = "conversation";
+
+/// Has the node's agents called; what is returned makes the calls.
+pub(super) fn start(
+    node: &Handle,
+    client: &Client,
+    config: &Config,
+) -> Result<impl Future<Output = ()> + Send + use<>, Failure> {
+    let webhook = &config.webhook;
+    let doors = [&config.native.listen, &config.http.listen];
+    let is_local = doors.into_iter().flatten().all(|it| it.is_loopback());
+    let allowed = Allowed::parse(&webhook.allow.0, is_local);
+    let allowed = allowed.map_err(|error| {
+        Failure::new(Exit::Usage, format!("`webhook.allow`: {error}"))
+            .hint("patterns with commas in between: --webhook-allow 'https://*.example.com'")
+    })?;
+    let caller = Arc::new(AnyCaller {
+        http: HttpCaller::new(allowed, authorities(config)?),
+        client: client.clone(),
+    });
+    let options = Options {
+        agents_max: webhook.agents_max as usize,
+        calls_max: webhook.calls_max as usize,
+    };
+    node.keep_webhooks(options, caller.clone());
+    Ok(edge::http::call_agents(node.clone(), caller))
+}
+
+/// Without the file nobody is trusted: calls by https fail, and say why.
+fn authorities(config: &Config) -> Result<Arc<rustls::ClientConfig>, Failure> {
+    let path = &config.webhook.authorities;
+    let path = Some(path.as_path()).filter(|path| path.exists());
+    net::client_config(path).map_err(|error| {
+        Failure::new(Exit::Failed, format!("`webhook.authorities`: {error}"))
+            .hint("a PEM file with certificates: --webhook-authorities PATH")
+    })
+}
+
+/// Calls by whichever way leads to an agent.
+struct AnyCaller {
+    http: HttpCaller,
+    client: Client,
+}
+
+impl Caller for AnyCaller {
+    fn check(&self, settings: &WebhookSettings) -> Result<(), String> {
+        match &settings.target {
+            Target::Url(_) => self.http.check(settings),
+            Target::Name(name) => match self.client.caller(name) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+
+    fn call(&self, request: Request) -> Calling {
+        let Target::Name(name) = &request.target else {
+            return self.http.call(request);
+        };
+        let agent = self.client.caller(name);
+        Box::pin(async move {
+            let agent = agent.map_err(|error| CallError::Refused(error.to_string()))?;
+            let call = agent.call(METHOD, request.body).deadline(request.timeout);
+            let reply = call.await.map_err(explain)?;
+            Ok(Response {
+                status: 200,
+                content_type: "application/json".to_owned(),
+                retry_after: None,
+                body: Box::pin(Whole(Some(Bytes::copy_from_slice(&reply)))),
+            })
+        })
+    }
+}
+
+/// Whatever may be tried again is lost: an agent's message has an id that is the same each time.
+fn explain(error: ClientError) -> CallError {
+    match error.retry() {
+        Retry::Never => CallError::Refused(error.to_string()),
+        Retry::Safe | Retry::MayDuplicate => CallError::Lost(error.to_string()),
+    }
+}
+
+/// An answer that is there.
+struct Whole(Option<Bytes>);
+
+impl Body for Whole {
+    fn poll_piece(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, CallError>>> {
+        Poll::Ready(self.0.take().map(Ok))
+    }
+}
