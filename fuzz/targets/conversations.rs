@@ -7,7 +7,7 @@ use conversations::context::{Bounds, Kinds, Policy, Window};
 use conversations::delivery::Change;
 use conversations::draft::Recovery;
 use conversations::record::{
-    AgentState, DraftChunks, DraftClose, DraftOpen, EventRef, MessageView, StateChange,
+    AgentState, DraftCarried, DraftChunks, DraftClose, DraftOpen, EventRef, MessageView, StateChange,
 };
 use conversations::resume::Position;
 use conversations::State;
@@ -51,6 +51,9 @@ fn records(bytes: &[u8]) {
     }
     if let Ok(chunks) = DraftChunks::decode(bytes) {
         assert_eq!(encoded(|out| chunks.encode(out)), bytes);
+    }
+    if let Ok(carried) = DraftCarried::decode(bytes) {
+        assert_eq!(encoded(|out| carried.encode(out)), bytes);
     }
     if let Ok(close) = DraftClose::decode(bytes) {
         assert_eq!(close.encode(), bytes);

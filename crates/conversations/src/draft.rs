@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use crate::message::Status;
-use crate::record::{DRAFT_CHUNKS, DRAFT_CLOSE, DRAFT_OPEN};
-use crate::record::{DraftChunks, DraftClose, DraftOpen, Malformed};
+use crate::record::{DRAFT_CARRIED, DRAFT_CHUNKS, DRAFT_CLOSE, DRAFT_ERASE, DRAFT_OPEN};
+use crate::record::{DraftCarried, DraftChunks, DraftClose, DraftOpen, Malformed};
 
 /// A draft that is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +114,16 @@ impl Draft {
         })
     }
 
+    /// What is appended to the log when the draft is carried: everything that has come. Then say
+    /// [`Draft::logged`].
+    pub fn all(&self, number: u64) -> DraftChunks<'_> {
+        DraftChunks {
+            draft: number,
+            first: 0,
+            lines: &self.lines,
+        }
+    }
+
     /// What is to be appended to the log, if anything has come since. Then say [`Draft::logged`].
     pub fn unlogged(&self, number: u64) -> Option<DraftChunks<'_>> {
         (self.logged < self.len()).then(|| DraftChunks {
@@ -148,15 +158,52 @@ pub fn lost_status(draft: &Draft) -> Status {
 }
 
 /// Which drafts of a log are open, and so what of the log is needed.
+///
+/// What an erased conversation streamed must leave the disk while others are being streamed. From
+/// [`Log::erase`] on, those that were open before are *carried*: written again, behind. When all of
+/// them are over or carried, the log is erased before them.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
+    /// By number, where each begins.
     open: BTreeMap<u64, u64>,
+    /// What is before this offset is to leave the disk.
+    erased: Option<u64>,
+}
+
+/// What may be done about the beginning of a log, before an offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// It may be trimmed.
+    Trim(u64),
+    /// It is to leave the disk. Then say [`Log::cut`].
+    Erase(u64),
 }
 
 impl Log {
-    /// A draft of that conversation was opened; its number is the offset of its record.
-    pub fn opened(&mut self, number: u64, conversation: u64) {
-        self.open.insert(number, conversation);
+    /// A draft was opened: its record is at that offset, which is its number.
+    pub fn opened(&mut self, number: u64) {
+        self.open.insert(number, number);
+    }
+
+    /// A draft begins at that offset now: it was written again there.
+    pub fn carried(&mut self, number: u64, begin: u64) {
+        self.open.insert(number, begin);
+    }
+
+    /// What is before this offset is to leave the disk: a record of it stands there.
+    pub fn erase(&mut self, before: u64) {
+        self.erased = self.erased.max(Some(before));
+    }
+
+    /// Whether a draft is to be carried, if it is not over soon.
+    pub fn is_in_the_way(&self, number: u64) -> bool {
+        let begin = self.open.get(&number);
+        begin.is_some_and(|begin| Some(*begin) < self.erased)
+    }
+
+    /// Whether something is to leave the disk.
+    pub fn is_erasing(&self) -> bool {
+        self.erased.is_some()
     }
 
     /// A draft is over. False if it was not open.
@@ -164,14 +211,25 @@ impl Log {
         self.open.remove(&number).is_some()
     }
 
-    /// Open drafts, oldest first, each with its conversation.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
-        self.open.iter().map(|(number, it)| (*number, *it))
+    /// Whether no draft is open.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
     }
 
-    /// The log may be trimmed before this offset; `next` is that of its next record.
-    pub fn trim_before(&self, next: u64) -> u64 {
-        self.open.keys().next().map_or(next, |oldest| *oldest)
+    /// What may be done about its beginning; `next` is the offset of its next record.
+    pub fn to_cut(&self, next: u64) -> Cut {
+        let before = self.open.values().min().map_or(next, |oldest| *oldest);
+        match self.erased {
+            Some(erased) if before > erased => Cut::Erase(before),
+            _ => Cut::Trim(before),
+        }
+    }
+
+    /// That was done.
+    pub fn cut(&mut self, cut: Cut) {
+        if let Cut::Erase(_) = cut {
+            self.erased = None;
+        }
     }
 }
 
@@ -180,6 +238,8 @@ impl Log {
 pub struct Lost {
     /// Its number.
     pub number: u64,
+    /// Where in the log it begins.
+    pub begin: u64,
     /// The stream of the conversation's messages.
     pub conversation: u64,
     /// When it was opened, in milliseconds since 1970-01-01 UTC.
@@ -201,6 +261,7 @@ pub struct Lost {
 pub struct Recovery {
     bytes_max: usize,
     open: BTreeMap<u64, Lost>,
+    erased: Option<u64>,
 }
 
 impl Recovery {
@@ -209,13 +270,19 @@ impl Recovery {
         Self {
             bytes_max,
             open: BTreeMap::new(),
+            erased: None,
         }
     }
 
     /// Reads a record of the log, in order.
     pub fn record(&mut self, offset: u64, tag: u8, bytes: &[u8]) -> Result<(), Malformed> {
         match tag {
-            DRAFT_OPEN => self.open(offset, &DraftOpen::decode(bytes)?),
+            DRAFT_OPEN => self.open(offset, offset, &DraftOpen::decode(bytes)?),
+            DRAFT_CARRIED => {
+                let DraftCarried { draft, open } = DraftCarried::decode(bytes)?;
+                self.open(draft, offset, &open);
+            }
+            DRAFT_ERASE => self.erased = Some(offset),
             DRAFT_CHUNKS => self.chunks(&DraftChunks::decode(bytes)?)?,
             DRAFT_CLOSE => {
                 self.open.remove(&DraftClose::decode(bytes)?.draft);
@@ -229,9 +296,10 @@ impl Recovery {
         Ok(())
     }
 
-    fn open(&mut self, number: u64, open: &DraftOpen<'_>) {
+    fn open(&mut self, number: u64, begin: u64, open: &DraftOpen<'_>) {
         let lost = Lost {
             number,
+            begin,
             conversation: open.conversation,
             opened_ms: open.opened_ms,
             id: open.id.to_owned(),
@@ -262,6 +330,11 @@ impl Recovery {
         }
         draft.logged = draft.len();
         Ok(())
+    }
+
+    /// What is before this offset is to leave the disk, if anything was when the node was lost.
+    pub fn erased(&self) -> Option<u64> {
+        self.erased
     }
 
     /// The log was read: what is open, oldest first.

@@ -17,6 +17,8 @@
 //!                               | from text16 | metadata
 //!                   2 CHUNKS    draft u64 | first u32 | lines, each with its \n
 //!                   3 CLOSE     draft u64 | status u8 | seq u64
+//!                   4 CARRIED   draft u64 | as 1 OPEN; what was logged of it before is void
+//!                   5 ERASE     nothing: what is before it is to leave the disk
 //! an agent          1 SNAPSHOT, 2 CHANGE: see `agent` and `webhook`; 3 GONE: nothing
 //! ```
 
@@ -30,7 +32,7 @@ mod state;
 mod webhook;
 
 pub use agent::{AgentState, PendingState};
-pub use draft::{DraftChunks, DraftClose, DraftOpen};
+pub use draft::{DraftCarried, DraftChunks, DraftClose, DraftOpen};
 pub use event::{EventRef, EventTag};
 pub use message::{Facts, Links, MessageView, set_links};
 pub use state::StateChange;
@@ -50,6 +52,10 @@ pub const DRAFT_OPEN: u8 = 1;
 pub const DRAFT_CHUNKS: u8 = 2;
 /// Tag of a [`DraftClose`] in a stream of drafts.
 pub const DRAFT_CLOSE: u8 = 3;
+/// Tag of a [`DraftCarried`] in a stream of drafts.
+pub const DRAFT_CARRIED: u8 = 4;
+/// Tag of an empty record in a stream of drafts: what is before it is to leave the disk.
+pub const DRAFT_ERASE: u8 = 5;
 
 /// Bytes that are no record of their tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -180,7 +180,14 @@ impl<'a> Guard<'a> {
 
     /// Trims all of the stream, and sees to it that its bytes leave the disk.
     pub fn erase(&mut self, stream: StreamId) -> Result<Ticket, AppendError> {
-        self.mark(RecordKind::Erase, stream, self.next(stream))
+        self.erase_before(stream, u64::MAX)
+    }
+
+    /// Trims the stream before `start`, or where it ends if that is less, and sees to it that the
+    /// bytes of everything before it leave the disk, of what was trimmed earlier too.
+    pub fn erase_before(&mut self, stream: StreamId, start: u64) -> Result<Ticket, AppendError> {
+        let start = start.min(self.next(stream));
+        self.mark(RecordKind::Erase, stream, start)
     }
 
     fn mark(

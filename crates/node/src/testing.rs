@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::disk::SimulatedDisk;
-use journal::{Journal, Line};
+use journal::{Background, Journal, Line};
 use parking_lot::Mutex;
 
 use crate::{
@@ -91,6 +91,16 @@ impl World {
     /// One that keeps what it is told to, on that disk, and how it is synced; `starts` tells its
     /// starts apart.
     pub(crate) fn on(disk: &SimulatedDisk, options: StoreOptions, starts: u64) -> (Self, Line) {
+        let (world, line, _) = Self::filed_on(disk, options, starts);
+        (world, line)
+    }
+
+    /// The same, and what files its journal.
+    pub(crate) fn filed_on(
+        disk: &SimulatedDisk,
+        options: StoreOptions,
+        starts: u64,
+    ) -> (Self, Line, Background) {
         let (clock, ports) = ports();
         let journal_options = journal::Options {
             journal_id: 1,
@@ -102,7 +112,7 @@ impl World {
         let opened = Journal::open_stepped(Arc::new(disk.clone()), &journal_options).unwrap();
         let journal = Arc::new(opened.journal);
         let node = Handle::with_journal(Limits::default(), ports, journal, options).unwrap();
-        (Self { node, clock }, opened.line)
+        (Self { node, clock }, opened.line, opened.background)
     }
 
     /// Time passes, with the sweeps that a shell makes.

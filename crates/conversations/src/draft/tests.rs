@@ -43,16 +43,38 @@ fn a_draft_is_stopped_once_and_says_so_when_it_is_lost() {
 #[test]
 fn a_log_is_needed_from_its_oldest_open_draft_on() {
     let mut log = Log::default();
-    assert_eq!(log.trim_before(5), 5);
-    log.opened(5, 70);
-    log.opened(8, 71);
-    assert_eq!(log.trim_before(9), 5);
+    assert_eq!(log.to_cut(5), Cut::Trim(5));
+    log.opened(5);
+    log.opened(8);
+    assert_eq!(log.to_cut(9), Cut::Trim(5));
     assert!(log.closed(5));
     assert!(!log.closed(5));
-    assert_eq!(log.trim_before(12), 8);
-    assert_eq!(log.iter().collect::<Vec<_>>(), [(8, 71)]);
+    assert_eq!(log.to_cut(12), Cut::Trim(8));
+    assert!(!log.is_empty());
     assert!(log.closed(8));
-    assert_eq!(log.trim_before(12), 12);
+    assert_eq!(log.to_cut(12), Cut::Trim(12));
+    assert!(log.is_empty());
+}
+
+#[test]
+fn a_log_is_erased_once_every_draft_before_is_over_or_carried() {
+    let mut log = Log::default();
+    log.opened(5);
+    log.opened(6);
+    log.erase(9);
+    log.opened(10);
+    assert!(log.is_in_the_way(5) && log.is_in_the_way(6));
+    assert!(!log.is_in_the_way(10) && !log.is_in_the_way(7));
+    log.carried(5, 11);
+    assert!(!log.is_in_the_way(5));
+    assert_eq!(log.to_cut(12), Cut::Trim(6));
+    assert!(log.closed(6));
+    assert_eq!(log.to_cut(12), Cut::Erase(10));
+    log.cut(Cut::Erase(10));
+    assert!(!log.is_erasing());
+    assert_eq!(log.to_cut(12), Cut::Trim(10));
+    assert!(log.closed(10));
+    assert_eq!(log.to_cut(12), Cut::Trim(11));
 }
 
 #[test]
@@ -101,6 +123,10 @@ enum Step {
     Close {
         which: usize,
     },
+    /// A conversation is erased.
+    Erase,
+    /// One that is in the way of that is written again.
+    Carry,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -109,6 +135,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (any::<usize>(), "[a-z]{0,4}").prop_map(|(which, text)| Step::Push { which, text }),
         2 => prop::option::of(any::<usize>()).prop_map(|which| Step::Flush { which }),
         1 => any::<usize>().prop_map(|which| Step::Close { which }),
+        1 => Just(Step::Erase),
+        2 => Just(Step::Carry),
     ]
 }
 
@@ -120,6 +148,7 @@ proptest! {
         let mut records: Vec<(u8, Vec<u8>)> = Vec::new();
         let mut open: Vec<(u64, Draft, u32)> = Vec::new();
         let mut log = Log::default();
+        let mut from = 0;
         for step in steps {
             let offset = records.len() as u64;
             let count = open.len().max(1);
@@ -138,7 +167,7 @@ proptest! {
                     }
                     .encode(&mut bytes);
                     records.push((DRAFT_OPEN, bytes));
-                    log.opened(offset, 3);
+                    log.opened(offset);
                     open.push((offset, Draft::new(1000), 0));
                 }
                 Step::Push { which, text } => {
@@ -169,17 +198,51 @@ proptest! {
                         prop_assert!(log.closed(draft));
                     }
                 }
+                Step::Erase => {
+                    records.push((DRAFT_ERASE, Vec::new()));
+                    log.erase(offset);
+                }
+                Step::Carry => {
+                    let in_the_way = |(number, ..): &&mut (u64, Draft, u32)| log.is_in_the_way(*number);
+                    if let Some((number, draft, logged)) = open.iter_mut().find(in_the_way) {
+                        let mut bytes = Vec::new();
+                        let id = format!("d{number}");
+                        let open = DraftOpen {
+                            conversation: 3,
+                            opened_ms: 4,
+                            id: &id,
+                            role: "assistant",
+                            from: "bot",
+                            metadata: b"{}",
+                        };
+                        DraftCarried { draft: *number, open }.encode(&mut bytes);
+                        records.push((DRAFT_CARRIED, bytes));
+                        let mut bytes = Vec::new();
+                        draft.all(*number).encode(&mut bytes);
+                        records.push((DRAFT_CHUNKS, bytes));
+                        log.carried(*number, offset);
+                        *logged = draft.len();
+                        draft.logged(*logged);
+                    }
+                }
             }
+            let cut = log.to_cut(records.len() as u64);
+            let (Cut::Trim(before) | Cut::Erase(before)) = cut;
+            log.cut(cut);
+            prop_assert!(before >= from);
+            from = before;
+            prop_assert!(!open.is_empty() || !log.is_erasing());
         }
         let mut recovery = Recovery::new(1000);
-        let from = log.trim_before(records.len() as u64);
         for (offset, (tag, bytes)) in records.iter().enumerate().skip(from as usize) {
             prop_assert_eq!(recovery.record(offset as u64, *tag, bytes), Ok(()));
         }
+        prop_assert_eq!(recovery.erased().is_some(), log.is_erasing());
         let lost: Vec<_> = recovery.finish().collect();
         prop_assert_eq!(lost.len(), open.len());
         for (lost, (number, mut draft, logged)) in lost.into_iter().zip(open) {
             prop_assert_eq!((lost.number, lost.id), (number, format!("d{number}")));
+            prop_assert!(lost.begin >= from);
             draft.show();
             let mut found = lost.draft;
             found.show();

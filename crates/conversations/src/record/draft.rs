@@ -4,7 +4,8 @@ use super::Malformed;
 use super::bytes::{Put, Rest};
 use crate::message::Status;
 
-/// A draft was opened. The offset of this record is the draft's number, for ever.
+/// A draft was opened. The offset of this record is the draft's number, for ever, also when the
+/// draft is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DraftOpen<'a> {
     /// The stream of the conversation's messages.
@@ -45,6 +46,36 @@ impl<'a> DraftOpen<'a> {
             role: rest.text8()?,
             from: rest.text16()?,
             metadata: rest.bytes,
+        })
+    }
+}
+
+/// A draft that is open was written again, so that the log before it may go: its chunks follow, from
+/// the first on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DraftCarried<'a> {
+    /// Which draft.
+    pub draft: u64,
+    /// Its opening.
+    pub open: DraftOpen<'a>,
+}
+
+impl<'a> DraftCarried<'a> {
+    /// Appends the record.
+    ///
+    /// # Panics
+    /// When a piece is longer than [`crate::Limits::check`] lets in.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.draft.to_le_bytes());
+        self.open.encode(out);
+    }
+
+    /// Reads a record back.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest::new(bytes, "opening of a draft");
+        Ok(Self {
+            draft: rest.u64()?,
+            open: DraftOpen::decode(rest.bytes)?,
         })
     }
 }

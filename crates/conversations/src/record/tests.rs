@@ -305,6 +305,9 @@ fn decode_all(bytes: &[u8]) {
     if let Ok(open) = DraftOpen::decode(bytes) {
         assert_eq!(encoded(|out| open.encode(out)), bytes);
     }
+    if let Ok(carried) = DraftCarried::decode(bytes) {
+        assert_eq!(encoded(|out| carried.encode(out)), bytes);
+    }
     if let Ok(close) = DraftClose::decode(bytes) {
         assert_eq!(close.encode(), bytes);
     }

@@ -1,15 +1,18 @@
 //! The log of drafts: one stream per shard, which says what has come of those that are open.
 //!
-//! It is trimmed behind the oldest open draft. What an erased conversation streamed goes with it: the
-//! log is erased, not only trimmed, when the last draft that was open beside it is over.
+//! It is trimmed behind the oldest open draft. What an erased conversation streamed is to leave the
+//! disk: the log is erased before the oldest draft that is open, once none of those is left that were
+//! open already. One that is still open after a while is written again, at the end of the log.
 
 use std::sync::Arc;
 
 use conversations::Status;
-use conversations::draft::{Log, Lost, Recovery};
-use conversations::record::{DRAFT_CHUNKS, DRAFT_CLOSE, DraftClose};
-use journal::{AppendError, Appended, Guard, ReadError, ReadLimit, ShardId, StreamId};
+use conversations::draft::{Cut, Log, Lost, Recovery};
+use conversations::record::{DRAFT_CARRIED, DRAFT_CHUNKS, DRAFT_CLOSE, DRAFT_ERASE};
+use conversations::record::{DraftCarried, DraftClose};
+use journal::{AppendError, Appended, Guard, ReadError, ReadLimit, ShardId, StreamId, Ticket};
 
+use super::drafts::Open;
 use super::slot::{Room, Slot};
 use super::{Refusal, Rooms};
 use crate::handle::Inner;
@@ -24,12 +27,35 @@ const CHUNK: ReadLimit = ReadLimit {
     bytes: 1 << 20,
 };
 
+/// So long a draft that is in the way of an erase may take to end by itself: most do. The journal has
+/// hours for what it is told to erase.
+const CARRY_AFTER_NS: u64 = 60_000_000_000;
+
+/// Bytes of the head of a record of chunks.
+const CHUNKS_HEAD_SIZE: usize = 12;
+
 /// A shard's log.
 #[derive(Default)]
 pub(super) struct ShardLog {
     open: Log,
-    /// Something in it is to leave the disk.
-    is_to_erase: bool,
+    /// Since when drafts are known to be in the way of an erase.
+    erasing_ns: Option<u64>,
+}
+
+impl ShardLog {
+    /// Under a guard: lets go of what is not needed any more.
+    fn cut(&mut self, guard: &mut Guard<'_>) -> Result<(), AppendError> {
+        let cut = self.open.to_cut(guard.next(STREAM));
+        match cut {
+            Cut::Trim(before) => guard.trim(STREAM, before)?,
+            Cut::Erase(before) => {
+                self.erasing_ns = None;
+                guard.erase_before(STREAM, before)?
+            }
+        };
+        self.open.cut(cut);
+        Ok(())
+    }
 }
 
 /// A draft that a start found open.
@@ -53,14 +79,7 @@ impl Rooms {
         };
         let mut log = log.lock();
         log.open.closed(close.draft);
-        let before = log.open.trim_before(guard.next(STREAM));
-        if log.is_to_erase && log.open.iter().len() == 0 {
-            guard.erase(STREAM)?;
-            log.is_to_erase = false;
-        } else {
-            guard.trim(STREAM, before)?;
-        }
-        Ok(())
+        log.cut(guard)
     }
 
     /// Under a guard: what the log holds of a conversation is to leave the disk.
@@ -73,12 +92,27 @@ impl Rooms {
             return Ok(());
         };
         let mut log = log.lock();
-        let open = log.open.iter().len();
-        log.is_to_erase = open > 0;
-        if open == 0 {
+        if log.open.is_empty() {
             guard.erase(STREAM)?;
+            return Ok(());
         }
+        // After a start it is still known.
+        let marked = guard.append(STREAM, None, DRAFT_ERASE, b"")?;
+        log.open.erase(marked.offset);
         Ok(())
+    }
+
+    /// Whether a draft is to be written again now.
+    fn is_to_carry(&self, shard: ShardId, draft: u64, now_ns: u64) -> bool {
+        let Some(log) = self.logs.get(usize::from(shard.0)) else {
+            return false;
+        };
+        let mut log = log.lock();
+        if !log.open.is_in_the_way(draft) {
+            return false;
+        }
+        let since_ns = *log.erasing_ns.get_or_insert(now_ns);
+        now_ns.saturating_sub(since_ns) >= CARRY_AFTER_NS
     }
 
     /// Something is being streamed there.
@@ -100,7 +134,7 @@ impl Store {
         let appended = guard.append(STREAM, None, tag, bytes)?;
         if let Some(log) = self.rooms.logs.get(usize::from(location.shard.0)) {
             let mut log = log.lock();
-            log.open.opened(appended.offset, location.stream.0);
+            log.open.opened(appended.offset);
         }
         Ok(appended)
     }
@@ -127,6 +161,53 @@ impl Store {
         }
     }
 
+    /// Writes drafts again that are in the way of an erase. What does not fit now is written the next
+    /// time.
+    fn carry_drafts(&self, inner: &Inner, room: &mut Room) {
+        let Some(location) = room.location else {
+            return;
+        };
+        let now_ns = inner.ports.clock.now_ns();
+        for index in 0..room.drafts.len() {
+            let number = room.drafts[index].number;
+            if self.rooms.is_to_carry(location.shard, number, now_ns)
+                && let Ok(ticket) = self.carry(inner, location, &mut room.drafts[index])
+            {
+                room.ticket = Some(ticket);
+            }
+        }
+    }
+
+    fn carry(
+        &self,
+        inner: &Inner,
+        location: Location,
+        open: &mut Open,
+    ) -> Result<Ticket, AppendError> {
+        let (mut opening, mut chunks) = (Vec::new(), Vec::new());
+        DraftCarried {
+            draft: open.number,
+            open: open.record(location),
+        }
+        .encode(&mut opening);
+        open.draft.all(open.number).encode(&mut chunks);
+        let now_ms = inner.ports.clock.unix_ms();
+        let mut guard = self.journal.lock(location.shard, now_ms);
+        guard.reserve(opening.len() + chunks.len(), 3)?;
+        let carried = guard.append(STREAM, None, DRAFT_CARRIED, &opening)?;
+        let mut ticket = carried.ticket;
+        if chunks.len() > CHUNKS_HEAD_SIZE {
+            ticket = guard.append(STREAM, None, DRAFT_CHUNKS, &chunks)?.ticket;
+        }
+        open.draft.logged(open.draft.len());
+        if let Some(log) = self.rooms.logs.get(usize::from(location.shard.0)) {
+            let mut log = log.lock();
+            log.open.carried(open.number, carried.offset);
+            log.cut(&mut guard)?;
+        }
+        Ok(ticket)
+    }
+
     /// The end of a draft that becomes nothing.
     pub(super) fn log_end(&self, shard: ShardId, draft: u64, inner: &Inner) -> Result<(), Refusal> {
         let close = DraftClose {
@@ -150,6 +231,7 @@ impl Store {
                 continue;
             };
             self.log_chunks(&mut room, now_ms);
+            self.carry_drafts(inner, &mut room);
             self.close_lost(inner, &slot.name, &mut room);
             if room.drafts.is_empty() {
                 self.rooms.drafting.lock().remove(&slot.name);
@@ -165,9 +247,13 @@ impl Store {
             let shard = ShardId(number);
             let mut recovery = Recovery::new(self.rooms.options.limits.draft_bytes_max);
             self.read_log(shard, &mut recovery)?;
+            let log = self.rooms.logs.get(usize::from(number));
+            if let (Some(log), Some(erased)) = (log, recovery.erased()) {
+                log.lock().open.erase(erased);
+            }
             for lost in recovery.finish() {
-                if let Some(log) = self.rooms.logs.get(usize::from(number)) {
-                    log.lock().open.opened(lost.number, lost.conversation);
+                if let Some(log) = log {
+                    log.lock().open.carried(lost.number, lost.begin);
                 }
                 all.push(LostDraft {
                     shard,

@@ -18,7 +18,7 @@ use super::slot::{Room, Slot};
 use super::{Conversations, Pending, Refusal, check_name};
 use crate::counters::Counter;
 use crate::handle::{Handle, Inner};
-use crate::store::{Store, refusal};
+use crate::store::{Location, Store, refusal};
 
 /// Makes a message of chunks: what they mean is not the node's to know.
 pub trait Assemble: Send + Sync {
@@ -67,6 +67,7 @@ pub(super) struct Open {
     /// Its number: where its opening is in the log.
     pub(super) number: u64,
     pub(super) id: Arc<str>,
+    opened_ms: u64,
     role: String,
     from: String,
     metadata: Vec<u8>,
@@ -241,6 +242,20 @@ impl std::fmt::Debug for DraftWriter {
     }
 }
 
+impl Open {
+    /// Its opening, as it stands in the log.
+    pub(super) fn record(&self, location: Location) -> DraftOpen<'_> {
+        DraftOpen {
+            conversation: location.stream.0,
+            opened_ms: self.opened_ms,
+            id: &self.id,
+            role: &self.role,
+            from: &self.from,
+            metadata: &self.metadata,
+        }
+    }
+}
+
 impl Room {
     fn open_draft(&mut self, number: u64) -> Option<&mut Open> {
         self.drafts.iter_mut().find(|open| open.number == number)
@@ -292,6 +307,7 @@ impl Store {
         room.drafts.push(Open {
             number: appended.offset,
             id: new.id.into(),
+            opened_ms: now_ms,
             role: new.role.to_owned(),
             from: new.from.to_owned(),
             metadata: new.metadata.to_owned(),
@@ -432,6 +448,7 @@ impl Handle {
                 room.drafts.push(Open {
                     number: lost.number,
                     id: lost.id.as_str().into(),
+                    opened_ms: lost.opened_ms,
                     role: lost.role,
                     from: lost.from,
                     metadata: lost.metadata,

@@ -2,8 +2,9 @@
 
 use std::task::{Context, Poll, Waker};
 
-use journal::Line;
 use journal::disk::SimulatedDisk;
+use journal::disk::simulated::{Fate, Unsynced};
+use journal::{Background, Line};
 use model::{ErrorCode, Name};
 
 use super::*;
@@ -11,6 +12,8 @@ use crate::StoreOptions;
 use crate::testing::World;
 
 mod drafts;
+mod erased;
+mod faults;
 mod messages;
 mod state;
 
@@ -18,6 +21,7 @@ mod state;
 struct Kept {
     world: World,
     line: Line,
+    background: Background,
     disk: SimulatedDisk,
     options: StoreOptions,
     starts: u64,
@@ -34,10 +38,11 @@ impl Kept {
             conversations: options,
             ..StoreOptions::default()
         };
-        let (world, line) = World::on(&disk, options, 1);
+        let (world, line, background) = World::filed_on(&disk, options, 1);
         Self {
             world,
             line,
+            background,
             disk,
             options,
             starts: 1,
@@ -46,20 +51,32 @@ impl Kept {
 
     /// The power fails, and the node is started again.
     fn crash(self) -> Self {
+        let mut rng = fastrand::Rng::with_seed(self.starts);
+        self.restart(|disk| disk.crash(&mut rng))
+    }
+
+    /// The same, and somebody says what becomes of what was not synced.
+    fn crash_with(self, fate: impl FnMut(&Unsynced) -> Fate) -> Self {
+        self.restart(|disk| disk.crash_with(fate))
+    }
+
+    fn restart(self, crash: impl FnOnce(&SimulatedDisk)) -> Self {
         let Self {
             world,
             line,
+            background,
             disk,
             options,
             starts,
         } = self;
-        drop((world, line));
-        disk.crash(&mut fastrand::Rng::with_seed(starts));
+        drop((world, line, background));
+        crash(&disk);
         let starts = starts + 1;
-        let (world, line) = World::on(&disk, options, starts);
+        let (world, line, background) = World::filed_on(&disk, options, starts);
         Self {
             world,
             line,
+            background,
             disk,
             options,
             starts,

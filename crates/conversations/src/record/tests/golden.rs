@@ -81,6 +81,7 @@ fn the_numbers_of_what_is_named() {
     }
     assert_eq!((MESSAGE, SNAPSHOT, CHANGE), (1, 1, 2));
     assert_eq!((DRAFT_OPEN, DRAFT_CHUNKS, DRAFT_CLOSE), (1, 2, 3));
+    assert_eq!((DRAFT_CARRIED, DRAFT_ERASE), (4, 5));
     // FNV-1a, as its authors publish it.
     assert_eq!(crate::call_hash("a"), 0xaf63_dc4c_8601_ec8c);
     assert_eq!(crate::call_hash("foobar"), 0x8594_4171_f739_67e8);
@@ -162,6 +163,9 @@ fn events_and_drafts() {
         b"\x01m\x09assistant\x03\0bot{}",
     ];
     same(&encoded(|out| open.encode(out)), expected);
+    let carried = DraftCarried { draft: 7, open };
+    let expected: &[&[u8]] = &[b"\x07\0\0\0\0\0\0\0", expected[0], expected[1]];
+    same(&encoded(|out| carried.encode(out)), expected);
     let chunks = DraftChunks {
         draft: 3,
         first: 4,

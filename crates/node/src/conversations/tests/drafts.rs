@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 
 /// Chunks come to the list of their bytes.
-struct Joined;
+pub(super) struct Joined;
 
 impl Assemble for Joined {
     fn assemble(&self, chunks: &mut dyn Iterator<Item = &[u8]>) -> Assembled {
@@ -57,13 +57,13 @@ impl Kept {
     }
 }
 
-fn push(writer: &mut DraftWriter, chunks: &[&str]) {
+pub(super) fn push(writer: &mut DraftWriter, chunks: &[&str]) {
     for chunk in chunks {
         writer.push(chunk.as_bytes()).unwrap();
     }
 }
 
-fn finish(writer: &mut DraftWriter, parts: &str, status: Status) -> Pending<Appended> {
+pub(super) fn finish(writer: &mut DraftWriter, parts: &str, status: Status) -> Pending<Appended> {
     let assembled = Assembled {
         parts: parts.as_bytes().to_vec(),
         ..Assembled::default()
