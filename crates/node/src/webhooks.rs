@@ -63,8 +63,8 @@ impl Default for Options {
 /// Conversations that are looked at in one step.
 const STEP: usize = 256;
 
-/// Views that are not ready are asked again after this.
-const VIEWS_PAUSE: Duration = Duration::from_secs(1);
+/// Views that are not ready and conversations that cannot be read are asked again after this.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is not durable yet is looked at again after this.
 const SYNC_PAUSE: Duration = Duration::from_millis(5);
@@ -85,6 +85,15 @@ pub struct Webhooks<'a> {
     inner: &'a Arc<Inner>,
     store: &'a Store,
     kept: &'a Kept,
+}
+
+/// Conversations that have to be looked at again.
+#[derive(Default)]
+struct Again {
+    /// Something of them is not durable yet.
+    partial: Vec<u64>,
+    /// They could not be read.
+    failed: Vec<u64>,
 }
 
 /// What is to be done.
@@ -322,10 +331,12 @@ impl Webhooks<'_> {
         if is_more {
             pause(Duration::ZERO);
         }
-        let partial = self.look_at(&taken);
-        if !partial.is_empty() {
-            self.store.touched.put_back(&partial);
-            pause(SYNC_PAUSE);
+        let Again { partial, failed } = self.look_at(&taken);
+        for (conversations, after) in [(partial, SYNC_PAUSE), (failed, FAILURE_PAUSE)] {
+            if !conversations.is_empty() {
+                self.store.touched.put_back(&conversations);
+                pause(after);
+            }
         }
         if !self.keep()? {
             pause(SYNC_PAUSE);
@@ -381,7 +392,7 @@ impl Webhooks<'_> {
             let (namespace, agent) = name.rsplit_once('/').unwrap_or_default();
             // What happens from now on is touched.
             let Ok(due) = views.due(namespace, agent, count as usize) else {
-                return Some(VIEWS_PAUSE);
+                return Some(FAILURE_PAUSE);
             };
             let found = due
                 .iter()
@@ -395,14 +406,13 @@ impl Webhooks<'_> {
         None
     }
 
-    /// Tells the agents of conversations what they have not answered. Those are returned that have to
-    /// be looked at again.
-    fn look_at(&self, conversations: &[u64]) -> Vec<u64> {
-        let mut partial = Vec::new();
+    /// Tells the agents of conversations what they have not answered.
+    fn look_at(&self, conversations: &[u64]) -> Again {
+        let mut again = Again::default();
         for conversation in conversations {
             match self.look(*conversation) {
                 // What cannot be read now may be later.
-                Err(_) => partial.push(*conversation),
+                Err(_) => again.failed.push(*conversation),
                 Ok(None) => {}
                 Ok(Some(look)) => {
                     let now_ms = self.now_ms();
@@ -411,12 +421,12 @@ impl Webhooks<'_> {
                         continue;
                     };
                     if agent.feed(*conversation, &look, now_ms, &self.store.touched) {
-                        partial.push(*conversation);
+                        again.partial.push(*conversation);
                     }
                 }
             }
         }
-        partial
+        again
     }
 
     fn look(&self, conversation: u64) -> Result<Option<Look>, Refusal> {

@@ -35,6 +35,17 @@ pub(super) struct Agent {
     pub(super) is_scanned: bool,
 }
 
+/// What becomes of a call that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nobody waited for it any more.
+    Unheard,
+    /// There will be another.
+    Again,
+    /// What it was for is a dead letter.
+    Dead,
+}
+
 /// A call in flight.
 pub(super) struct Flight {
     pub(super) number: u64,
@@ -191,7 +202,7 @@ impl Agent {
         }
     }
 
-    /// A call has failed. True if what it was for is a dead letter now.
+    /// A call has failed.
     pub(super) fn failed(
         &mut self,
         conversation: u64,
@@ -200,21 +211,21 @@ impl Agent {
         now_ms: u64,
         jitter: u32,
         touched: &Touched,
-    ) -> bool {
+    ) -> Fate {
         let change = self
             .deliveries
             .failed(conversation, number, failure, now_ms, jitter);
         let Some(change) = change else {
-            return false;
+            return Fate::Unheard;
         };
         self.land(conversation, number, touched);
         let Change::Dead { letter, .. } = change else {
-            return false;
+            return Fate::Again;
         };
         self.revived.remove(&conversation);
         self.floors.insert(conversation, letter.to_seq);
         self.unwritten.push_back(change);
-        true
+        Fate::Dead
     }
 
     /// A dead letter waits again.

@@ -10,7 +10,7 @@ use conversations::record::WebhookSettings;
 use journal::StreamId;
 use model::Name;
 
-use super::agent::Signal;
+use super::agent::{Fate, Signal};
 use crate::conversations::{ContextRead, Pending, Refusal, answered_by, delivery_id};
 use crate::counters::Counter;
 use crate::handle::{Handle, Inner};
@@ -130,7 +130,6 @@ impl Call {
 
     fn fail(&self, status: u16, again: Retry) {
         let counters = &self.inner.counters;
-        counters.count(Counter::WebhookFailures);
         let failure = Failure {
             status,
             again: match again {
@@ -144,8 +143,13 @@ impl Call {
         let jitter = self.inner.ports.entropy.next_u64() as u32;
         self.settle(|agent, touched, call, now_ms| {
             let (conversation, number) = (call.conversation, call.number);
-            if agent.failed(conversation, number, failure, now_ms, jitter, touched) {
-                counters.count(Counter::WebhookDead);
+            match agent.failed(conversation, number, failure, now_ms, jitter, touched) {
+                Fate::Unheard => {}
+                Fate::Again => counters.count(Counter::WebhookFailures),
+                Fate::Dead => {
+                    counters.count(Counter::WebhookFailures);
+                    counters.count(Counter::WebhookDead);
+                }
             }
         });
     }

@@ -98,8 +98,8 @@ fn of(shared: &Shared) -> Result<Webhooks<'_>, Problem> {
 #[serde(deny_unknown_fields, default)]
 #[schema(as = AgentSettings)]
 pub(crate) struct AgentSettings {
-    /// Where it is called by HTTP, if the configuration lets it: `webhook.allow`. Without one it is
-    /// called by its name, `conversation` being the method.
+    /// Where it is called by HTTP, if the configuration lets it: `webhook.allow`. Without one, or
+    /// with an empty one, it is called by its name, `conversation` being the method.
     #[schema(example = "https://bots.example.com/support")]
     url: Option<String>,
     /// What calls are signed with, as Standard Webhooks has it: `whsec_` and 24 to 64 bytes in Base64.
@@ -180,7 +180,10 @@ impl AgentSettings {
         before: Option<&WebhookSettings>,
     ) -> Result<WebhookSettings, Problem> {
         let by_name = || WebhookTarget::Name(name.base().to_owned());
-        let url = self.url.map(WebhookTarget::Url);
+        let url = self.url.map(|url| match url.as_str() {
+            "" => by_name(),
+            _ => WebhookTarget::Url(url),
+        });
         let target = url.or_else(|| before.map(|it| it.target.clone()));
         let headers = self.headers.map(|it| it.into_iter().collect::<Vec<_>>());
         let headers = headers.or_else(|| before.map(|it| it.headers.clone()));

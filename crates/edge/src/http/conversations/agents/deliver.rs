@@ -94,6 +94,8 @@ async fn wait(node: &Handle, calls: &mut JoinSet<()>, again_in: Option<Duration>
 enum Outcome {
     Answered,
     Later,
+    /// Nobody waits for it any more.
+    Ended,
     Failed {
         status: u16,
         again: Retry,
@@ -147,6 +149,7 @@ async fn make(call: Call, node: Handle, caller: Arc<dyn Caller>) {
     match outcome {
         Outcome::Answered => call.answered(),
         Outcome::Later => call.later(),
+        Outcome::Ended => call.failed(0, Retry::Later),
         Outcome::Failed {
             status,
             again,
@@ -179,13 +182,9 @@ async fn ask(call: &Call, node: &Handle, caller: &dyn Caller) -> Result<Outcome,
         Poll::Pending => calling.as_mut().poll(cx).map(Some),
     });
     let Some(response) = response.await else {
-        return Err(ended());
+        return Err(Outcome::Ended);
     };
     hear(call, node, response?).await
-}
-
-fn ended() -> Outcome {
-    Outcome::failed(0, Retry::Later, "nobody waits for the answer any more")
 }
 
 async fn hear(call: &Call, node: &Handle, response: Response) -> Result<Outcome, Outcome> {
@@ -243,7 +242,7 @@ async fn durable<T>(pending: node::conversations::Pending<T>) -> Result<T, Refus
 /// The next piece of an answer; `Ok(None)` at its end.
 async fn next(call: &Call, body: &mut Pin<Box<dyn Body>>) -> Result<Option<Bytes>, Outcome> {
     let next = poll_fn(|cx| match call.poll_ended(cx) {
-        Poll::Ready(()) => Poll::Ready(Err(ended())),
+        Poll::Ready(()) => Poll::Ready(Err(Outcome::Ended)),
         Poll::Pending => body.as_mut().poll_piece(cx).map(|it| Ok(it.transpose())),
     });
     Ok(next.await??)
@@ -421,7 +420,7 @@ async fn read(
     loop {
         let next = poll_fn(|cx| {
             if call.poll_ended(cx).is_ready() {
-                return Poll::Ready(Err((Status::Stopped, ended())));
+                return Poll::Ready(Err((Status::Stopped, Outcome::Ended)));
             }
             if writer.poll_stopped(cx).is_ready() {
                 return Poll::Ready(Ok(None));
