@@ -90,7 +90,7 @@ impl Node {
             reserve_size: 0,
             ..journal::Options::default()
         };
-        let disk = Arc::new(RealDisk::new(&home.dir.path().join("journal")));
+        let disk = Arc::new(RealDisk::new(home.dir.path().join("journal")));
         let (journal, _) = Journal::open(disk, &journal_options, move || world.unix_ms()).unwrap();
         let store = StoreOptions::default();
         let handle =
