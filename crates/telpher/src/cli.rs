@@ -32,7 +32,8 @@ Keep, with that node:
 Remember, with that node:
   telpher conversation append c-1 'hi'   a message in a conversation
   telpher conversation tail c-1 -f       watch it, and answers as they are written
-  telpher conversation context c-1       what to send to a model
+  telpher conversation context c-1 --budget 8000
+                                         what to send to a model
 
 Configure:
   telpher config init > telpher.toml     a file with every option and its default

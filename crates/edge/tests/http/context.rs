@@ -133,7 +133,7 @@ async fn a_turn_above_the_budget_is_a_clear_error() {
         ("budgt=1", "is `budget` meant?"),
         ("budget=x", "budget"),
         ("budget=10&policy=x", "there is no policy `x`"),
-        ("", "a budget is needed"),
+        ("", "`?budget=8000`"),
     ] {
         let detail = door
             .get(&format!("{PATH}/context?{query}"))

@@ -43,6 +43,12 @@ async fn a_conversation_is_created_looked_at_and_changed() {
         (&view["context"]["budget"], &view["context"]["policy"]),
         (&json!(500), &json!("budget"))
     );
+    let kept = json!({"keep_last": 100, "keep_bytes": 1_000_000});
+    let view = door.ask("PUT", PATH, &kept).await.json();
+    assert_eq!(
+        (&view["keep_last"], &view["keep_bytes"], &view["ttl_s"]),
+        (&json!(100), &json!(1_000_000), &json!(60))
+    );
     // A body may be left out.
     assert_eq!(
         door.ask("PUT", "/v1/conversations/c-2", &Value::Null)

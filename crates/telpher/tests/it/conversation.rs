@@ -160,6 +160,7 @@ fn what_is_wrong_with_a_conversation_is_told_with_a_way_on() {
     run("context c-1 --budget 1")
         .expect(1)
         .tells("over_budget", "--drop-first");
+    run("context c-1").expect(2).tells("a budget is needed", "");
     run("import c-1 no-such-file")
         .expect(3)
         .tells("no-such-file", "standard input");
@@ -207,6 +208,12 @@ fn conversations_are_listed_copied_and_carried_over() {
     assert_eq!(ids(&inbox, "lines"), ["c-1"]);
     assert_eq!(inbox["lines"][0]["last"]["text"], "and?");
 
+    let kept = home.json(&["put", "a/b/c-2", "--keep-last", "7", "--keep-bytes", "5000"]);
+    assert_eq!(
+        (&kept["keep_last"], &kept["keep_bytes"]),
+        (&7.into(), &5000.into())
+    );
+    assert_eq!(kept["metadata"]["user"], "bob");
     let copy = home.json(&["fork", "a/b/c-1", "c-1b", "--at", "1"]);
     assert_eq!(
         (&copy["head_seq"], &copy["name"]),

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use node::conversations::{ContextRead, PartKind};
+use node::conversations::{ContextRead, PartKind, Strategy};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -117,6 +117,10 @@ pub(super) async fn context(
     let policy = how.document().applied_to(view.state.settings.context);
     let policy = policy.map_err(|reason| Problem::invalid(format!("the query: {reason}")))?;
     let budget = policy.budget;
+    if budget == 0 && policy.strategy == Strategy::Budget {
+        let detail = "a budget is needed: `?budget=8000`, or `context` in the settings";
+        return Err(Problem::invalid(detail));
+    }
     // Old messages may have to come from the disk.
     let cutting = move || Ok(of(&shared)?.context(&name, Some(&policy))?);
     let pending = off_thread(cutting).await?;

@@ -39,6 +39,12 @@ pub(crate) struct SettingsDocument<'a> {
     /// The conversation is erased so many seconds after its last message; 0 for never.
     #[serde(default)]
     ttl_s: Option<u64>,
+    /// So many of its newest messages are kept, and not many more; 0 for all of them.
+    #[serde(default)]
+    keep_last: Option<u64>,
+    /// So many bytes of its newest messages are kept, and not many more; 0 for all of them.
+    #[serde(default)]
+    keep_bytes: Option<u64>,
     /// The webhook that answers it, empty for none.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
@@ -58,8 +64,9 @@ pub(crate) struct SettingsDocument<'a> {
 impl SettingsDocument<'_> {
     /// The settings with these in place of the old ones; `None` if nothing is said about them.
     fn settings(&self, before: Settings) -> Result<Option<Settings>, Problem> {
+        let is_kept = self.keep_last.is_none() && self.keep_bytes.is_none();
         let is_nothing = self.ttl_s.is_none() && self.agent.is_none();
-        if is_nothing && self.participants.is_none() && self.context.is_none() {
+        if is_kept && is_nothing && self.participants.is_none() && self.context.is_none() {
             return Ok(None);
         }
         let mut settings = before;
@@ -67,6 +74,8 @@ impl SettingsDocument<'_> {
             let too_long = || wrong_at("ttl_s", "that is too long");
             settings.ttl_ms = ttl_s.checked_mul(1000).ok_or_else(too_long)?;
         }
+        settings.keep_last = self.keep_last.unwrap_or(settings.keep_last);
+        settings.keep_bytes = self.keep_bytes.unwrap_or(settings.keep_bytes);
         if let Some(agent) = &self.agent {
             settings.agent = agent.0.clone().into_owned();
         }
@@ -105,6 +114,8 @@ pub(crate) struct ConversationDocument {
     #[schema(value_type = Object)]
     metadata: (),
     ttl_s: Option<u64>,
+    keep_last: Option<u64>,
+    keep_bytes: Option<u64>,
     agent: Option<String>,
     participants: Option<Vec<String>>,
     context: PolicyDocument,
@@ -341,6 +352,15 @@ pub(super) fn push_view(out: &mut Vec<u8>, view: &View) {
     if state.settings.ttl_ms > 0 {
         push_member(out, "ttl_s");
         push_number(out, state.settings.ttl_ms / 1000);
+    }
+    for (name, number) in [
+        ("keep_last", state.settings.keep_last),
+        ("keep_bytes", state.settings.keep_bytes),
+    ] {
+        if number > 0 {
+            push_member(out, name);
+            push_number(out, number);
+        }
     }
     if !state.settings.agent.is_empty() {
         push_member(out, "agent");

@@ -50,6 +50,14 @@ pub(crate) struct PutArgs {
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<u64>,
 
+    /// So many of its newest messages are kept, older ones are let go of; 0 for all of them
+    #[arg(long, value_name = "N")]
+    keep_last: Option<u64>,
+
+    /// So many bytes of its newest messages are kept; 0 for all of them
+    #[arg(long, value_name = "BYTES")]
+    keep_bytes: Option<u64>,
+
     /// The webhook that answers it; empty for none
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
@@ -112,6 +120,10 @@ struct Settings<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     ttl_s: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    keep_last: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keep_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     participants: &'a [String],
@@ -130,6 +142,8 @@ pub(super) fn run(args: &PutArgs, environment: &Environment) -> Result<(), Failu
     let settings = Settings {
         metadata: json("--metadata", &args.metadata)?,
         ttl_s: args.ttl,
+        keep_last: args.keep_last,
+        keep_bytes: args.keep_bytes,
         agent: args.agent.as_deref(),
         participants: &args.participant,
         context: json("--context", &args.context)?,

@@ -192,6 +192,8 @@ pub(super) fn about(conversation: &Value) -> String {
         "participants",
         "agent",
         "ttl_s",
+        "keep_last",
+        "keep_bytes",
         "context",
         "summary",
         "cursors",
