@@ -85,10 +85,13 @@ pub(super) fn run_import(args: &ImportArgs, environment: &Environment) -> Result
         let path = format!("{}/import", path_of(&name));
         let mut done = Done::default();
         let asked = async {
+            let head = lines.head()?;
             while let Some((first, piece)) = lines.piece()? {
-                let answer = node.ask(&Question::new("POST", &path).lines(piece)).await;
-                let answer = answer.map_err(|trouble| located(trouble, first))?;
-                done.add(&parse(&answer)?);
+                done.add(&send(&node, &path, first, piece).await?);
+            }
+            // It may say that the conversation is archived, or read to its end.
+            if let Some(head) = head {
+                done.add(&send(&node, &path, 0, head).await?);
             }
             Ok::<_, Trouble>(())
         };
@@ -96,6 +99,13 @@ pub(super) fn run_import(args: &ImportArgs, environment: &Environment) -> Result
         asked.map_err(|trouble| trouble.tell(args.format, Some(&name)))?;
         output::print(args.format, &done.document(), &done.human())
     })
+}
+
+/// Has the node import lines; `first` lines of the file come before them.
+async fn send(node: &Node, path: &str, first: u64, lines: String) -> Result<Value, Trouble> {
+    let answer = node.ask(&Question::new("POST", path).lines(lines)).await;
+    let answer = answer.map_err(|trouble| located(trouble, first))?;
+    Ok(parse(&answer)?)
 }
 
 /// The line of the file, where the node tells that of the piece.
@@ -117,7 +127,9 @@ fn located(trouble: Trouble, first: u64) -> Trouble {
 /// Lines of a file, or of the standard input, in pieces.
 struct Lines {
     input: Box<dyn BufRead>,
-    /// Lines before the next one.
+    /// A line that was looked at and is still to be handed out.
+    ahead: String,
+    /// Lines before the next one that is read.
     read: u64,
 }
 
@@ -131,23 +143,50 @@ impl Lines {
                 Failure::new(Exit::NotFound, message).hint("`-` is the standard input")
             })?)),
         };
-        Ok(Self { input, read: 0 })
+        Ok(Self::of(input))
+    }
+
+    fn of(input: Box<dyn BufRead>) -> Self {
+        Self {
+            input,
+            ahead: String::new(),
+            read: 0,
+        }
+    }
+
+    /// The first line, if it says what the conversation is.
+    fn head(&mut self) -> Result<Option<String>, Failure> {
+        let mut line = String::new();
+        self.line(&mut line)?;
+        let document = serde_json::from_str::<Value>(&line);
+        if document.is_ok_and(|document| document.get("conversation").is_some()) {
+            return Ok(Some(line));
+        }
+        self.ahead = line;
+        Ok(None)
+    }
+
+    /// Appends the next line; whether there was one.
+    fn line(&mut self, text: &mut String) -> Result<bool, Failure> {
+        match self.input.read_line(text) {
+            Ok(0) => Ok(false),
+            Ok(_) => {
+                self.read += 1;
+                Ok(true)
+            }
+            Err(error) => {
+                let message = format!("cannot read line {}: {error}", self.read + 1);
+                let failure = Failure::new(Exit::Failed, message);
+                Err(failure.hint("`telpher conversation export` writes such lines"))
+            }
+        }
     }
 
     /// How many lines came before, and the next ones; `None` at the end.
     fn piece(&mut self) -> Result<Option<(u64, String)>, Failure> {
-        let (first, mut piece) = (self.read, String::new());
-        while piece.len() < PIECE_SIZE {
-            match self.input.read_line(&mut piece) {
-                Ok(0) => break,
-                Ok(_) => self.read += 1,
-                Err(error) => {
-                    let message = format!("cannot read line {}: {error}", self.read + 1);
-                    return Err(Failure::new(Exit::Failed, message)
-                        .hint("`telpher conversation export` writes such lines"));
-                }
-            }
-        }
+        let mut piece = std::mem::take(&mut self.ahead);
+        let first = self.read - u64::from(!piece.is_empty());
+        while piece.len() < PIECE_SIZE && self.line(&mut piece)? {}
         Ok((self.read > first).then_some((first, piece)))
     }
 }
@@ -198,15 +237,26 @@ mod tests {
     fn lines_come_in_pieces_and_are_counted() {
         let line = format!("{}\n", "x".repeat(PIECE_SIZE / 2));
         let text = format!("{line}{line}{line}last");
-        let mut lines = Lines {
-            input: Box::new(io::Cursor::new(text.into_bytes())),
-            read: 0,
-        };
+        let mut lines = Lines::of(Box::new(io::Cursor::new(text.into_bytes())));
+        assert!(lines.head().unwrap().is_none());
         let (first, piece) = lines.piece().unwrap().unwrap();
         assert_eq!((first, piece.lines().count()), (0, 2));
         let (first, piece) = lines.piece().unwrap().unwrap();
         assert_eq!((first, piece.lines().last()), (2, Some("last")));
         assert!(lines.piece().unwrap().is_none());
+    }
+
+    #[test]
+    fn the_line_that_says_what_it_is_stands_apart() {
+        let text = "{\"conversation\":{}}\n{\"role\":\"user\"}\n";
+        let mut lines = Lines::of(Box::new(io::Cursor::new(text)));
+        assert_eq!(lines.head().unwrap().unwrap(), "{\"conversation\":{}}\n");
+        let (first, piece) = lines.piece().unwrap().unwrap();
+        assert_eq!((first, &piece[..]), (1, "{\"role\":\"user\"}\n"));
+        assert!(lines.piece().unwrap().is_none());
+        let mut nothing = Lines::of(Box::new(io::empty()));
+        assert!(nothing.head().unwrap().is_none());
+        assert!(nothing.piece().unwrap().is_none());
     }
 
     #[test]
