@@ -1,4 +1,5 @@
-//! `cargo xtask mutants`: the journal broken on purpose, one way at a time; the proofs must fail.
+//! `cargo xtask mutants`: what promises something is broken on purpose, one way at a time; the proofs
+//! must fail.
 //!
 //! A proof that has never failed proves little. Each mutant is a copy of the crate with a few
 //! words changed, in a workspace of its own below `target`; nothing in the tree is touched.
@@ -14,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use self::copy::Copy;
-use self::table::{MUTANTS, Mutant};
+use self::table::{Mutant, Subject};
 use crate::step::{self, cargo};
 
 /// Enough for every mutant, and few enough for every commit.
@@ -26,48 +27,59 @@ const PROOF_LIMIT: Duration = Duration::from_secs(5 * 60);
 /// Tries all mutants, or those named.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mutants = chosen(args)?;
-    let copy = Copy::make()?;
-    for mutant in &mutants {
+    for mutants in mutants.chunk_by(|one, next| std::ptr::eq(one.subject, next.subject)) {
+        if let Some(first) = mutants.first() {
+            attempt_all(first.subject, mutants)?;
+        }
+    }
+    eprintln!("\n   all {} mutants were caught", mutants.len());
+    Ok(())
+}
+
+/// Mutants of one crate, whose proofs must pass as it is.
+fn attempt_all(subject: &'static Subject, mutants: &[&Mutant]) -> Result<()> {
+    let copy = Copy::make(subject)?;
+    for mutant in mutants {
         copy.check(mutant)?;
     }
-    let mut build = proofs(&copy, &["--no-run"])?;
-    step::run("build the journal as it is", &mut build, BUILD_LIMIT)?;
+    let mut build = proofs(&copy, subject, &["--no-run"])?;
+    let title = format!("build `{}` as it is", subject.folder);
+    step::run(&title, &mut build, BUILD_LIMIT)?;
     let mut used: Vec<&str> = mutants.iter().map(|mutant| mutant.proof).collect();
     used.sort_unstable();
     used.dedup();
     for proof in used {
         let title = format!("as it is: {proof}");
-        step::run(&title, &mut quiet(&copy, proof)?, PROOF_LIMIT)?;
+        step::run(&title, &mut quiet(&copy, subject, proof)?, PROOF_LIMIT)?;
     }
-    for mutant in &mutants {
+    for mutant in mutants {
         attempt(&copy, mutant)?;
     }
-    eprintln!("\n   all {} mutants were caught", mutants.len());
     Ok(())
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Mutant>> {
     if let Some(name) = names
         .iter()
-        .find(|name| MUTANTS.iter().all(|mutant| mutant.name != name.as_str()))
+        .find(|name| table::all().all(|mutant| mutant.name != name.as_str()))
     {
-        let known: Vec<_> = MUTANTS.iter().map(|mutant| mutant.name).collect();
+        let known: Vec<_> = table::all().map(|mutant| mutant.name).collect();
         bail!("there is no mutant `{name}`\nhint: {}", known.join(", "));
     }
     let wanted =
         |mutant: &&Mutant| names.is_empty() || names.iter().any(|name| name == mutant.name);
-    Ok(MUTANTS.iter().filter(wanted).collect())
+    Ok(table::all().filter(wanted).collect())
 }
 
 /// Builds one mutant and lets its proof judge it. It must compile, and it must not pass.
 fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
     step::heading(&format!("mutant: {}", mutant.name));
     let _broken = copy.mutate(mutant)?;
-    let mut build = proofs(copy, &["--no-run", "--quiet"])?;
+    let mut build = proofs(copy, mutant.subject, &["--no-run", "--quiet"])?;
     if !step::run_bounded(&mut build, BUILD_LIMIT)?.success() {
         bail!("the mutant `{}` does not compile", mutant.name);
     }
-    let status = step::run_bounded(&mut quiet(copy, mutant.proof)?, PROOF_LIMIT);
+    let status = step::run_bounded(&mut quiet(copy, mutant.subject, mutant.proof)?, PROOF_LIMIT);
     let status = status.with_context(|| format!("the mutant `{}` hangs", mutant.name))?;
     if status.success() {
         bail!(
@@ -96,10 +108,10 @@ fn complaint(log: &str) -> &str {
     lines.next().unwrap_or_default()
 }
 
-fn proofs(copy: &Copy, words: &[&str]) -> Result<Command> {
-    let mut command = cargo(&["test", "--package", "telpher-journal", "--test", "proof"]);
+fn proofs(copy: &Copy, subject: &Subject, words: &[&str]) -> Result<Command> {
+    let mut command = cargo(&["test"]);
     let target = Path::new("target").canonicalize().context("target")?;
-    command.args(words);
+    command.args(subject.proofs).args(words);
     command
         .current_dir(copy.root())
         .env("CARGO_TARGET_DIR", target)
@@ -108,9 +120,9 @@ fn proofs(copy: &Copy, words: &[&str]) -> Result<Command> {
 }
 
 /// A mutant's panics are expected: they go to a file.
-fn quiet(copy: &Copy, proof: &str) -> Result<Command> {
+fn quiet(copy: &Copy, subject: &Subject, proof: &str) -> Result<Command> {
     let log = File::create(copy.log()).context("the proof's output")?;
-    let mut command = proofs(copy, &["--quiet", "--", "--exact", proof])?;
+    let mut command = proofs(copy, subject, &["--quiet", "--", "--exact", proof])?;
     command.stdin(Stdio::null());
     command.stdout(log.try_clone()?).stderr(log);
     Ok(command)
@@ -129,7 +141,7 @@ mod tests {
 
     #[test]
     fn mutants_are_chosen_by_name() {
-        assert_eq!(chosen(&[]).unwrap().len(), MUTANTS.len());
+        assert_eq!(chosen(&[]).unwrap().len(), table::all().count());
         assert_eq!(
             chosen(&["hint-ignored".into()]).unwrap()[0].name,
             "hint-ignored"

@@ -1,18 +1,18 @@
-//! The copy of the journal that is broken, in a workspace of its own.
+//! The copy of the crate that is broken, in a workspace of its own. What it depends on is where it
+//! always is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::table::{Edit, Mutant};
-
-const CRATE: &str = "crates/journal";
+use super::table::{Edit, Mutant, Subject};
 
 /// Another path than the crate has in its own workspace: Cargo tells what it built by it, and must
 /// not take one for the other.
 const COPY: &str = "mutant";
 const MEMBERS: &str = "members = [\"crates/*\"]";
+const PATH: &str = "path = \"crates/";
 
 pub(super) struct Copy {
     root: PathBuf,
@@ -35,20 +35,22 @@ impl Drop for Broken {
 
 impl Copy {
     /// Brings the copy up to date. What has not changed is left alone, and not built again.
-    pub(super) fn make() -> Result<Self> {
-        let root = PathBuf::from("target/mutants");
+    pub(super) fn make(subject: &Subject) -> Result<Self> {
+        let root = PathBuf::from("target/mutants").join(subject.folder);
         fs::create_dir_all(&root).context("target/mutants")?;
         let workspace = replaced(
             &read(Path::new("Cargo.toml"))?,
             MEMBERS,
             &MEMBERS.replace("crates/*", COPY),
         )?;
+        let crates = Path::new("crates").canonicalize().context("crates")?;
+        let workspace = workspace.replace(PATH, &format!("path = \"{}/", crates.display()));
         update(&root.join("Cargo.toml"), workspace.as_bytes())?;
         update(
             &root.join("Cargo.lock"),
             read(Path::new("Cargo.lock"))?.as_bytes(),
         )?;
-        copy_directory(Path::new(CRATE), &root.join(COPY))?;
+        copy_directory(&Path::new("crates").join(subject.folder), &root.join(COPY))?;
         Ok(Self { root })
     }
 

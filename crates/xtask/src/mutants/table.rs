@@ -1,8 +1,20 @@
 //! What is broken, and who must notice.
 
-/// One way to break the journal.
+mod journal;
+mod node;
+
+/// The crate that is broken.
+pub(super) struct Subject {
+    /// Below `crates`.
+    pub(super) folder: &'static str,
+    /// What tells `cargo test` which of its tests are proofs.
+    pub(super) proofs: &'static [&'static str],
+}
+
+/// One way to break it.
 pub(super) struct Mutant {
     pub(super) name: &'static str,
+    pub(super) subject: &'static Subject,
     /// Why it would be a disaster.
     pub(super) harm: &'static str,
     pub(super) edits: &'static [Edit],
@@ -12,131 +24,16 @@ pub(super) struct Mutant {
 
 /// A change of a source file's text, which must stand there exactly once.
 pub(super) struct Edit {
-    /// Below `crates/journal/src`.
+    /// Below the crate's `src`.
     pub(super) file: &'static str,
     pub(super) text: &'static str,
     pub(super) replacement: &'static str,
 }
 
-const CRASH: &str = "crash::whatever_is_acked_survives";
-const FAULTS: &str = "faults::the_first_failure_of_the_line_is_its_last_call";
-const DAMAGE: &str = "damage::a_flipped_bit_is_named_and_never_served";
-
-const FAILED_SYNC: &str = "faults::what_a_failed_sync_left_behind_is_on_disk_before_it_is_trusted";
-const ERASED: &str = "erased::erased_bytes_are_nowhere_when_no_erase_is_pending";
-
-pub(super) const MUTANTS: [Mutant; 11] = [
-    Mutant {
-        name: "ack-before-sync",
-        harm: "an ack no longer means that it is on disk",
-        edits: &[Edit {
-            file: "line.rs",
-            text: "        self.sync_active()?;\n        self.publish();\n",
-            replacement: "        self.publish();\n        self.sync_active()?;\n",
-        }],
-        proof: CRASH,
-    },
-    Mutant {
-        name: "no-sync-on-roll",
-        harm: "the end of a segment is acked with a sync of the next one",
-        edits: &[Edit {
-            file: "line.rs",
-            text: "fn finish_segment(&mut self) -> io::Result<()> {\n        self.sync_active()",
-            replacement: "fn finish_segment(&mut self) -> io::Result<()> {\n        self.buffer.flush(&*self.active.file)",
-        }],
-        proof: CRASH,
-    },
-    Mutant {
-        name: "crc-not-checked",
-        harm: "damaged bytes are served",
-        edits: &[Edit {
-            file: "block.rs",
-            text: "block.len() == self.length as usize && u32_at(block, 4) == checksum(self.kind, block, seed)",
-            replacement: "block.len() == self.length as usize && checksum(self.kind, block, seed) != 1",
-        }],
-        proof: DAMAGE,
-    },
-    Mutant {
-        name: "hint-ignored",
-        harm: "damage of acked data is taken for a torn tail and cut off",
-        edits: &[Edit {
-            file: "recovery/replay.rs",
-            text: "    hint > end\n",
-            replacement: "    hint > end && false\n",
-        }],
-        proof: DAMAGE,
-    },
-    Mutant {
-        name: "position-reused",
-        harm: "two blocks have had the same place in the line",
-        edits: &[Edit {
-            file: "open.rs",
-            text: "Some(last) => (last.sequence + 1, last.limit(), recovered.end),",
-            replacement: "Some(last) => (last.sequence + 1, last.base, recovered.end),",
-        }],
-        proof: CRASH,
-    },
-    Mutant {
-        name: "directory-not-synced",
-        harm: "a segment that holds acked data loses its name",
-        edits: &[Edit {
-            file: "segment.rs",
-            text: "    disk.sync_dir(LINE_DIR)",
-            replacement: "    disk.list(LINE_DIR).map(drop)",
-        }],
-        proof: CRASH,
-    },
-    Mutant {
-        name: "acked-by-a-neighbour",
-        harm: "a block is acked when another shard's is on disk",
-        edits: &[Edit {
-            file: "journal.rs",
-            text: "self.shard(ticket.shard).publication.status(ticket.index)",
-            replacement: "self.shard(ShardId(0)).publication.status(ticket.index)",
-        }],
-        proof: CRASH,
-    },
-    Mutant {
-        name: "sync-tried-again",
-        harm: "the second sync succeeds and proves nothing",
-        edits: &[Edit {
-            file: "line.rs",
-            text: "        self.active.file.sync_data()?;\n",
-            replacement: "        let synced = self.active.file.sync_data();\n        synced.or_else(|_| self.active.file.sync_data())?;\n",
-        }],
-        proof: FAULTS,
-    },
-    Mutant {
-        name: "cache-trusted",
-        harm: "what a failed sync left in memory is acked by the next start and gone with the power",
-        edits: &[Edit {
-            file: "recovery/files.rs",
-            text: "        segment::write_at_once(&*segment.file, piece, offset)?;\n",
-            replacement: "",
-        }],
-        proof: FAILED_SYNC,
-    },
-    Mutant {
-        name: "erased-before-sealed",
-        harm: "an erase counts as done while the active segment holds the bytes",
-        edits: &[Edit {
-            file: "filing/round.rs",
-            text: "            && filed >= until\n",
-            replacement: "            && until >= Position(0)\n",
-        }],
-        proof: ERASED,
-    },
-    Mutant {
-        name: "erased-before-counted",
-        harm: "an erase counts as done while extents hold the bytes that nobody has looked at",
-        edits: &[Edit {
-            file: "filing/round.rs",
-            text: "            && census.has_counted(extents, generation)\n",
-            replacement: "            && generation > 0\n",
-        }],
-        proof: ERASED,
-    },
-];
+/// All of them; those of one crate stand together.
+pub(super) fn all() -> impl Iterator<Item = &'static Mutant> {
+    journal::MUTANTS.iter().chain(&node::MUTANTS)
+}
 
 #[cfg(test)]
 mod tests {
@@ -146,8 +43,9 @@ mod tests {
 
     #[test]
     fn every_edit_fits_the_source_in_one_place() {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../journal/src");
-        for mutant in &MUTANTS {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for mutant in all() {
+            let source = crates.join(mutant.subject.folder).join("src");
             for edit in mutant.edits {
                 let text = std::fs::read_to_string(source.join(edit.file)).unwrap();
                 let count = text.matches(edit.text).count();

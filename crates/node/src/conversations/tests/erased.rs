@@ -52,8 +52,8 @@ impl Kept {
             self.line.step();
             self.background.step(0);
         }
-        for round in 0..2_000 {
-            if round % 100 == 0 {
+        for round in 0..600 {
+            if round % 30 == 0 {
                 drop(self.append(name, None, &[&format!("later-{round}")]));
             }
             self.line.step();
@@ -64,7 +64,7 @@ impl Kept {
 
     /// In which files the bytes stand, as they are read or as a crash would leave them.
     fn files_with(&self, text: &str) -> Vec<String> {
-        let is_in = |bytes: &[u8]| bytes.windows(text.len()).any(|it| it == text.as_bytes());
+        let is_in = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(text);
         let files = self.disk.files().into_iter().map(|(path, _)| path);
         files
             .filter(|path| {

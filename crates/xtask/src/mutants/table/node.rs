@@ -1,0 +1,73 @@
+//! Ways to break what the node promises of conversations.
+
+use super::{Edit, Mutant, Subject};
+
+static NODE: Subject = Subject {
+    folder: "node",
+    proofs: &["--package", "telpher-node", "--lib"],
+};
+
+pub(super) static MUTANTS: [Mutant; 5] = [
+    Mutant {
+        name: "conflict-of-what-is-not-durable",
+        subject: &NODE,
+        harm: "a writer gives way to a message that the next power failure takes away",
+        edits: &[Edit {
+            file: "conversations/append.rs",
+            text: "Err(Failure::Resting(refusal)) => Ok((tickets, Err(refusal))),",
+            replacement: "Err(Failure::Resting(refusal)) => Ok(([None, None], Err(refusal))),",
+        }],
+        proof: "conversations::tests::messages::another_head_than_expected_is_told_once_that_head_is_on_disk",
+    },
+    Mutant {
+        name: "duplicate-before-its-original",
+        subject: &NODE,
+        harm: "a retry is acknowledged while its original may still be lost",
+        edits: &[Edit {
+            file: "conversations/append.rs",
+            text: "                Ok(appended) => Ok((tickets, Ok(appended))),",
+            replacement: "                Ok(appended) if appended.deduplicated == batch.messages.len() => {\n                    Ok(([None, None], Ok(appended)))\n                }\n                Ok(appended) => Ok((tickets, Ok(appended))),",
+        }],
+        proof: "conversations::tests::messages::a_retry_is_answered_like_its_original_and_not_before_it",
+    },
+    Mutant {
+        name: "number-used-twice",
+        subject: &NODE,
+        harm: "a message is acknowledged under a number that another one had before the start",
+        edits: &[
+            Edit {
+                file: "conversations/load.rs",
+                text: "Conversation::load(state, first, next, newest.as_ref())",
+                replacement: "Conversation::load(state, 0, next - first, newest.as_ref())",
+            },
+            Edit {
+                file: "conversations/append.rs",
+                text: "guard.append(stream, Some(offset), record::MESSAGE, record)",
+                replacement: "guard.append(stream, None, record::MESSAGE, record)",
+            },
+        ],
+        proof: "conversations::tests::faults::no_number_is_used_twice_though_its_message_was_let_go_before_a_start",
+    },
+    Mutant {
+        name: "draft-in-the-way-of-an-erase",
+        subject: &NODE,
+        harm: "what an erased conversation streamed stays on the disk as long as others stream",
+        edits: &[Edit {
+            file: "conversations/draft_log.rs",
+            text: "now_ns.saturating_sub(since_ns) >= CARRY_AFTER_NS",
+            replacement: "now_ns.saturating_sub(since_ns) > u64::MAX - CARRY_AFTER_NS",
+        }],
+        proof: "conversations::tests::erased::nothing_of_an_erased_conversation_is_on_the_disk_though_others_stream_all_the_time",
+    },
+    Mutant {
+        name: "mark-before-the-answer",
+        subject: &NODE,
+        harm: "a message counts as answered when its agent is called, and a crash leaves it without an answer",
+        edits: &[Edit {
+            file: "webhooks.rs",
+            text: "        let (_, name, _) = self.store.named(StreamId(conversation))?;",
+            replacement: "        let _ = self.pass_over(&agent, conversation, call.to_seq);\n        let (_, name, _) = self.store.named(StreamId(conversation))?;",
+        }],
+        proof: "webhooks::tests::a_mark_moves_with_the_answer_and_not_before_so_a_crash_loses_no_call",
+    },
+];
