@@ -63,6 +63,9 @@ pub(crate) struct Look {
 struct Span {
     place: Place,
     behind: u64,
+    /// The last message of a copy in which it has no read mark yet: what it answered of those in the
+    /// original is answered.
+    copied: u64,
     /// The newest message, durable or not.
     written: u64,
 }
@@ -88,10 +91,20 @@ impl Conversations<'_> {
                 location,
                 base: state.base,
             };
-            let read = state.cursors.get(&agent).unwrap_or(0);
-            Ok((place, agent, state.lifecycle, read, room.engine.head()))
+            let read = state.cursors.get(&agent);
+            let copied = match (&state.origin, read) {
+                (Some(origin), None) => origin.seq,
+                _ => 0,
+            };
+            let span = Span {
+                place,
+                behind: read.unwrap_or(0),
+                copied,
+                written: room.engine.head(),
+            };
+            Ok((span, agent, state.lifecycle))
         });
-        let (place, agent, lifecycle, read, written) = match looked {
+        let (span, agent, lifecycle) = match looked {
             Err(refusal) if refusal.code == ErrorCode::NotFound => return Ok(None),
             looked => looked?,
         };
@@ -104,17 +117,13 @@ impl Conversations<'_> {
                 agent => format!("{}/{}/{agent}", name.org(), name.namespace()),
             },
             is_open: lifecycle == Lifecycle::Open,
-            read,
+            read: span.behind,
             due: None,
             is_partial: false,
         };
         if !agent.is_empty() {
-            let behind = floor(&look.agent).max(read);
-            let span = Span {
-                place,
-                behind,
-                written,
-            };
+            let behind = floor(&look.agent).max(span.behind);
+            let span = Span { behind, ..span };
             self.look_behind(span, &agent, &mut look)?;
         }
         Ok(Some(look))
@@ -124,6 +133,7 @@ impl Conversations<'_> {
         let Span {
             place,
             behind,
+            copied,
             written,
         } = span;
         let (start, head) = self.store.span(place);
@@ -135,8 +145,12 @@ impl Conversations<'_> {
         let records = self.store.messages(place, from, LIMIT)?;
         for record in &records {
             let message = MessageView::decode(&record.payload)?;
-            if !is_answer(&message, place.location.stream, agent) {
-                let seq = place.seq(record.offset);
+            let seq = place.seq(record.offset);
+            if is_answer(&message, place.location.stream, agent) {
+                if seq <= copied && message.status == Status::Complete {
+                    look.due = None;
+                }
+            } else {
                 look.due = Some((look.due.map_or(seq, |(first, _)| first), seq));
             }
         }

@@ -449,6 +449,28 @@ fn a_part_of_an_answer_does_not_move_the_mark() {
 }
 
 #[test]
+fn what_was_answered_in_the_original_is_answered_in_its_copy() {
+    let mut kept = Kept::new(Schedule::default());
+    kept.say("one");
+    let call = kept.call_after(200);
+    let id = call.id();
+    kept.say_as(&id, "bot");
+    call.answered();
+    kept.say("two");
+    let call = kept.call_after(200);
+    for (copy, at_seq) in [("a/b/answered", 2), ("a/b/open", 3)] {
+        let conversations = kept.world.node.conversations().unwrap();
+        let forked = conversations.fork(&named(NAME), &named(copy), at_seq);
+        kept.line.step();
+        done(forked.unwrap()).unwrap();
+    }
+    let copied = kept.call_after(200);
+    let found = (copied.conversation().base(), seqs(&copied));
+    assert_eq!(found, ("a/b/open", (3, 3)));
+    assert_eq!(seqs(&call), (3, 3));
+}
+
+#[test]
 fn settings_are_checked_kept_and_forgotten() {
     let mut kept = Kept::new(Schedule::default());
     let nowhere = WebhookSettings {
