@@ -20,7 +20,11 @@ const LIMIT_LONG: Duration = Duration::from_secs(12 * 60 * 60);
 
 /// Runs as many seeds as asked for. The first that fails is named and replays with `--seed`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    crash(&seeds(args)?, LIMIT_LONG)
+    let seeds = match args {
+        [] => SEEDS_LONG.to_owned(),
+        args => seeds("crash", args)?,
+    };
+    crash(&seeds, LIMIT_LONG)
 }
 
 /// Runs the seeds of every commit.
@@ -47,15 +51,15 @@ fn crash(seeds: &str, limit: Duration) -> Result<()> {
     step::run(&title, command.env("TELPHER_CRASH_SEEDS", seeds), limit)
 }
 
-fn seeds(args: &[String]) -> Result<String> {
+/// The range of seeds that `--seeds N` or `--seed S` means to a task.
+pub(crate) fn seeds(task: &str, args: &[String]) -> Result<String> {
     let number = |text: &String| text.parse::<u64>().with_context(|| format!("`{text}`"));
     match args {
-        [] => Ok(SEEDS_LONG.to_owned()),
         [flag, count] if flag == "--seeds" => Ok(format!("0..{}", number(count)?)),
         [flag, seed] if flag == "--seed" => {
             number(seed).map(|seed| format!("{seed}..{}", seed + 1))
         }
-        _ => bail!("usage: cargo xtask crash [--seeds N | --seed S]"),
+        _ => bail!("usage: cargo xtask {task} [--seeds N | --seed S]"),
     }
 }
 
@@ -67,9 +71,8 @@ mod tests {
     fn seeds_are_a_range() {
         let range = |args: &[&str]| {
             let args: Vec<String> = args.iter().map(|&arg| arg.into()).collect();
-            seeds(&args)
+            seeds("crash", &args)
         };
-        assert_eq!(range(&[]).unwrap(), "0..1000000");
         assert_eq!(range(&["--seeds", "5"]).unwrap(), "0..5");
         assert_eq!(range(&["--seed", "5"]).unwrap(), "5..6");
         assert!(range(&["--seed", "x"]).is_err());

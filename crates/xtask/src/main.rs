@@ -67,7 +67,7 @@ const TASKS: [Task; 14] = [
     },
     Task {
         name: "sim",
-        about: "simulate thousands of worlds (`test` does a hundred); minutes",
+        about: "simulate thousands of worlds; or conversations under --seeds N or under --seed S",
         run: sim::run,
     },
     Task {

@@ -1,24 +1,28 @@
-//! `cargo xtask sim`: the long tier of the simulation.
+//! `cargo xtask sim`: the long tier of the simulation, or the worlds of conversations under seeds of
+//! one's own.
 
 use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::expect_none;
 use crate::step::{self, cargo};
 
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// Runs the worlds that are too many for every commit. A failing seed is named and replays.
+/// What is run of the worlds of conversations when their seeds are given.
+const CONVERSATIONS: &str = "no_message_is_lost_in_thousands_of_worlds";
+
+/// Runs the worlds that are too many for every commit, or so many of conversations, or one of those
+/// again. A failing seed is named and replays with `--seed`.
 pub(crate) fn run(args: &[String]) -> Result<()> {
-    expect_none(args)?;
-    let words = [
-        "test",
-        "--release",
-        "--package",
-        "telpher-sim",
-        "--",
-        "--ignored",
-    ];
-    step::run("simulation", &mut cargo(&words), LIMIT)
+    let mut command = cargo(&["test", "--release", "--package", "telpher-sim"]);
+    if args.is_empty() {
+        command.args(["--", "--ignored"]);
+        return step::run("simulation", &mut command, LIMIT);
+    }
+    let seeds = crate::crash::seeds("sim", args)?;
+    command.args(["--test", "conversations", "--", "--ignored", "--exact"]);
+    command.arg(CONVERSATIONS).env("TELPHER_SIM_SEEDS", &seeds);
+    let title = format!("simulate conversations under the seeds {seeds}");
+    step::run(&title, &mut command, LIMIT)
 }
