@@ -109,7 +109,27 @@ pub enum Problem {
     From,
 }
 
+/// Bytes of a record besides parts, metadata and facts, at most.
+const AROUND: usize = 1024;
+/// Bytes of the fact about a part.
+const FACT_SIZE: usize = 13;
+
 impl Limits {
+    /// The same limits, where records have at most so many bytes: whatever message or draft they
+    /// let in can be written.
+    pub fn fitting(self, record_size_max: usize) -> Self {
+        let room = record_size_max.saturating_sub(AROUND);
+        // A part that says what it is has 20 bytes and more.
+        let facts = (FACT_SIZE * self.parts_max).min(room / 5 * 2);
+        let message_bytes_max = self.message_bytes_max.min(room - facts);
+        Self {
+            message_bytes_max,
+            metadata_bytes_max: self.metadata_bytes_max.min(message_bytes_max / 4),
+            draft_bytes_max: self.draft_bytes_max.min(room),
+            ..self
+        }
+    }
+
     /// Whether a batch may be appended at all, as far as it alone can tell.
     pub fn check(&self, batch: &[NewMessage<'_>]) -> Result<(), Invalid> {
         let invalid = |index, problem| Err(Invalid { index, problem });

@@ -93,6 +93,15 @@ pub struct PartFact {
     pub call: u64,
 }
 
+/// How a message ended, and when it was first appended, if that was elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Original {
+    /// How it ended.
+    pub status: Status,
+    /// In milliseconds since 1970-01-01 UTC.
+    pub at_ms: Option<u64>,
+}
+
 /// A message that is to be appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewMessage<'a> {

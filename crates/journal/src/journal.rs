@@ -17,6 +17,9 @@ use crate::sync::Ordering;
 use crate::threads::Threads;
 use crate::{Commit, Index, Position, ShardId, StreamId};
 
+/// What a block may hold beside its largest record: its header, and a few small records.
+const BESIDE: usize = 1024;
+
 /// An open journal. See the crate's documentation.
 #[derive(Debug)]
 pub struct Journal {
@@ -81,6 +84,12 @@ impl Journal {
     /// How many shards there are. A shard that does not exist must not be named.
     pub fn shard_count(&self) -> u16 {
         self.shared.shards.len() as u16
+    }
+
+    /// Bytes of a record at most, with room for others beside it in its block.
+    pub fn record_size_max(&self) -> usize {
+        let limits = &self.shared.limits;
+        limits.record.min(limits.block - BESIDE)
     }
 
     /// Names the journal; the same for its whole life.

@@ -38,7 +38,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use journal::StreamId;
+use journal::{Journal, StreamId};
 use model::{ErrorCode, Name};
 
 pub use append::{Appended, Batch};
@@ -48,7 +48,7 @@ pub use conversations::record::{Facts, MessageView};
 pub use conversations::resume::{Position, Seen};
 pub use conversations::{Change, Cursors, Lifecycle, Origin, Settings, State, Summary};
 pub use conversations::{
-    Limits, NewMessage, PartFact, PartKind, Status, call_hash, estimated_tokens,
+    Limits, NewMessage, Original, PartFact, PartKind, Status, call_hash, estimated_tokens,
 };
 pub use drafts::{Assemble, Assembled, DraftWriter, Finished, NewDraft};
 pub(crate) use due::{Look, answered_by, delivery_id};
@@ -81,6 +81,16 @@ impl Default for Options {
         Self {
             limits: Limits::default(),
             watchers_max: 10_000,
+        }
+    }
+}
+
+impl Options {
+    /// The same, for a journal whose records may be smaller than what they would let in.
+    pub(crate) fn fitting(self, journal: &Journal) -> Self {
+        Self {
+            limits: self.limits.fitting(journal.record_size_max()),
+            ..self
         }
     }
 }

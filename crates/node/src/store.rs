@@ -135,7 +135,10 @@ impl Store {
         }
         Ok(Self {
             touched: Touched::default(),
-            rooms: Rooms::new(options.conversations, journal.shard_count()),
+            rooms: Rooms::new(
+                options.conversations.fitting(&journal),
+                journal.shard_count(),
+            ),
             journal,
             options,
             directory: RwLock::new(directory),

@@ -128,3 +128,17 @@ fn what_is_not_said_is_estimated() {
     };
     assert_eq!(message.tokens(), (0, false));
 }
+
+#[test]
+fn what_is_let_in_fits_in_a_record() {
+    let limits = Limits::default();
+    assert_eq!(limits.fitting(8 << 20), limits);
+    for record in [0, 1_000, 2_000, 8_192, 40_000, 1 << 20] {
+        let fitting = limits.fitting(record);
+        let parts = fitting.message_bytes_max / 20;
+        let facts = 13 * parts.min(limits.parts_max);
+        let size = fitting.message_bytes_max + facts;
+        assert!(size + 1_024 <= record.max(1_024), "{record}: {fitting:?}");
+        assert!(fitting.draft_bytes_max <= record);
+    }
+}

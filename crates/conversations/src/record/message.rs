@@ -4,9 +4,11 @@ use std::fmt;
 
 use super::Malformed;
 use super::bytes::{Put, Rest};
-use crate::message::{NewMessage, PartFact, PartKind, Status};
+use crate::message::{NewMessage, Original, PartFact, PartKind, Status};
 
 const ESTIMATED: u8 = 1;
+/// When it was written follows the links.
+const ORIGINAL: u8 = 2;
 /// Where the links are in the record.
 const LINKS_AT: usize = 6;
 const LINKS_SIZE: usize = 24;
@@ -27,6 +29,8 @@ pub struct MessageView<'a> {
     pub is_estimated: bool,
     /// How it ended.
     pub status: Status,
+    /// When it was first appended, in milliseconds since 1970-01-01 UTC, if that was elsewhere.
+    pub original_ms: Option<u64>,
     /// What was there when it was appended.
     pub links: Links,
     /// One for each part.
@@ -56,16 +60,19 @@ impl<'a> MessageView<'a> {
         let mut rest = Rest::new(bytes, "message");
         let status = rest.u8()?;
         let status = Status::from_u8(status).ok_or(rest.malformed())?;
-        let is_estimated = match rest.u8()? {
-            0 => false,
-            ESTIMATED => true,
-            _ => return Err(rest.malformed()),
-        };
+        let flags = rest.u8()?;
+        if flags & !(ESTIMATED | ORIGINAL) != 0 {
+            return Err(rest.malformed());
+        }
         let tokens = rest.u32()?;
         let links = Links {
             event: rest.u64()?,
             tokens_before: rest.u64()?,
             instruction: rest.u64()?,
+        };
+        let original_ms = match flags & ORIGINAL {
+            0 => None,
+            _ => Some(rest.u64()?),
         };
         let id = rest.text8()?;
         let role = rest.text8()?;
@@ -78,8 +85,9 @@ impl<'a> MessageView<'a> {
             role,
             from,
             tokens,
-            is_estimated,
+            is_estimated: flags & ESTIMATED != 0,
             status,
+            original_ms,
             links,
             facts,
             parts: rest.bytes,
@@ -115,6 +123,22 @@ impl NewMessage<'_> {
     /// # Panics
     /// When a piece is longer than [`crate::Limits::check`] lets in.
     pub fn encode(&self, id: &str, status: Status, links: Links, out: &mut Vec<u8>) {
+        self.encode_original(
+            id,
+            Original {
+                status,
+                at_ms: None,
+            },
+            links,
+            out,
+        );
+    }
+
+    /// The same of a message that was first appended elsewhere.
+    ///
+    /// # Panics
+    /// When a piece is longer than [`crate::Limits::check`] lets in.
+    pub fn encode_original(&self, id: &str, original: Original, links: Links, out: &mut Vec<u8>) {
         let (tokens, is_estimated) = self.tokens();
         let view = MessageView {
             id,
@@ -122,7 +146,8 @@ impl NewMessage<'_> {
             from: self.from,
             tokens,
             is_estimated,
-            status,
+            status: original.status,
+            original_ms: original.at_ms,
             links,
             facts: Facts::default(),
             parts: self.parts,
@@ -139,11 +164,16 @@ impl NewMessage<'_> {
 /// Everything before the facts.
 fn put(view: &MessageView<'_>, fact_count: usize, out: &mut Vec<u8>) {
     let texts = view.id.len() + view.role.len() + view.from.len();
-    out.reserve(40 + texts + view.metadata.len() + fact_count * FACT_SIZE + view.parts.len());
+    out.reserve(48 + texts + view.metadata.len() + fact_count * FACT_SIZE + view.parts.len());
     out.push(view.status as u8);
-    out.push(if view.is_estimated { ESTIMATED } else { 0 });
+    let estimated = if view.is_estimated { ESTIMATED } else { 0 };
+    let original = view.original_ms.map_or(0, |_| ORIGINAL);
+    out.push(estimated | original);
     out.extend_from_slice(&view.tokens.to_le_bytes());
     out.extend_from_slice(&links_bytes(view.links));
+    if let Some(original_ms) = view.original_ms {
+        out.extend_from_slice(&original_ms.to_le_bytes());
+    }
     out.text8(view.id);
     out.text8(view.role);
     out.text16(view.from);

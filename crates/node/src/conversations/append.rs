@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use bytes::Bytes;
 use conversations::record::{self, DraftClose, EventRef, EventTag, Links, MessageView};
 use conversations::{Conversation, Decision, Invalid, NewMessage, Place, Plan, Problem};
-use conversations::{Status, Update, id_hash};
+use conversations::{Original, Status, Update, id_hash};
 use journal::{Guard, ReadLimit, Ticket};
 use model::{ErrorCode, Name};
 
@@ -111,19 +111,40 @@ impl Conversations<'_> {
         self.append_by(name, batch, &*self.store.journal)
     }
 
+    /// The same of messages that were first appended elsewhere: how each of them ended, and when that
+    /// was.
+    pub fn import(
+        &self,
+        name: &Name,
+        batch: Batch<'_>,
+        originals: &[Original],
+    ) -> Result<Pending<Appended>, Refusal> {
+        self.append_originals(name, batch, originals, &*self.store.journal)
+    }
+
     pub(crate) fn append_by(
         &self,
         name: &Name,
         batch: Batch<'_>,
         writer: &impl Writer,
     ) -> Result<Pending<Appended>, Refusal> {
+        self.append_originals(name, batch, &[], writer)
+    }
+
+    fn append_originals(
+        &self,
+        name: &Name,
+        batch: Batch<'_>,
+        originals: &[Original],
+        writer: &impl Writer,
+    ) -> Result<Pending<Appended>, Refusal> {
         check_name(name)?;
         let checked = self.options().limits.check(batch.messages);
         checked.map_err(|invalid| wrong(&invalid))?;
         let (tickets, outcome) = self.with_room(name.base(), |_, room| {
-            let appended = self
-                .store
-                .append_to_room(self.inner, name.base(), room, &batch, writer);
+            let appended =
+                self.store
+                    .append_to_room(self.inner, name.base(), room, &batch, originals, writer);
             let creation = room.location.and_then(|it| self.store.creation(it.stream));
             let tickets = [creation, room.ticket];
             match appended {
@@ -198,6 +219,7 @@ impl Store {
         name: &str,
         room: &mut Room,
         batch: &Batch<'_>,
+        originals: &[Original],
         writer: &impl Writer,
     ) -> Result<Appended, Failure> {
         let plan = self.plan(room, |engine, stored| {
@@ -221,8 +243,13 @@ impl Store {
         };
         let now_ms = inner.ports.clock.unix_ms();
         with_scratch(|scratch| {
+            let mut originals = new_ones(originals, &plan);
             for (message, id, _) in messages.iter() {
-                scratch.push(message, id, Status::Complete);
+                let original = originals.next().unwrap_or(Original {
+                    status: Status::Complete,
+                    at_ms: None,
+                });
+                scratch.push(message, id, original);
             }
             let location = self.place_room(room, name, now_ms)?;
             let guard = writer.lock(location.shard, now_ms);
@@ -267,7 +294,11 @@ impl Store {
             };
             let is_new = plan.head > room.engine.head();
             if is_new {
-                scratch.push(message, id, ending.status);
+                let original = Original {
+                    status: ending.status,
+                    at_ms: None,
+                };
+                scratch.push(message, id, original);
             }
             let said = is_new.then_some(said).into_iter();
             let location = self.place_room(room, name, now_ms)?;
@@ -506,8 +537,8 @@ pub(super) fn with_scratch<R>(then: impl FnOnce(&mut Scratch) -> R) -> R {
 
 impl Scratch {
     /// Encodes another message.
-    pub(super) fn push(&mut self, message: &NewMessage<'_>, id: &str, status: Status) {
-        message.encode(id, status, Links::default(), &mut self.bytes);
+    fn push(&mut self, message: &NewMessage<'_>, id: &str, original: Original) {
+        message.encode_original(id, original, Links::default(), &mut self.bytes);
         self.ends.push(self.bytes.len());
     }
 
@@ -535,6 +566,12 @@ fn new_messages<'b>(
         Place::New(seq) => Some((message, *seq)),
         Place::Known(_) => None,
     })
+}
+
+/// Those of the messages that are to be appended.
+fn new_ones(originals: &[Original], plan: &Plan) -> impl Iterator<Item = Original> {
+    let placed = originals.iter().zip(&plan.places);
+    placed.filter_map(|(original, place)| matches!(place, Place::New(_)).then_some(*original))
 }
 
 fn make_ids(inner: &Inner, batch: &Batch<'_>, plan: &Plan) -> Vec<String> {

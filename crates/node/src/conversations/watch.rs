@@ -58,8 +58,8 @@ pub enum Item {
         /// The id of the message that it becomes.
         id: Arc<str>,
     },
-    /// A draft of which something was shown is over. Its message says all of it, unless the
-    /// conversation was erased.
+    /// A draft of which something was shown is over. Its message says all of it, and was shown
+    /// before.
     Closed {
         /// The draft's number.
         draft: u64,
@@ -97,6 +97,8 @@ pub struct Watch {
     pieces: VecDeque<Item>,
     /// Drafts of which it was told that they are to stop.
     stopped: Vec<u64>,
+    /// Drafts that are over, each with the newest message there was then: its own is none later.
+    closing: Vec<(u64, u64)>,
     is_caught_up: bool,
     following: Option<Following>,
     /// Messages that only the archive has, and what is told if it has not got them.
@@ -142,6 +144,7 @@ impl Conversations<'_> {
                 ahead: VecDeque::new(),
                 pieces: VecDeque::new(),
                 stopped: Vec::new(),
+                closing: Vec::new(),
                 is_caught_up: false,
                 following: None,
                 reading: None,
@@ -169,6 +172,11 @@ impl Watch {
                 self.position.seq = stored.seq;
                 return Poll::Ready(Ok(Item::Message(stored)));
             }
+            // What a draft had to show, then its message, then its end.
+            if let Some(item) = self.pieces.pop_front().or_else(|| self.next_closed()) {
+                self.see(&item);
+                return Poll::Ready(Ok(item));
+            }
             // What is there may be shown when its name is on disk too.
             let entry = store.creation(self.place.location.stream);
             if entry.is_some_and(|it| store.journal.notify(it, cx.waker()) == Status::Pending) {
@@ -193,15 +201,10 @@ impl Watch {
                 let head_seq = self.position.seq;
                 return Poll::Ready(Ok(Item::Head { head_seq }));
             }
-            if let Some(item) = self.pieces.pop_front() {
-                self.see(&item);
-                return Poll::Ready(Ok(item));
-            }
-            if let Err(refusal) = self.look_at_drafts(store, cx.waker()) {
-                return Poll::Ready(Err(refusal));
-            }
-            if !self.pieces.is_empty() {
-                continue;
+            match self.look_at_drafts(store, cx.waker()) {
+                Err(refusal) => return Poll::Ready(Err(refusal)),
+                Ok(true) => continue,
+                Ok(false) => {}
             }
             let next = self.position.seq + 1;
             match store.wait_for_message(self.place, next, cx.waker()) {
@@ -256,25 +259,36 @@ impl Watch {
             Item::Closed { draft } => {
                 self.position.forget(*draft);
                 self.stopped.retain(|it| it != draft);
+                self.closing.retain(|(it, _)| it != draft);
             }
             Item::Stop { draft, .. } => self.stopped.push(*draft),
             Item::Message(_) | Item::Head { .. } => {}
         }
     }
 
+    /// The end of a draft whose message was shown.
+    fn next_closed(&self) -> Option<Item> {
+        let seq = self.position.seq;
+        let over = self.closing.iter().find(|(_, head)| *head <= seq);
+        over.map(|(draft, _)| Item::Closed { draft: *draft })
+    }
+
     /// Takes what drafts have to show; if that is nothing, the waker is woken when there may be
     /// something.
-    fn look_at_drafts(&mut self, store: &Store, waker: &Waker) -> Result<(), Refusal> {
+    fn look_at_drafts(&mut self, store: &Store, waker: &Waker) -> Result<bool, Refusal> {
         let Some(mut room) = self.slot.room() else {
             let message = "the conversation was let go while it was watched";
             return Err(Refusal::new(ErrorCode::Internal, message));
         };
         check_alive(&room)?;
+        let head = room.engine.head();
         let known = self.position.drafts.iter().map(|seen| seen.draft);
-        let is_open = |draft: &u64| room.drafts.iter().any(|open| open.number == *draft);
-        let closed = known.filter(|draft| !is_open(draft));
-        self.pieces
-            .extend(closed.map(|draft| Item::Closed { draft }));
+        for draft in known.chain(self.stopped.iter().copied()) {
+            let is_open = room.drafts.iter().any(|open| open.number == draft);
+            if !is_open && !self.closing.iter().any(|(it, _)| *it == draft) {
+                self.closing.push((draft, head));
+            }
+        }
         let mut bytes = 0;
         for open in &mut room.drafts {
             if !open.draft.is_shown() {
@@ -304,10 +318,11 @@ impl Watch {
                 self.pieces.push_back(Item::Stop { draft, id });
             }
         }
-        if self.pieces.is_empty() {
+        let is_something = !self.pieces.is_empty() || self.next_closed().is_some();
+        if !is_something {
             room.watching.insert(self.number, waker.clone());
         }
-        Ok(())
+        Ok(is_something)
     }
 
     fn end_following(&mut self, store: &Store) {
