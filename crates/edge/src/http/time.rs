@@ -15,6 +15,50 @@ pub(super) fn push_rfc3339(out: &mut Vec<u8>, unix_ms: u64) {
     );
 }
 
+/// Milliseconds since 1970-01-01 UTC of a moment as [`push_rfc3339`] writes it, with any number of
+/// digits behind the second, or none; `None` for anything else.
+pub(super) fn parse_rfc3339(text: &str) -> Option<u64> {
+    let (date, rest) = text.strip_suffix('Z')?.split_once('T')?;
+    let (time, fraction) = rest.split_once('.').unwrap_or((rest, "0"));
+    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
+    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
+    let is_time = hour < 24 && minute < 60 && second < 60;
+    let digits = fraction.bytes().all(|byte| byte.is_ascii_digit());
+    if year < 1970 || !is_time || !digits || fraction.is_empty() {
+        return None;
+    }
+    let days = days(year, month, day)?;
+    let ms = format!("{:0<3.3}", fraction).parse::<u64>().ok()?;
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms)
+}
+
+/// Three numbers of so many digits.
+fn numbers(text: &str, between: char, sizes: [usize; 3]) -> Option<[u64; 3]> {
+    let mut pieces = text.split(between);
+    let mut read = [0; 3];
+    for (number, size) in read.iter_mut().zip(sizes) {
+        let piece = pieces.next()?;
+        let is_whole = piece.len() == size && piece.bytes().all(|byte| byte.is_ascii_digit());
+        *number = is_whole.then(|| piece.parse().ok()).flatten()?;
+    }
+    pieces.next().is_none().then_some(read)
+}
+
+/// The day since 1970-01-01 of a Gregorian date, if there is one. Source: as for [`civil`],
+/// `days_from_civil`.
+fn days(year: u64, month: u64, day: u64) -> Option<u64> {
+    if !(1..=12).contains(&month) || day == 0 {
+        return None;
+    }
+    let shifted_year = year - u64::from(month <= 2);
+    let (era, year_of_era) = (shifted_year / 400, shifted_year % 400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
+    // A day that its month has not is another one's.
+    (civil(days) == (year, month, day)).then_some(days)
+}
+
 /// The Gregorian date of a day since 1970-01-01. Source: Howard Hinnant, "chrono-Compatible
 /// Low-Level Date Algorithms", `civil_from_days`.
 fn civil(days: u64) -> (u64, u64, u64) {
@@ -48,6 +92,45 @@ mod tests {
             let mut out = Vec::new();
             push_rfc3339(&mut out, unix_ms);
             assert_eq!(out, expected.as_bytes());
+            assert_eq!(parse_rfc3339(expected), Some(unix_ms));
+        }
+        assert_eq!(parse_rfc3339("1970-01-01T00:00:01Z"), Some(1_000));
+        assert_eq!(parse_rfc3339("1970-01-01T00:00:01.25Z"), Some(1_250));
+        assert_eq!(parse_rfc3339("1970-01-01T00:00:00.0019Z"), Some(1));
+    }
+
+    #[test]
+    fn what_is_no_moment_is_refused() {
+        for text in [
+            "",
+            "1970-01-01",
+            "1970-01-01T00:00:00",
+            "1969-12-31T00:00:00Z",
+            "2023-02-29T00:00:00Z",
+            "2023-13-01T00:00:00Z",
+            "2023-00-01T00:00:00Z",
+            "2023-04-31T00:00:00Z",
+            "2023-04-00T00:00:00Z",
+            "2023-04-01T24:00:00Z",
+            "2023-04-01T00:60:00Z",
+            "2023-04-01T00:00:00.Z",
+            "2023-04-01T00:00:00.xZ",
+            "2023-4-01T00:00:00Z",
+            "2023-04-01-01T00:00:00Z",
+            "2023-04-01T+1:00:00Z",
+            "2023-04-01T00:00:00.é€Z",
+        ] {
+            assert_eq!(parse_rfc3339(text), None, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_moment_is_read_back(unix_ms in 0_u64..253_402_300_800_000) {
+            let mut out = Vec::new();
+            push_rfc3339(&mut out, unix_ms);
+            let text = std::str::from_utf8(&out).unwrap();
+            proptest::prop_assert_eq!(parse_rfc3339(text), Some(unix_ms));
         }
     }
 }

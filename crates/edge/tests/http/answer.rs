@@ -1,5 +1,7 @@
 //! Streamed answers.
 
+use std::net::SocketAddr;
+
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -9,33 +11,38 @@ use crate::{Door, Events};
 const PATH: &str = "/v1/conversations/c-1/messages/a-1";
 const JSONL: [(&str, &str); 1] = [("content-type", "application/jsonl")];
 
-fn chunk(text: &str) -> String {
+pub(crate) fn chunk(text: &str) -> String {
     json!({"type": "text-delta", "id": "t", "delta": text}).to_string()
 }
 
-const START: &str = r#"{"type":"text-start","id":"t"}"#;
+pub(crate) const START: &str = r#"{"type":"text-start","id":"t"}"#;
 
 /// An author who writes chunk by chunk.
-struct Author(TcpStream);
+pub(crate) struct Author(TcpStream);
 
 impl Author {
     async fn open(door: &Door) -> Self {
-        let mut stream = TcpStream::connect(door.address).await.unwrap();
+        Self::of(door.address, "a-1").await
+    }
+
+    pub(crate) async fn of(address: SocketAddr, id: &str) -> Self {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let path = PATH.replace("a-1", id);
         let head = format!(
-            "POST {PATH}/stream?from=bot HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
+            "POST {path}/stream?from=bot HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
              content-type: application/jsonl\r\ntransfer-encoding: chunked\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         Self(stream)
     }
 
-    async fn write(&mut self, line: &str) {
+    pub(crate) async fn write(&mut self, line: &str) {
         let piece = format!("{:x}\r\n{line}\n\r\n", line.len() + 1);
         self.0.write_all(piece.as_bytes()).await.unwrap();
     }
 
     /// What the door answers.
-    async fn answer(&mut self) -> Value {
+    pub(crate) async fn answer(&mut self) -> Value {
         let mut text = String::new();
         self.0.read_to_string(&mut text).await.unwrap();
         let (_, body) = text.split_once("\r\n\r\n").unwrap();
@@ -43,21 +50,18 @@ impl Author {
     }
 }
 
-/// Reads on until an answer is over and its message is there, whichever is told first: the message,
-/// and the pieces that still came.
+/// Reads on until an answer is over: its message, which is told before, and the pieces that still
+/// came.
 async fn ended(events: &mut Events) -> (Value, Vec<Value>) {
-    let (mut message, mut deltas, mut is_closed) = (None, Vec::new(), false);
+    let (mut message, mut deltas) = (None, Vec::new());
     loop {
         let event = events.next().await;
         match event.kind.as_str() {
             "head" | "stop" => {}
             "delta" => deltas.push(event.json()),
-            "closed" => is_closed = true,
+            "closed" => return (message.expect("it is told before"), deltas),
             "message" => message = Some(event.json()),
             other => panic!("{other}: {event:?}"),
-        }
-        if let (Some(message), true) = (&mut message, is_closed) {
-            return (message.take(), deltas);
         }
     }
 }
@@ -247,6 +251,44 @@ async fn a_lost_author_and_a_stop_end_an_answer() {
     assert_eq!(answer["status"].take(), "stopped");
     let (message, _) = ended(&mut events).await;
     assert_eq!(message["status"], "stopped");
+}
+
+#[tokio::test]
+async fn an_answer_that_no_record_takes_is_refused_as_it_grows() {
+    let disk = journal::disk::SimulatedDisk::new(7);
+    let options = node::StoreOptions::default();
+    // Records of 8 KiB.
+    let door = Door::with_segments(disk, options, 1, 16 << 10).await;
+    // Many small pieces: it is the chunks that are too much. A few large ones: it is the message.
+    for (index, piece) in [(1, "x".to_owned()), (2, "x".repeat(900))] {
+        let mut lines = vec![START.to_owned()];
+        lines.extend(std::iter::repeat_n(chunk(&piece), 200));
+        let path = PATH.replace("a-1", &format!("a-{index}"));
+        let body = lines.join("\n");
+        let answer = door
+            .ask_with("POST", &format!("{path}/stream"), &JSONL, body.as_bytes())
+            .await;
+        answer.problem(413, "too_large");
+        assert_eq!(answer.json()["seq"], index);
+        let message = message(&door, index).await;
+        assert_eq!(message["status"], "interrupted");
+        let text = message["parts"][0]["text"].as_str().unwrap();
+        assert!(text.len() >= 50 * piece.len().min(36), "{}", text.len());
+    }
+    // The same for an author who is lost, and for messages that come whole.
+    let mut author = Author::of(door.address, "a-3").await;
+    author.write(START).await;
+    author.write(&chunk(&"y".repeat(2_000))).await;
+    let mut events = door.follow("c-1", "2").await;
+    while events.next().await.kind != "delta" {}
+    drop(author);
+    assert_eq!(ended(&mut events).await.0["status"], "interrupted");
+    let large = crate::said(&"z".repeat(5_000));
+    let answer = door
+        .ask("POST", "/v1/conversations/c-1/messages", &large)
+        .await;
+    answer.problem(413, "too_large");
+    assert_eq!(door.say("c-1", &"z".repeat(3_000)).await, 4);
 }
 
 #[tokio::test]

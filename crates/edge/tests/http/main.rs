@@ -12,6 +12,7 @@ mod follow;
 mod local;
 mod openapi;
 mod read;
+mod resume;
 mod socket;
 mod state;
 mod transfer;
@@ -69,10 +70,19 @@ impl Door {
 
     /// A node on what an earlier one left; `start` counts them.
     pub(crate) async fn on(disk: SimulatedDisk, options: StoreOptions, start: u64) -> Self {
+        Self::with_segments(disk, options, start, 4 << 20).await
+    }
+
+    pub(crate) async fn with_segments(
+        disk: SimulatedDisk,
+        options: StoreOptions,
+        start: u64,
+        segment_size: u64,
+    ) -> Self {
         let journal_options = journal::Options {
             journal_id: 1,
             entropy: start,
-            segment_size: 4 << 20,
+            segment_size,
             reserve_size: 0,
             ..journal::Options::default()
         };
@@ -86,7 +96,8 @@ impl Door {
         let journal = Arc::new(journal);
         let node = Handle::with_journal(Limits::default(), ports, journal, options).unwrap();
         node.keep_views(views::options());
-        let sizes = edge::chunks::Sizes::of(&options.conversations.limits);
+        let limits = node.conversations().unwrap().options().limits;
+        let sizes = edge::chunks::Sizes::of(&limits);
         let assembler = edge::chunks::Assembler { sizes };
         node.assemble_with(Arc::new(assembler)).unwrap();
         let address = serve(&node).await;

@@ -9,17 +9,17 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::Door;
 
-struct Socket(WebSocketStream<TcpStream>);
+pub(crate) struct Socket(WebSocketStream<TcpStream>);
 
 impl Socket {
-    async fn open(door: &Door) -> Self {
+    pub(crate) async fn open(door: &Door) -> Self {
         let stream = TcpStream::connect(door.address).await.unwrap();
         let url = format!("ws://{}/v1/ws", door.address);
         let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
         Self(socket)
     }
 
-    async fn send(&mut self, command: &Value) {
+    pub(crate) async fn send(&mut self, command: &Value) {
         self.raw(Message::text(command.to_string())).await;
     }
 
@@ -32,7 +32,7 @@ impl Socket {
         next.await.unwrap().unwrap().unwrap()
     }
 
-    async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         match self.next_message().await {
             Message::Text(text) => serde_json::from_str(&text).unwrap(),
             other => panic!("{other:?}"),
@@ -210,6 +210,14 @@ async fn wrong_commands_are_told_and_the_connection_goes_on() {
         (
             r#"{"op":"watch","conv":"c-1","expect":1}"#,
             "`watch` has no `expect`",
+        ),
+        (
+            r#"{"op":"watch","conv":"c-1","position":"1.2"}"#,
+            "`position`: a position is",
+        ),
+        (
+            r#"{"op":"watch","conv":"c-1","position":"1","after":1}"#,
+            "one too many",
         ),
         (
             r#"{"op":"watch","conv":"a b"}"#,

@@ -81,3 +81,100 @@ async fn a_line_that_is_wrong_is_told() {
         .await
         .problem(404, "not_found");
 }
+
+/// The lines of an export without what is each conversation's own.
+fn lines(text: &str) -> Vec<Value> {
+    let line = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        line.as_object_mut().unwrap().remove("event");
+        if let Some(conversation) = line.get_mut("conversation") {
+            for own in ["name", "version", "created_at"] {
+                conversation.as_object_mut().unwrap().remove(own);
+            }
+        }
+        line
+    };
+    text.lines().map(line).collect()
+}
+
+#[tokio::test]
+async fn whatever_is_exported_is_the_same_when_it_was_imported() {
+    let door = Door::open().await;
+    let mut rng = fastrand::Rng::with_seed(5);
+    for round in 0..20 {
+        let from = format!("/v1/conversations/from-{round}");
+        let settings = json!({
+            "metadata": {"round": round, "é": [1.50, null]},
+            "participants": ["alice", "bob"],
+            "ttl_s": rng.u32(1_000..9_999),
+            "context": {"budget": rng.u32(100..9_999), "keep": ["system"]},
+            "archived": false,
+        });
+        door.ask("PUT", &from, &settings).await;
+        for number in 0..rng.u32(1..20) {
+            door.pass_ms(rng.u64(0..100_000));
+            let text = "é\n\"".repeat(rng.usize(0..100));
+            if rng.bool() {
+                let body = json!({"messages": [{
+                    "role": "user", "content": text, "tokens": rng.bool().then_some(number),
+                    "metadata": {"n": number},
+                }]});
+                let path = format!("{from}/messages");
+                assert_eq!(door.ask("POST", &path, &body).await.status, 201);
+                continue;
+            }
+            let end = ["{\"type\":\"finish\"}", "{\"type\":\"abort\"}", ""][rng.usize(0..3)];
+            let body = format!(
+                "{}\n{}\n{end}\n",
+                crate::answer::START,
+                crate::answer::chunk(&text)
+            );
+            let path = format!("{from}/messages/a-{number}/stream");
+            let answer = door.ask_with("POST", &path, &JSONL, body.as_bytes()).await;
+            assert_eq!(answer.status, 201, "{}", answer.text());
+        }
+        let cursor = json!({"seq": 1});
+        door.ask("PUT", &format!("{from}/cursors/alice"), &cursor)
+            .await;
+        if rng.bool() {
+            door.ask("PATCH", &from, &json!({"archived": true})).await;
+        }
+        let first = door.get(&format!("{from}/export")).await;
+        let to = format!("/v1/conversations/to-{round}");
+        door.pass_ms(1_000_000);
+        for is_again in [false, true] {
+            let path = format!("{to}/import");
+            let answer = door.ask_with("POST", &path, &JSONL, &first.body).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+            let done = answer.json();
+            let count = (first.text().lines().count() - 1) as u64;
+            assert_eq!(done["head_seq"], count);
+            let which = if is_again { "deduplicated" } else { "appended" };
+            assert_eq!(done[which], count, "{done}");
+            let second = door.get(&format!("{to}/export")).await;
+            assert_eq!(lines(second.text()), lines(first.text()), "{round}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn how_and_when_a_message_ended_elsewhere_is_kept() {
+    let door = Door::open().await;
+    let import = "/v1/conversations/c-1/import";
+    let body = r#"{"role":"user","content":"x","id":"m","status":"stopped","at":"2020-02-29T12:00:00.5Z"}"#;
+    door.ask_with("POST", import, &JSONL, body.as_bytes()).await;
+    let page = door.get("/v1/conversations/c-1/messages").await.json();
+    let message = &page["messages"][0];
+    assert_eq!(message["status"], "stopped");
+    assert_eq!(message["at"], "2020-02-29T12:00:00.500Z");
+    for (member, expected) in [
+        (r#""status":"stoped""#, "is `stopped` meant?"),
+        (r#""at":"yesterday""#, "a moment is expected"),
+    ] {
+        let body = format!(r#"{{"role":"user","content":"x",{member}}}"#);
+        let answer = door.ask_with("POST", import, &JSONL, body.as_bytes()).await;
+        let detail = answer.problem(400, "invalid_argument");
+        assert!(detail.contains(expected), "{detail}");
+        assert_eq!(answer.json()["line"], 1);
+    }
+}

@@ -35,7 +35,15 @@ use crate::http::{Shared, body};
 const CHUNK: usize = 100;
 
 /// What of an export's first line is applied, as `PUT` has it.
-const SETTINGS: [&str; 5] = ["metadata", "ttl_s", "agent", "participants", "context"];
+const SETTINGS: [&str; 7] = [
+    "metadata",
+    "ttl_s",
+    "keep_last",
+    "keep_bytes",
+    "agent",
+    "participants",
+    "context",
+];
 
 /// Export many conversations as JSON lines.
 ///
@@ -234,17 +242,18 @@ async fn finish(
     Ok(())
 }
 
+/// A line that says what a conversation is.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head<'a> {
+pub(super) struct Head<'a> {
     #[serde(borrow)]
-    conversation: &'a RawValue,
+    pub(super) conversation: &'a RawValue,
 }
 
 /// What an import looks at itself of what a conversation is.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Known<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default)]
     name: Cow<'a, str>,
     #[serde(default = "first")]
     start_seq: u64,
@@ -259,7 +268,7 @@ const fn first() -> u64 {
 }
 
 /// A conversation that is being imported.
-struct Importing<'a> {
+pub(super) struct Importing<'a> {
     name: Name,
     known: Known<'a>,
     batch: Lined<'a>,
@@ -267,10 +276,30 @@ struct Importing<'a> {
 }
 
 impl<'a> Importing<'a> {
+    /// Messages for a conversation of which nothing else is said.
+    pub(super) fn of(name: Name) -> Self {
+        Self {
+            name,
+            known: Known::default(),
+            batch: Lined::default(),
+            done: ImportDocument::default(),
+        }
+    }
+
     async fn begin(shared: &Shared, namespace: &str, head: &'a RawValue) -> Result<Self, Problem> {
         let known: Known<'a> = body::parse(head.get().as_bytes())?;
         let name = Name::parse(&format!("{namespace}/{}", id(&known.name)));
         let name = name.map_err(|error| Problem::invalid(error.to_string()))?;
+        Self::of(name).made(shared, head).await
+    }
+
+    /// Makes the conversation what its line says.
+    pub(super) async fn made(
+        mut self,
+        shared: &Shared,
+        head: &'a RawValue,
+    ) -> Result<Self, Problem> {
+        self.known = body::parse(head.get().as_bytes())?;
         let mut settings: BTreeMap<Cow<'_, str>, &RawValue> = body::parse(head.get().as_bytes())?;
         settings.retain(|key, _| SETTINGS.contains(&&**key));
         let mut document =
@@ -280,16 +309,16 @@ impl<'a> Importing<'a> {
         let open: &[u8] = if settings.is_empty() { b"" } else { b"," };
         document.extend_from_slice(open);
         document.extend_from_slice(b"\"archived\":false}");
-        apply(of(shared)?, &name, None, &document, Merge::Replaces).await?;
-        Ok(Self {
-            name,
-            known,
-            batch: Lined::default(),
-            done: ImportDocument::default(),
-        })
+        apply(of(shared)?, &self.name, None, &document, Merge::Replaces).await?;
+        Ok(self)
     }
 
-    async fn push(&mut self, shared: &Shared, index: usize, line: &'a [u8]) -> Result<(), Problem> {
+    pub(super) async fn push(
+        &mut self,
+        shared: &Shared,
+        index: usize,
+        line: &'a [u8],
+    ) -> Result<(), Problem> {
         if self.batch.is_full(shared)? {
             self.batch
                 .append(shared, &self.name, &mut self.done)
@@ -298,12 +327,18 @@ impl<'a> Importing<'a> {
         self.batch.push(index, line)
     }
 
-    async fn end(mut self, shared: &Shared) -> Result<ImportDocument, Problem> {
+    pub(super) async fn end(mut self, shared: &Shared) -> Result<ImportDocument, Problem> {
         self.batch
             .append(shared, &self.name, &mut self.done)
             .await?;
         let conversations = of(shared)?;
-        let head = answered(conversations.get(&self.name)?).await?.head_seq;
+        let head = match conversations.get(&self.name) {
+            Ok(pending) => answered(pending).await?.head_seq,
+            // Nothing was said of it.
+            Err(refusal) if refusal.code == ErrorCode::NotFound => 0,
+            Err(refusal) => return Err(refusal.into()),
+        };
+        self.done.head_seq = head;
         for (who, seq) in &self.known.cursors {
             let seq = (seq + 1).saturating_sub(self.known.start_seq).min(head);
             let who = who.clone();

@@ -7,16 +7,24 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use node::conversations::{NewMessage, PartFact};
+use node::conversations::{NewMessage, Original, PartFact, Status};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::facts;
-use crate::http::body::wrong_at;
+use crate::http::body::{unknown, wrong_at};
 use crate::http::problem::Problem;
+use crate::http::time::parse_rfc3339;
 use crate::json::{self, Text};
+
+const STATUSES: [Status; 4] = [
+    Status::Complete,
+    Status::Interrupted,
+    Status::Aborted,
+    Status::Stopped,
+];
 
 /// A message that is to be appended.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -194,7 +202,7 @@ impl<'a> Incoming<'a> {
     }
 }
 
-/// A message of an export. What only its place tells of it is passed over.
+/// A message of an export. What only its place tells of it, its number and its event, is passed over.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Imported<'a> {
@@ -216,15 +224,36 @@ pub(super) struct Imported<'a> {
     metadata: Option<&'a RawValue>,
     #[serde(default, rename = "seq")]
     _seq: IgnoredAny,
-    #[serde(default, rename = "status")]
-    _status: IgnoredAny,
-    #[serde(default, rename = "at")]
-    _at: IgnoredAny,
+    #[serde(borrow, default)]
+    status: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    at: Option<Text<'a>>,
     #[serde(default, rename = "event")]
     _event: IgnoredAny,
 }
 
 impl<'a> Imported<'a> {
+    /// How it ended and when it was first appended; or what is wrong there.
+    pub(super) fn original(&self) -> Result<Original, Problem> {
+        let status = match &self.status {
+            None => Status::Complete,
+            Some(word) => {
+                let known = STATUSES.into_iter().find(|it| it.as_str() == word.0);
+                let words = STATUSES.iter().map(|it| it.as_str());
+                known.ok_or_else(|| wrong_at("status", &unknown("status", &word.0, words)))?
+            }
+        };
+        let at_ms = match &self.at {
+            None => None,
+            Some(at) => {
+                let at_ms = parse_rfc3339(&at.0);
+                let wrong = || wrong_at("at", "a moment is expected, as 2026-03-21T12:00:00.000Z");
+                Some(at_ms.ok_or_else(wrong)?)
+            }
+        };
+        Ok(Original { status, at_ms })
+    }
+
     /// As if its author had just written it.
     pub(super) fn into_incoming(self) -> Incoming<'a> {
         Incoming {

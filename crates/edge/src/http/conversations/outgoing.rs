@@ -31,7 +31,7 @@ pub(crate) struct MessageDocument {
     tokens: u32,
     /// Present and true if nobody said what it costs.
     estimated: Option<bool>,
-    /// When it was appended (RFC 3339).
+    /// When it was appended (RFC 3339); of an imported one, when that first was.
     #[schema(example = "2026-11-21T12:00:00.000Z")]
     at: String,
     #[schema(value_type = Object)]
@@ -64,7 +64,7 @@ pub(super) fn push_message(out: &mut Vec<u8>, seq: u64, at_ms: u64, message: &Me
         push(out, b",\"estimated\":true");
     }
     push(out, b",\"at\":\"");
-    push_rfc3339(out, at_ms);
+    push_rfc3339(out, message.original_ms.unwrap_or(at_ms));
     push(out, b"\",\"metadata\":");
     push_object(out, message.metadata);
     push(out, b",\"event\":");

@@ -48,10 +48,12 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Follow and append to many conversations over one WebSocket.
 ///
 /// Commands are JSON texts: `{"op":"append","ref":"r1","conv":"c1","expect":41,"messages":[…]}`,
-/// `{"op":"watch","conv":"c1","after":41}`, `{"op":"unwatch","conv":"c1"}`. An append is answered by
+/// `{"op":"watch","conv":"c1","after":41}`, `{"op":"unwatch","conv":"c1"}`,
+/// `{"op":"stop","conv":"c1","message":"a-9"}`. An append is answered by
 /// `{"op":"ack","ref":"r1","first_seq":42,…}` once it is on the disk, whatever is refused by
 /// `{"op":"error","ref":"r1","code":…}`; a watch shows `{"op":"message","conv":"c1","message":{…}}` and
-/// `{"op":"head","conv":"c1","head_seq":42}`.
+/// `{"op":"head","conv":"c1","head_seq":42}`. Each of these has a `position`: a watch with it in place of
+/// `after` goes on exactly there, even inside a message that is being streamed.
 #[utoipa::path(
     get, path = "/v1/ws", tag = "messages", operation_id = "socket",
     responses(
@@ -170,10 +172,10 @@ impl Socket {
 
     /// Shows the next thing of whatever is watched.
     fn show(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
-        let Poll::Ready((conversation, item)) = self.watches.poll_next(cx) else {
+        let Poll::Ready(shown) = self.watches.poll_next(cx) else {
             return Ok(false);
         };
-        reply::push_item(&mut self.out, &conversation, item);
+        reply::push_shown(&mut self.out, &shown);
         self.write().map(|()| true)
     }
 

@@ -1,8 +1,8 @@
 //! A conversation as JSON lines: all of it out, and in again.
 //!
 //! The first line is what the conversation is (`{"conversation":{…}}`), each other line a message as
-//! it is read. What comes out goes in: what only its place tells of a message (its number, its time,
-//! its event) is passed over there.
+//! it is read. What comes out goes in and comes out the same, how each message ended and when it was
+//! first appended included; only its place (its number, its event) is its own in each conversation.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,11 +13,12 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use http_body::Frame;
 use model::Name;
-use node::conversations::{Batch, Item, Watch};
-use serde::{Deserialize, Serialize};
+use node::conversations::{Batch, Item, Original, Watch};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::append::{answered, json};
+use super::bulk::{Head, Importing};
 use super::incoming::{Imported, Ready};
 use super::outgoing::{push, push_message};
 use super::place::{Conversation, of};
@@ -141,13 +142,15 @@ pub(crate) struct ImportDocument {
     /// Messages that were there already.
     pub(super) deduplicated: usize,
     /// The number of the newest message.
-    head_seq: u64,
+    pub(super) head_seq: u64,
 }
 
 /// Append the messages of an export.
 ///
 /// In order, in batches; a message that is there already is not appended again, so an import that was
-/// interrupted is simply repeated. The first line's settings are not applied: `PUT` does that.
+/// interrupted is simply repeated. Each keeps its `status` and its `at`. If the first line is
+/// `{"conversation":{…}}`, its settings take the place of those that are there, as `PUT` does it; its
+/// read marks are set, and it is archived at the end if it was.
 #[utoipa::path(
     post, path = "/conversations/{id}/import", tag = "transfer", operation_id = "import",
     params(("id" = String, Path, description = "The conversation")),
@@ -168,44 +171,37 @@ pub(super) async fn import(
     let types = [("application/jsonl", ()), ("application/x-ndjson", ())];
     body::expect_type(&headers, &types)?;
     let body = body::read(&headers, body, IMPORT_MAX).await?;
-    let mut done = ImportDocument::default();
-    let mut batch = Lined::default();
+    let mut importing = Importing::of(name);
     for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
         let line = line.trim_ascii();
-        if line.is_empty() || (index == 0 && is_head(line)) {
+        if line.is_empty() {
             continue;
         }
-        if batch.is_full(&shared)? {
-            batch.append(&shared, &name, &mut done).await?;
+        match serde_json::from_slice(line) {
+            Ok(Head { conversation }) if index == 0 => {
+                let made = importing.made(&shared, conversation).await;
+                importing = made.map_err(|problem| problem.with("line", 1))?;
+            }
+            _ => importing.push(&shared, index, line).await?,
         }
-        batch.push(index, line)?;
     }
-    batch.append(&shared, &name, &mut done).await?;
-    Ok(json(&done))
-}
-
-/// Whether a line says what the conversation is.
-fn is_head(line: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Head {
-        #[serde(rename = "conversation")]
-        _conversation: serde::de::IgnoredAny,
-    }
-    serde_json::from_slice::<Head>(line).is_ok()
+    Ok(json(&importing.end(&shared).await?))
 }
 
 /// Messages that go in together.
 #[derive(Default)]
 pub(super) struct Lined<'a> {
     messages: Vec<Imported<'a>>,
+    originals: Vec<Original>,
     lines: Vec<usize>,
     size: usize,
 }
 
 impl<'a> Lined<'a> {
     pub(super) fn push(&mut self, index: usize, line: &'a [u8]) -> Result<(), Problem> {
-        let message = body::parse(line);
-        let message = message.map_err(|problem| problem.with("line", index + 1))?;
+        let at_line = |problem: Problem| problem.with("line", index + 1);
+        let message: Imported<'a> = body::parse(line).map_err(at_line)?;
+        self.originals.push(message.original().map_err(at_line)?);
         self.messages.push(message);
         self.lines.push(index + 1);
         self.size += line.len();
@@ -223,11 +219,12 @@ impl<'a> Lined<'a> {
         name: &Name,
         done: &mut ImportDocument,
     ) -> Result<(), Problem> {
-        let (messages, lines) = (
-            std::mem::take(&mut self.messages),
-            std::mem::take(&mut self.lines),
-        );
-        self.size = 0;
+        let Self {
+            messages,
+            originals,
+            lines,
+            ..
+        } = std::mem::take(self);
         if messages.is_empty() {
             return Ok(());
         }
@@ -240,7 +237,7 @@ impl<'a> Lined<'a> {
                 expect: None,
                 messages: &messages,
             };
-            of(shared)?.append(name, batch)
+            of(shared)?.import(name, batch, &originals)
         };
         let appended = match pending {
             Ok(pending) => answered(pending).await,
@@ -249,7 +246,6 @@ impl<'a> Lined<'a> {
         let appended = appended.map_err(|problem| located(problem, &lines))?;
         done.appended += count - appended.deduplicated;
         done.deduplicated += appended.deduplicated;
-        done.head_seq = appended.head_seq;
         Ok(())
     }
 }

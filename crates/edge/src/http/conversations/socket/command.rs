@@ -1,7 +1,7 @@
 //! What a client asks for.
 
 use model::Name;
-use node::conversations::Batch;
+use node::conversations::{Batch, Position};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -33,6 +33,8 @@ struct Command<'a> {
     messages: Option<Vec<Incoming<'a>>>,
     #[serde(default)]
     after: Option<u64>,
+    #[serde(borrow, default)]
+    position: Option<Text<'a>>,
     #[serde(borrow, default)]
     message: Option<Text<'a>>,
 }
@@ -93,12 +95,14 @@ fn perform(
     match &*command.op.0 {
         "append" => {
             needs_no("append", "after", command.after.is_some())?;
+            needs_no("append", "position", command.position.is_some())?;
             append(shared, &name, tag, command)
         }
         "watch" => {
             needs_no("watch", "messages", command.messages.is_some())?;
             needs_no("watch", "expect", command.expect.is_some())?;
-            watches.add(shared, &name, &command.conv.0, command.after.unwrap_or(0))?;
+            let position = position(command.after, command.position.as_ref())?;
+            watches.add(shared, &name, &command.conv.0, position)?;
             Ok(Outcome::Silent)
         }
         "unwatch" => {
@@ -124,6 +128,21 @@ fn needs_no(op: &str, field: &str, is_there: bool) -> Result<(), Problem> {
         return Err(Problem::invalid(format!("`{op}` has no `{field}`")));
     }
     Ok(())
+}
+
+/// Where a watch begins: behind a message, or where an earlier one had arrived.
+fn position(after: Option<u64>, position: Option<&Text<'_>>) -> Result<Position, Problem> {
+    match (after, position) {
+        (Some(_), Some(_)) => Err(Problem::invalid("`after` and `position` are one too many")),
+        (None, Some(text)) => text
+            .0
+            .parse()
+            .map_err(|error| Problem::invalid(format!("`position`: {error}"))),
+        (after, None) => Ok(Position {
+            seq: after.unwrap_or(0),
+            drafts: Vec::new(),
+        }),
+    }
 }
 
 fn append(

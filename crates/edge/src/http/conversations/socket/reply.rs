@@ -1,10 +1,13 @@
 //! What a client is told.
 
 use model::ErrorCode;
-use node::conversations::{Appended, Item, Refusal};
+use node::conversations::{Appended, Item, Position, Refusal};
 
+use super::watches::Shown;
 use crate::http::conversations::append::AppendedDocument;
-use crate::http::conversations::outgoing::{push, push_json, push_message, push_number, push_text};
+use crate::http::conversations::outgoing::{
+    push, push_display, push_json, push_message, push_number, push_text,
+};
 use crate::http::conversations::tail::{push_delta, push_draft};
 use crate::http::problem::Problem;
 
@@ -56,25 +59,42 @@ pub(super) fn push_error(out: &mut Vec<u8>, tag: &str, name: Option<&str>, probl
     members(out, &problem.document());
 }
 
-/// Appends something that a watcher of `name` is shown.
-pub(super) fn push_item(out: &mut Vec<u8>, name: &str, item: Result<Item, Refusal>) {
-    let shown = item.and_then(|item| match item {
+/// Appends something that a watcher is shown, or why nothing more is.
+pub(super) fn push_shown(out: &mut Vec<u8>, shown: &Shown) {
+    let name = &shown.word;
+    let pushed = match &shown.item {
+        Ok((item, position)) => push_item(out, name, item, position),
+        Err(refusal) => Err(refusal.clone()),
+    };
+    if let Err(refusal) = pushed {
+        push_error(out, "", Some(name), refusal.into());
+    }
+}
+
+fn push_item(
+    out: &mut Vec<u8>,
+    name: &str,
+    item: &Item,
+    position: &Position,
+) -> Result<(), Refusal> {
+    let begin = |out: &mut Vec<u8>, op: &str, member: &str| {
+        begin(out, op, "");
+        conversation(out, name);
+        push(out, b",\"position\":\"");
+        push_display(out, position);
+        push(out, b"\",\"");
+        push(out, member.as_bytes());
+        push(out, b"\":");
+    };
+    match item {
         Item::Message(stored) => {
             let view = stored.view()?;
-            begin(out, "message", "");
-            conversation(out, name);
-            push(out, b",\"message\":");
+            begin(out, "message", "message");
             push_message(out, stored.seq, stored.at_ms, &view);
-            push(out, b"}");
-            Ok(())
         }
         Item::Head { head_seq } => {
-            begin(out, "head", "");
-            conversation(out, name);
-            push(out, b",\"head_seq\":");
-            push_number(out, head_seq);
-            push(out, b"}");
-            Ok(())
+            begin(out, "head", "head_seq");
+            push_number(out, *head_seq);
         }
         Item::Delta {
             draft,
@@ -82,33 +102,20 @@ pub(super) fn push_item(out: &mut Vec<u8>, name: &str, item: Result<Item, Refusa
             index,
             chunk,
         } => {
-            begin(out, "delta", "");
-            conversation(out, name);
-            push(out, b",\"delta\":");
-            push_delta(out, draft, &id, index, &chunk);
-            push(out, b"}");
-            Ok(())
+            begin(out, "delta", "delta");
+            push_delta(out, *draft, id, *index, chunk);
         }
         Item::Stop { draft, id } => {
-            begin(out, "stop", "");
-            conversation(out, name);
-            push(out, b",\"stop\":");
-            push_draft(out, draft, Some(&id));
-            push(out, b"}");
-            Ok(())
+            begin(out, "stop", "stop");
+            push_draft(out, *draft, Some(id));
         }
         Item::Closed { draft } => {
-            begin(out, "closed", "");
-            conversation(out, name);
-            push(out, b",\"closed\":");
-            push_draft(out, draft, None);
-            push(out, b"}");
-            Ok(())
+            begin(out, "closed", "closed");
+            push_draft(out, *draft, None);
         }
-    });
-    if let Err(refusal) = shown {
-        push_error(out, "", Some(name), refusal.into());
     }
+    push(out, b"}");
+    Ok(())
 }
 
 /// That a connection watches as many conversations as it may.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use futures_util::stream::{AbortHandle, Abortable, SelectAll};
 use futures_util::{Stream, StreamExt};
 use model::{ErrorCode, Name};
-use node::conversations::{Item, Refusal, Watch};
+use node::conversations::{Item, Position, Refusal, Watch};
 
 use super::reply::too_many;
 use crate::http::Shared;
@@ -35,16 +35,22 @@ struct Watched {
 }
 
 /// Something to show of a conversation.
-type Shown = (Name, Arc<str>, Result<Item, Refusal>);
+pub(super) struct Shown {
+    name: Name,
+    /// What the client calls it.
+    pub(super) word: Arc<str>,
+    /// The item, and where the watcher has arrived with it.
+    pub(super) item: Result<(Item, Position), Refusal>,
+}
 
 impl Watches {
-    /// Begins to watch from behind a message on.
+    /// Begins to watch from a position on.
     pub(super) fn add(
         &mut self,
         shared: &Shared,
         name: &Name,
         word: &str,
-        after: u64,
+        position: Position,
     ) -> Result<(), Problem> {
         if self.handles.contains_key(name) {
             let detail = format!("`{word}` is watched already");
@@ -56,7 +62,7 @@ impl Watches {
         let watched = Watched {
             name: name.clone(),
             word: word.into(),
-            watch: Some(of(shared)?.watch(name, after)?),
+            watch: Some(of(shared)?.watch_from(name, position)?),
         };
         let (handle, registration) = AbortHandle::new_pair();
         self.streams.push(Abortable::new(watched, registration));
@@ -79,16 +85,13 @@ impl Watches {
     }
 
     /// The next thing to show, and of which conversation.
-    pub(super) fn poll_next(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<(Arc<str>, Result<Item, Refusal>)> {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Shown> {
         match self.streams.poll_next_unpin(cx) {
-            Poll::Ready(Some((name, word, item))) => {
-                if item.is_err() {
-                    self.handles.remove(&name);
+            Poll::Ready(Some(shown)) => {
+                if shown.item.is_err() {
+                    self.handles.remove(&shown.name);
                 }
-                Poll::Ready((word, item))
+                Poll::Ready(shown)
             }
             // None of them is left; the next one is polled when it is added.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
@@ -105,9 +108,14 @@ impl Stream for Watched {
             return Poll::Ready(None);
         };
         let item = std::task::ready!(watch.poll_next(cx));
+        let item = item.map(|item| (item, watch.position().clone()));
         if item.is_err() {
             this.watch = None;
         }
-        Poll::Ready(Some((this.name.clone(), this.word.clone(), item)))
+        Poll::Ready(Some(Shown {
+            name: this.name.clone(),
+            word: this.word.clone(),
+            item,
+        }))
     }
 }
