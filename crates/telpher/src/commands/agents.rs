@@ -18,14 +18,15 @@ use crate::utc;
 const LIMIT: Duration = Duration::from_secs(30);
 
 const ABOUT_OWN: &str = "\
-The node itself is an agent too: `telpher/system/node` answers these commands, over a connection \
-within its process. The table leaves it out unless --all is given; JSON has everything.";
+The node itself is an agent too: `telpher/system/node` answers these commands and \
+`telpher/system/http` what is asked of the HTTP door, over a connection within its process. The table \
+leaves them out unless --all is given; JSON has everything.";
 
 /// List who is subscribed, from where, and what could not be delivered
 #[derive(Debug, clap::Args)]
 #[command(after_help = ABOUT_OWN)]
 pub(crate) struct AgentsArgs {
-    /// Show the node's own agent too
+    /// Show the node's own agents too
     #[arg(long)]
     all: bool,
 
@@ -123,9 +124,10 @@ pub(super) fn rows<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Whether it is the node's own.
+/// Whether it is the node's own: names of `telpher/` are.
 fn is_own(value: &Value) -> bool {
-    value["name"] == SYSTEM_AGENT
+    let name = value["name"].as_str().unwrap_or_default();
+    name.starts_with("telpher/")
 }
 
 fn agents_table(value: &Value, all: bool) -> String {

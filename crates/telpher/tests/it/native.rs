@@ -9,8 +9,11 @@ use wire::{Cast, Correlation, Flags, Header, Hello, Kind};
 use crate::support::{Node, Place, eventually};
 use agent::{Agent, Pair, WINDOW, tag};
 
-/// Connections and subscriptions of the node's own agent.
+/// Connections of the node's own agents.
 pub(crate) const OWN: u64 = 1;
+
+/// Subscriptions of the node's own agents.
+const OWN_SUBSCRIPTIONS: u64 = 2;
 
 fn failures(node: &Node, code: ErrorCode) -> u64 {
     node.metric(&format!("telpher_failures_total{{code=\"{code}\"}}"))
@@ -162,12 +165,15 @@ fn ten_thousand_subscriptions_come_and_go() {
     for index in 0..10_000 {
         agent.subscribe(&format!("many/names/agent-{index}"));
     }
-    assert_eq!(node.metric("telpher_subscriptions"), 10_000 + OWN);
+    assert_eq!(
+        node.metric("telpher_subscriptions"),
+        10_000 + OWN_SUBSCRIPTIONS
+    );
     let mut pair = Pair::new(&node);
     pair.exchange();
     drop(agent);
     eventually("the subscriptions are gone", || {
-        node.metric("telpher_subscriptions") == 1 + OWN
+        node.metric("telpher_subscriptions") == 1 + OWN_SUBSCRIPTIONS
     });
     pair.exchange();
 }
@@ -186,7 +192,10 @@ fn more_subscriptions_than_are_allowed_are_refused_and_the_others_stay() {
     assert_eq!(frame.failure().code, ErrorCode::Busy);
     assert!(frame.failure().message.contains("100"));
     assert_eq!(failures(&node, ErrorCode::Busy), 1);
-    assert_eq!(node.metric("telpher_subscriptions"), 100 + OWN);
+    assert_eq!(
+        node.metric("telpher_subscriptions"),
+        100 + OWN_SUBSCRIPTIONS
+    );
 }
 
 #[test]

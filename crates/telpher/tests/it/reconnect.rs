@@ -26,7 +26,7 @@ fn a_listener_survives_the_nodes_death_and_is_subscribed_again() {
     let node = home.serve_at(&address, "");
     echo.wait_for_note(&format!("connected to tcp://{address} again"));
     eventually("it is subscribed", || {
-        node.metric("telpher_subscriptions") == 2
+        node.metric("telpher_subscriptions") == 3
     });
     assert_eq!(
         place.run("request acme/demo/echo/1 three").expect(0).stdout,
