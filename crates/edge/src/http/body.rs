@@ -58,10 +58,8 @@ pub(super) fn expect_type<T: Copy>(headers: &HeaderMap, types: &[(&str, T)]) -> 
         .find(|(name, _)| found.is_empty() || *name == found);
     known.map(|(_, is)| *is).ok_or_else(|| {
         let names: Vec<_> = types.iter().map(|(name, _)| *name).collect();
-        let detail = format!(
-            "`content-type: {found}` is not taken: {}",
-            names.join(" or ")
-        );
+        let names = names.join(" or ");
+        let detail = format!("`content-type: {found}` is not taken: send `content-type: {names}`");
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         Problem::new(status, ErrorCode::InvalidArgument, detail)
     })
