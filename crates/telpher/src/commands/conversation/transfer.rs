@@ -27,8 +27,8 @@ Examples:
   telpher conversation import support-42 support-42.jsonl
   telpher conversation import support-42 < support-42.jsonl
 
-Messages keep their ids, so an import that was interrupted is simply repeated. The settings in the \
-first line are not applied: `telpher conversation put` does that.";
+Messages keep their ids, so an import that was interrupted is simply repeated. What the first line \
+says of the conversation is so at the end.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXPORT_EXAMPLES)]
