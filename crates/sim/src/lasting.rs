@@ -63,6 +63,8 @@ impl LastingNode {
     /// and starts it again after `pause`.
     pub async fn fail_power(&mut self, pause: Duration) {
         *self.door.lock() = None;
+        // Nothing that is left of the process says anything to anybody.
+        self.network.cut_all();
         for task in &self.running.tasks {
             task.abort();
         }
