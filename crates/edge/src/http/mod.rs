@@ -9,7 +9,7 @@
 //! | `/metrics` | Prometheus (OpenMetrics) text | any |
 //! | `/v1/agents` | who is subscribed to which name | any |
 //! | `/v1/connections` | who is connected | any |
-//! | `/v1/conversations/…` | see [`conversations`] | any |
+//! | `/v1/conversations/…` | see `docs/conversations.md` | any |
 //!
 //! Errors are RFC 9457 problem documents with our `code`.
 
