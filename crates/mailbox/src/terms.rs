@@ -34,7 +34,7 @@ pub struct Written<'a> {
 /// A write may go in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// Append it, and say [`Mailbox::written`].
+    /// Append it, and say [`Mailbox::written`](crate::Mailbox::written).
     New,
     /// It is there already, or was.
     Duplicate {

@@ -75,8 +75,13 @@ pub(super) async fn read_json(
     read(headers, body, size_max).await
 }
 
-/// Reads JSON; what is wrong is told with its path and, for an unknown field, the nearest known.
+/// Reads a JSON object; what is wrong is told with its path and, for an unknown field, the nearest
+/// known.
 pub(super) fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
+    // It would be read as the fields of the object, in the order in which they are declared.
+    if json.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Problem::invalid("an array, where an object is expected"));
+    }
     // The path costs something, so it is looked for only when it is needed.
     serde_json::from_slice(json).map_err(|error| locate::<T>(json, &error))
 }

@@ -8,7 +8,7 @@ options! {
     /// Agents that the node calls when somebody writes in a conversation of theirs.
     webhook, "Webhooks";
 
-    /// Where agents may be called, with commas in between: [SCHEME://]HOST[:PORT], where HOST may
+    /// Where agents may be called, with commas in between: `[SCHEME://]HOST[:PORT]`, where HOST may
     /// begin with `*.` or be `*`. A node whose doors only this machine reaches calls agents on it in
     /// any case.
     "webhook.allow" => allow: Hosts = Hosts::default();
