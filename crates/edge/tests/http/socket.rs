@@ -194,7 +194,7 @@ async fn wrong_commands_are_told_and_the_connection_goes_on() {
     let mut socket = Socket::open(&door).await;
     for (command, expected) in [
         ("x", "malformed JSON"),
-        ("[]", "expected struct Command"),
+        ("[]", "an array, where an object is expected"),
         (
             r#"{"op":"append","conv":"c-1"}"#,
             "`append` needs `messages`",
