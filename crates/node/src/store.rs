@@ -30,7 +30,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ::mailbox::record::Malformed;
-use journal::{AppendError, Journal, ReadError, ReadLimit, ShardId, Status, StreamId, Ticket};
+use journal::{
+    AppendError, Journal, ReadError, ReadLimit, Record, ShardId, Status, StreamId, Ticket,
+};
 use model::ErrorCode;
 use parking_lot::{Mutex, RwLock};
 
@@ -116,6 +118,12 @@ pub(crate) struct Store {
 /// Bytes that are read of the directory at a time.
 const CHUNK: ReadLimit = ReadLimit {
     records: 10_000,
+    bytes: 1 << 20,
+};
+
+/// What [`Store::each_record`] reads at a time.
+const EACH: ReadLimit = ReadLimit {
+    records: 1_024,
     bytes: 1 << 20,
 };
 
@@ -229,9 +237,39 @@ impl Store {
             return None;
         }
         let mut creating = self.creating.lock();
-        creating.retain(|_, ticket| self.journal.status(*ticket) != Status::Durable);
+        // Entries of the directory become durable in the order of their streams.
+        while let Some(oldest) = creating.first_entry()
+            && self.journal.status(*oldest.get()) == Status::Durable
+        {
+            oldest.remove();
+        }
         self.creating_count.store(creating.len(), Ordering::Release);
         creating.get(&stream).copied()
+    }
+
+    /// Takes every durable record of a stream that is kept, oldest first. What is trimmed meanwhile is
+    /// passed over: whoever trims has written what stands for it behind it.
+    pub(crate) fn each_record<E: From<ReadError>>(
+        &self,
+        location: Location,
+        mut take: impl FnMut(&Record) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Location { shard, stream } = location;
+        let mut from = self.journal.stream(shard, stream).map_or(0, |it| it.start);
+        loop {
+            let read = match self.journal.read(shard, stream, from, EACH) {
+                Err(ReadError::Trimmed { start }) => {
+                    from = start;
+                    continue;
+                }
+                read => read?,
+            };
+            let Some(last) = read.records.last() else {
+                return Ok(());
+            };
+            from = last.offset + 1;
+            read.records.iter().try_for_each(&mut take)?;
+        }
     }
 
     /// Every stream of a kind.

@@ -145,8 +145,7 @@ impl Conversations<'_> {
             let appended =
                 self.store
                     .append_to_room(self.inner, name.base(), room, &batch, originals, writer);
-            let creation = room.location.and_then(|it| self.store.creation(it.stream));
-            let tickets = [creation, room.ticket];
+            let tickets = self.store.tickets(room);
             match appended {
                 Err(Failure::AtOnce(refusal)) => Err(refusal),
                 Err(Failure::Resting(refusal)) => Ok((tickets, Err(refusal))),

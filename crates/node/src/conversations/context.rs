@@ -80,7 +80,7 @@ impl Conversations<'_> {
                 base: state.base,
             };
             let policy = policy.unwrap_or(&state.settings.context).clone();
-            let tickets = [self.store.creation(location.stream), room.ticket];
+            let tickets = self.store.tickets(room);
             Ok((place, policy, state.summary.clone(), tickets))
         })?;
         policy

@@ -10,7 +10,7 @@ use conversations::Status;
 use conversations::draft::{Cut, Log, Lost, Recovery};
 use conversations::record::{DRAFT_CARRIED, DRAFT_CHUNKS, DRAFT_CLOSE, DRAFT_ERASE};
 use conversations::record::{DraftCarried, DraftClose};
-use journal::{AppendError, Appended, Guard, ReadError, ReadLimit, ShardId, StreamId, Ticket};
+use journal::{AppendError, Appended, Guard, ShardId, StreamId, Ticket};
 
 use super::drafts::Open;
 use super::slot::{Room, Slot};
@@ -20,12 +20,6 @@ use crate::store::{Kind, Location, Store, refusal};
 
 /// The log of a shard.
 const STREAM: StreamId = StreamId(1 << 62);
-
-/// What is read of a log at a time.
-const CHUNK: ReadLimit = ReadLimit {
-    records: 4_096,
-    bytes: 1 << 20,
-};
 
 /// So long a draft that is in the way of an erase may take to end by itself: most do. The journal has
 /// hours for what it is told to erase.
@@ -266,23 +260,13 @@ impl Store {
     }
 
     fn read_log(&self, shard: ShardId, recovery: &mut Recovery) -> Result<(), Refusal> {
-        let mut from = self.journal.stream(shard, STREAM).map_or(0, |it| it.start);
-        loop {
-            let read = match self.journal.read(shard, STREAM, from, CHUNK) {
-                Err(ReadError::Trimmed { start }) => {
-                    from = start;
-                    continue;
-                }
-                read => read?,
-            };
-            let Some(last) = read.records.last() else {
-                return Ok(());
-            };
-            from = last.offset + 1;
-            for record in &read.records {
-                recovery.record(record.offset, record.tag, &record.payload)?;
-            }
-        }
+        let log = Location {
+            shard,
+            stream: STREAM,
+        };
+        self.each_record(log, |record| {
+            Ok(recovery.record(record.offset, record.tag, &record.payload)?)
+        })
     }
 
     /// What a conversation is called.

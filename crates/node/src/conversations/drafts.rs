@@ -107,8 +107,7 @@ impl Conversations<'_> {
         checked.map_err(|invalid| wrong(&invalid))?;
         let pending = self.with_room(name.base(), |slot, room| {
             let opened = self.store.open_draft(self.inner, name, room, new);
-            let creation = room.location.and_then(|it| self.store.creation(it.stream));
-            let tickets = [creation, room.ticket];
+            let tickets = self.store.tickets(room);
             let outcome = match opened {
                 Err(Failure::AtOnce(refusal)) => return Err(refusal),
                 Err(Failure::Resting(refusal)) => Err(refusal),
@@ -211,8 +210,7 @@ impl DraftWriter {
         let name = &self.slot.name;
         let appended = store.close_draft(&inner, name, &mut room, self.number, finished)?;
         self.is_over = true;
-        let creation = room.location.and_then(|it| store.creation(it.stream));
-        let tickets = [creation, room.ticket];
+        let tickets = store.tickets(&room);
         Ok(Pending::new(&store.journal, tickets, Ok(appended)))
     }
 }

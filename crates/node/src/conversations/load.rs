@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use conversations::record::{self, Malformed, MessageView, StateChange};
 use conversations::{Conversation, State};
-use journal::{ReadError, ReadLimit, Status};
+use journal::{ReadLimit, Status, Ticket};
 use model::Name;
 
 use super::slot::{Room, RoomGuard, Slot, Stage, loaded};
@@ -22,12 +22,6 @@ const IDLE_NS: u64 = 10_000_000_000;
 
 /// How often those that nobody uses are looked for.
 const SWEEP_NS: u64 = 1_000_000_000;
-
-/// What is read of the state at a time.
-const CHUNK: ReadLimit = ReadLimit {
-    records: 256,
-    bytes: 1 << 20,
-};
 
 impl Conversations<'_> {
     /// Does something with the conversation of that name, which need not exist.
@@ -137,36 +131,29 @@ impl Store {
         let newest = newest.as_deref().map(MessageView::decode).transpose()?;
         let load = |state| Conversation::load(state, first, next, newest.as_ref());
         let mut engine = load(State::default());
-        let states = state_of(stream);
-        let Some(state) = self.journal.stream(shard, states) else {
-            return Ok(engine);
+        let states = Location {
+            shard,
+            stream: state_of(stream),
         };
-        let mut from = state.start;
-        loop {
-            let read = match self.journal.read(shard, states, from, CHUNK) {
-                // What was written before the newest snapshot may be trimmed meanwhile.
-                Err(ReadError::Trimmed { start }) => {
-                    from = start;
-                    continue;
+        self.each_record(states, |record| {
+            match record.tag {
+                record::SNAPSHOT => {
+                    engine = load(State::decode(&record.payload)?);
                 }
-                read => read?,
-            };
-            let Some(last) = read.records.last() else {
-                return Ok(engine);
-            };
-            from = last.offset + 1;
-            for record in &read.records {
-                match record.tag {
-                    record::SNAPSHOT => {
-                        engine = load(State::decode(&record.payload)?);
-                    }
-                    record::CHANGE => {
-                        engine.restore_change(&StateChange::decode(&record.payload)?);
-                    }
-                    _ => return Err(Malformed { what: "record" }.into()),
+                record::CHANGE => {
+                    engine.restore_change(&StateChange::decode(&record.payload)?);
                 }
+                _ => return Err(Malformed { what: "record" }.into()),
             }
-        }
+            Ok::<_, Refusal>(())
+        })?;
+        Ok(engine)
+    }
+
+    /// What must be durable before anything may be told that rests on what a conversation is.
+    pub(super) fn tickets(&self, room: &Room) -> [Option<Ticket>; 2] {
+        let creation = room.location.and_then(|it| self.creation(it.stream));
+        [creation, room.ticket]
     }
 
     /// The record of the newest message, if it is kept.

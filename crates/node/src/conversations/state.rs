@@ -64,8 +64,7 @@ impl Conversations<'_> {
                 Ok(Changed { is_created, view })
             }
         };
-        let creation = room.location.and_then(|it| self.store.creation(it.stream));
-        let tickets = [creation, room.ticket];
+        let tickets = self.store.tickets(room);
         Ok(Pending::new(&self.store.journal, tickets, outcome))
     }
 

@@ -22,8 +22,8 @@ pub struct View {
 impl Conversations<'_> {
     /// How a conversation stands; told when all of it is durable.
     pub fn get(&self, name: &Name) -> Result<Pending<View>, Refusal> {
-        self.with_existing(name, |_, room, location| {
-            let tickets = [self.store.creation(location.stream), room.ticket];
+        self.with_existing(name, |_, room, _| {
+            let tickets = self.store.tickets(room);
             let outcome = check_alive(room).map(|()| view(name.base(), room));
             Ok(Pending::new(&self.store.journal, tickets, outcome))
         })

@@ -67,31 +67,16 @@ impl Journaled<'_> {
     /// The state of a conversation with its read marks; `None` if nothing of it is durable.
     fn state(&self, location: Location) -> Result<Option<State>, ReadError> {
         let Location { shard, stream } = location;
-        let states = state_of(stream);
         let messages = self.store.journal.stream(shard, stream);
-        let Some(kept) = self.store.journal.stream(shard, states) else {
-            let is_there = messages.is_some_and(|it| it.next_durable > 0);
-            return Ok(is_there.then(State::default));
+        let states = Location {
+            shard,
+            stream: state_of(stream),
         };
         let mut engine = None;
-        let mut from = kept.start;
-        loop {
-            let read = match self.store.journal.read(shard, states, from, CHUNK) {
-                // What stands before the newest snapshot may be trimmed meanwhile.
-                Err(ReadError::Trimmed { start }) => {
-                    from = start;
-                    continue;
-                }
-                read => read?,
-            };
-            let Some(last) = read.records.last() else {
-                break;
-            };
-            from = last.offset + 1;
-            for record in &read.records {
-                take(&mut engine, record);
-            }
-        }
+        self.store.each_record(states, |record| {
+            take(&mut engine, record);
+            Ok::<_, ReadError>(())
+        })?;
         let is_there = engine.is_some() || messages.is_some_and(|it| it.next_durable > 0);
         let state = engine.map(|it| it.state().clone());
         Ok(is_there.then(|| state.unwrap_or_default()))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use conversations::delivery::{Change, Deliveries};
 use conversations::record::{self, AgentState, Malformed, WebhookSettings};
-use journal::{AppendError, ReadError, ReadLimit, Ticket};
+use journal::{AppendError, Ticket};
 
 use super::agent::Agent;
 use crate::conversations::Refusal;
@@ -12,12 +12,6 @@ use crate::store::{Kind, Location, Store, refusal};
 
 /// Changes after which there is a snapshot again.
 const CHANGES_MAX: usize = 1_024;
-
-/// What is read of a stream at a time.
-const CHUNK: ReadLimit = ReadLimit {
-    records: 1_024,
-    bytes: 1 << 20,
-};
 
 /// Every agent there is, by name.
 pub(super) fn load(store: &Store, now_ms: u64) -> Result<BTreeMap<String, Agent>, Refusal> {
@@ -31,40 +25,26 @@ pub(super) fn load(store: &Store, now_ms: u64) -> Result<BTreeMap<String, Agent>
 }
 
 fn read(store: &Store, location: Location, now_ms: u64) -> Result<Option<Agent>, Refusal> {
-    let Location { shard, stream } = location;
     let (mut found, mut changes) = (None, 0);
-    let mut from = store.journal.stream(shard, stream).map_or(0, |it| it.start);
-    loop {
-        let read = match store.journal.read(shard, stream, from, CHUNK) {
-            Err(ReadError::Trimmed { start }) => {
-                from = start;
-                continue;
+    store.each_record(location, |record| {
+        match record.tag {
+            record::SNAPSHOT => {
+                let state = AgentState::decode(&record.payload)?;
+                let settings = WebhookSettings::decode(&state.settings)?;
+                (found, changes) = (Some((settings, Deliveries::load(&state, now_ms))), 0);
             }
-            read => read?,
-        };
-        let Some(last) = read.records.last() else {
-            break;
-        };
-        from = last.offset + 1;
-        for record in &read.records {
-            match record.tag {
-                record::SNAPSHOT => {
-                    let state = AgentState::decode(&record.payload)?;
-                    let settings = WebhookSettings::decode(&state.settings)?;
-                    (found, changes) = (Some((settings, Deliveries::load(&state, now_ms))), 0);
+            record::CHANGE => {
+                let change = Change::decode(&record.payload)?;
+                if let Some((_, deliveries)) = &mut found {
+                    deliveries.restore(&change, now_ms);
                 }
-                record::CHANGE => {
-                    let change = Change::decode(&record.payload)?;
-                    if let Some((_, deliveries)) = &mut found {
-                        deliveries.restore(&change, now_ms);
-                    }
-                    changes += 1;
-                }
-                record::GONE => found = None,
-                _ => return Err(Malformed { what: "agent" }.into()),
+                changes += 1;
             }
+            record::GONE => found = None,
+            _ => return Err(Malformed { what: "agent" }.into()),
         }
-    }
+        Ok::<_, Refusal>(())
+    })?;
     Ok(found.map(|(settings, mut deliveries)| {
         // Read marks say what was answered; what waits here was asked for by hand.
         let state = deliveries.snapshot(Vec::new());
