@@ -154,23 +154,8 @@ impl Utc {
         (second / 3_600, second / 60 % 60, second % 60)
     }
 
-    /// The civil date, by counting days in eras of 400 years that begin on 1 March
-    /// (Howard Hinnant, "chrono-compatible low-level date algorithms").
     fn date(self) -> (u64, u64, u64) {
-        let days = self.unix_s / 86_400 + 719_468;
-        let (era, day_of_era) = (days / 146_097, days % 146_097);
-        let year_of_era =
-            (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month_from_march = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-        let month = if month_from_march < 10 {
-            month_from_march + 3
-        } else {
-            month_from_march - 9
-        };
-        let year = era * 400 + year_of_era + u64::from(month <= 2);
-        (year, month, day)
+        ::model::date_of_day(self.unix_s / 86_400)
     }
 }
 

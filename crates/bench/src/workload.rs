@@ -7,7 +7,9 @@
 
 pub mod agent;
 mod child;
+mod counted;
 pub mod journal;
+mod mortal;
 mod node;
 mod peer;
 mod placement;
@@ -15,11 +17,12 @@ pub mod role;
 pub mod rpc;
 pub mod store;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use child::ChildError;
 pub use placement::Placement;
+use tempfile::TempDir;
 
 use crate::measurement::Measurement;
 use crate::model::Case;
@@ -67,6 +70,15 @@ pub enum WorkloadError {
     /// Nothing is left of the matrix.
     #[error("nothing to run: {0}\nhint: {1}")]
     Nothing(String, &'static str),
+}
+
+/// A directory of a run's own on the disk that is measured.
+fn place(on_disk: &Path) -> Result<TempDir, WorkloadError> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("telpher-bench-");
+    builder
+        .tempdir_in(on_disk)
+        .map_err(WorkloadError::Directory)
 }
 
 /// Runs every case that many times, taking turns.

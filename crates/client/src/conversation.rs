@@ -1,6 +1,5 @@
 //! Conversations that the node keeps: saying something, reading, following.
 
-use std::future::poll_fn;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,10 +7,9 @@ use model::{ErrorCode, Name, NameError};
 use wire::{Append, AppendedMessages, Cast, Kind};
 
 use crate::clock::Timeout;
-use crate::exchange::{Exchange, Terms};
 use crate::follow::Follow;
 use crate::messaging::protocol;
-use crate::stream::{Extract, ReadLimit, Record, outgoing};
+use crate::stream::{Extract, ReadLimit, Record, ask, number_of_conflict, outgoing};
 use crate::{CallError, Client};
 
 /// A conversation that a node keeps, from [`Client::conversation`]. Cheap to clone.
@@ -159,10 +157,7 @@ impl Conversation {
 
     /// The number that an append would have had to expect, when that is what went wrong.
     pub fn head_of_conflict(error: &CallError) -> Option<u64> {
-        match error.code {
-            ErrorCode::Conflict => Some(u64::from_le_bytes(error.details.first_chunk().copied()?)),
-            _ => None,
-        }
+        number_of_conflict(error)
     }
 
     async fn try_append(
@@ -215,10 +210,7 @@ impl Conversation {
 
     async fn ask(&self, kind: Kind, body: &[u8]) -> Result<Bytes, CallError> {
         let outgoing = outgoing(kind, Cast::Conversation, &self.name, body);
-        let mut exchange = Exchange::new(self.client.core());
-        let terms = Terms::new(self.deadline);
-        let exchanged = poll_fn(|cx| exchange.poll(&outgoing, terms, cx)).await;
-        exchanged.outcome
+        ask(&self.client, self.deadline, &outgoing).await
     }
 }
 

@@ -124,10 +124,7 @@ impl RecordStream {
 
     /// The offset that an append would have had to expect, when that is what went wrong.
     pub fn end_of_conflict(error: &CallError) -> Option<u64> {
-        match error.code {
-            ErrorCode::Conflict => Some(u64::from_le_bytes(error.details.first_chunk().copied()?)),
-            _ => None,
-        }
+        number_of_conflict(error)
     }
 
     async fn try_append(
@@ -163,10 +160,7 @@ impl RecordStream {
 
     async fn ask(&self, kind: Kind, body: &[u8]) -> Result<Bytes, CallError> {
         let outgoing = outgoing(kind, Cast::Stream, &self.name, body);
-        let mut exchange = Exchange::new(self.client.core());
-        let terms = Terms::new(self.deadline);
-        let exchanged = poll_fn(|cx| exchange.poll(&outgoing, terms, cx)).await;
-        exchanged.outcome
+        ask(&self.client, self.deadline, &outgoing).await
     }
 }
 
@@ -195,6 +189,26 @@ impl Extract {
             next,
             records: records.collect(),
         })
+    }
+}
+
+/// Asks the node for something that it keeps.
+pub(crate) async fn ask(
+    client: &Client,
+    deadline: Timeout,
+    outgoing: &Outgoing<'_>,
+) -> Result<Bytes, CallError> {
+    let mut exchange = Exchange::new(client.core());
+    let terms = Terms::new(deadline);
+    let exchanged = poll_fn(|cx| exchange.poll(outgoing, terms, cx)).await;
+    exchanged.outcome
+}
+
+/// The number that an append would have had to expect, when that is what went wrong.
+pub(crate) fn number_of_conflict(error: &CallError) -> Option<u64> {
+    match error.code {
+        ErrorCode::Conflict => Some(u64::from_le_bytes(error.details.first_chunk().copied()?)),
+        _ => None,
     }
 }
 

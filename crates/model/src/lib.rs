@@ -4,12 +4,14 @@
 //! deliberately knows nothing of async code, serialization or I/O, so that anything may depend
 //! on it.
 
+mod date;
 mod error_code;
 pub mod limits;
 mod name;
 mod nearest;
 mod size;
 
+pub use date::{date_of_day, day_of_date};
 pub use error_code::{ErrorCode, Executed, Retry};
 pub use name::{Name, NameError, PART_LENGTH_MAX};
 pub use nearest::nearest;

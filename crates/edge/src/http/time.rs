@@ -2,11 +2,13 @@
 
 use std::io::Write;
 
+use model::{date_of_day, day_of_date};
+
 /// Appends `2026-03-21T12:00:00.000Z` (RFC 3339), from milliseconds since 1970-01-01 UTC.
 pub(super) fn push_rfc3339(out: &mut Vec<u8>, unix_ms: u64) {
     let (seconds, ms) = (unix_ms / 1000, unix_ms % 1000);
     let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
+    let (year, month, day) = date_of_day(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     // A Vec takes everything that is written to it.
     let _ = write!(
@@ -24,10 +26,10 @@ pub(super) fn parse_rfc3339(text: &str) -> Option<u64> {
     let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
     let is_time = hour < 24 && minute < 60 && second < 60;
     let digits = fraction.bytes().all(|byte| byte.is_ascii_digit());
-    if year < 1970 || !is_time || !digits || fraction.is_empty() {
+    if !is_time || !digits || fraction.is_empty() {
         return None;
     }
-    let days = days(year, month, day)?;
+    let days = day_of_date(year, month, day)?;
     let ms = format!("{:0<3.3}", fraction).parse::<u64>().ok()?;
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms)
 }
@@ -42,39 +44,6 @@ fn numbers(text: &str, between: char, sizes: [usize; 3]) -> Option<[u64; 3]> {
         *number = is_whole.then(|| piece.parse().ok()).flatten()?;
     }
     pieces.next().is_none().then_some(read)
-}
-
-/// The day since 1970-01-01 of a Gregorian date, if there is one. Source: as for [`civil`],
-/// `days_from_civil`.
-fn days(year: u64, month: u64, day: u64) -> Option<u64> {
-    if !(1..=12).contains(&month) || day == 0 {
-        return None;
-    }
-    let shifted_year = year - u64::from(month <= 2);
-    let (era, year_of_era) = (shifted_year / 400, shifted_year % 400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
-    // A day that its month has not is another one's.
-    (civil(days) == (year, month, day)).then_some(days)
-}
-
-/// The Gregorian date of a day since 1970-01-01. Source: Howard Hinnant, "chrono-Compatible
-/// Low-Level Date Algorithms", `civil_from_days`.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! number that the writer never uses twice. What is read back is judged by that alone.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use client::{CallError, Client, RecordStream, Sent};
 use serde::Serialize;
 
-use crate::clock::now_ns;
+use crate::workload::mortal::{Lives, start};
 use crate::workload::node::Node;
 use crate::workload::{Surroundings, WorkloadError, role};
 
@@ -76,12 +76,6 @@ impl KillReport {
     }
 }
 
-/// Between a start and a kill.
-const LIFE_MS: std::ops::Range<u64> = 5..500;
-
-/// Small, so that segments are sealed, filed and used again within the check.
-const FLAGS: [&str; 4] = ["--journal-segment-size", "1MiB", "--journal-reserve", "0B"];
-
 /// How long a restarted node may take to let everything be read.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 
@@ -115,50 +109,21 @@ pub fn run(
     let runtime = role::runtime().map_err(WorkloadError::Directory)?;
     let writers = check.connections * check.writers_per_connection;
     let known: Vec<Shared> = (0..writers).map(|_| Shared::default()).collect();
-    let mut moments = Moments::of(check.seed);
+    let mut lives = Lives::of(check.seed);
     let mut report = KillReport {
         seed: check.seed,
         ..KillReport::default()
     };
     for kill in 0..check.kills {
-        let node = start(surroundings, place.path(), &mut report)?;
-        let life =
-            Duration::from_millis(LIFE_MS.start + moments.next() % (LIFE_MS.end - LIFE_MS.start));
-        runtime.block_on(write_until_killed(node, check, &known, life))?;
+        let node = start(surroundings, place.path(), &mut report.start_ms_max)?;
+        let written = write_until_killed(node, check, &known, lives.next());
+        runtime.block_on(written)?;
         report.kills += 1;
         progress(kill + 1);
     }
-    let node = start(surroundings, place.path(), &mut report)?;
+    let node = start(surroundings, place.path(), &mut report.start_ms_max)?;
     runtime.block_on(judge(&node, &known, check.size, &mut report))?;
     Ok(report)
-}
-
-fn start(
-    surroundings: &Surroundings,
-    data: &Path,
-    report: &mut KillReport,
-) -> Result<Node, WorkloadError> {
-    let begin_ns = now_ns();
-    let node = Node::start_in(&surroundings.executable, data, &FLAGS)?;
-    report.start_ms_max = report.start_ms_max.max((now_ns() - begin_ns) / 1_000_000);
-    Ok(node)
-}
-
-/// Numbers that follow from a seed (xorshift64, Marsaglia 2003).
-pub(in crate::workload) struct Moments(u64);
-
-impl Moments {
-    pub(in crate::workload) fn of(seed: u64) -> Self {
-        // All zeros would stay all zeros.
-        Self(seed | 1)
-    }
-
-    pub(in crate::workload) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
 }
 
 fn stream_name(writer: usize) -> String {

@@ -7,17 +7,18 @@ use tempfile::TempDir;
 
 use super::matrix::{Filing, Via, parameter};
 use super::{Appended, DoorSpec, Matrix, WritersSpec, Written, floor, prepared};
-use crate::measurement::{Measurement, Storage};
+use crate::measurement::Measurement;
 use crate::model::{Case, Environment, Results, Setup};
-use crate::process::{self, Role, Watch};
+use crate::process::{Role, Watch};
 use crate::progress::{Progress, Show};
 use crate::suite::Suite;
 use crate::workload::child::Pin;
+use crate::workload::counted::Counted;
 use crate::workload::node::Node;
 use crate::workload::peer::{Amount, Peer, Program};
 use crate::workload::role::{self, Ready, Spec};
 use crate::workload::rpc::Transport;
-use crate::workload::{OURS, PATIENCE, Placement, Surroundings, WorkloadError, take_turns};
+use crate::workload::{OURS, PATIENCE, Placement, Surroundings, WorkloadError, place, take_turns};
 
 /// Runs every case of the matrix and, where the floors are, what they make of the same.
 ///
@@ -49,15 +50,6 @@ pub fn run(
     let mut results = suite.finish();
     results.setup.notes.extend(floors.notes());
     Ok(results)
-}
-
-/// A directory of a run's own on the disk that is measured.
-fn place(matrix: &Matrix) -> Result<TempDir, WorkloadError> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("telpher-bench-");
-    builder
-        .tempdir_in(&matrix.directory)
-        .map_err(WorkloadError::Directory)
 }
 
 /// Each case of ours, followed by what does the least of the same.
@@ -94,7 +86,7 @@ impl Floors {
         let Some(directory) = &surroundings.peers else {
             return Ok(none);
         };
-        let place = place(matrix)?;
+        let place = place(&matrix.directory)?;
         let mut echoes = Vec::new();
         if matrix.vias.contains(&Via::Door) {
             let dir = place.path().display().to_string();
@@ -132,7 +124,7 @@ impl Floors {
         {
             return echo.measure(case, Amount::Time(matrix.window));
         }
-        let place = place(matrix)?;
+        let place = place(&matrix.directory)?;
         match &self.disk {
             Some(disk) => floor::measure(disk, case, place.path(), matrix.window),
             None => Err(WorkloadError::Nothing(
@@ -153,7 +145,7 @@ fn measure_process(
     case: &Case,
     matrix: &Matrix,
 ) -> Result<Measurement, WorkloadError> {
-    let place = place(matrix)?;
+    let place = place(&matrix.directory)?;
     let spec = Spec::JournalWriters(WritersSpec {
         directory: place.path().display().to_string(),
         writers: case.clients,
@@ -189,7 +181,7 @@ fn measure_door(
     case: &Case,
     matrix: &Matrix,
 ) -> Result<Measurement, WorkloadError> {
-    let place = place(matrix)?;
+    let place = place(&matrix.directory)?;
     let segment_size = format!("{}B", Filing::of(case).segment_size());
     let flags = ["--journal-segment-size", &segment_size];
     let mut node = Node::start_in(&surroundings.executable, place.path(), &flags)?;
@@ -223,34 +215,6 @@ fn measure_door(
 fn wait_until_prepared(data: &Path) -> Result<(), WorkloadError> {
     let prepared = prepared::wait(&data.join("journal"));
     prepared.map_err(|failure| WorkloadError::Node(failure.to_string()))
-}
-
-/// What a node has counted so far.
-struct Counted {
-    syncs: Option<u64>,
-    blocks: Option<u64>,
-    written_bytes: Option<u64>,
-}
-
-impl Counted {
-    fn of(node: &Node, disk: &Path) -> Self {
-        Self {
-            syncs: node.metric("telpher_journal_syncs_total"),
-            blocks: node.metric("telpher_journal_blocks_total"),
-            written_bytes: process::written_bytes(disk),
-        }
-    }
-
-    fn since(&self, before: &Self, payload_bytes: u64) -> Option<Storage> {
-        let risen = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
-        Some(Storage {
-            syncs: risen(self.syncs, before.syncs)?,
-            blocks: risen(self.blocks, before.blocks),
-            written_bytes: risen(self.written_bytes, before.written_bytes),
-            payload_bytes,
-            sync_p50_ns: None,
-        })
-    }
 }
 
 fn setup(matrix: &Matrix) -> Setup {

@@ -16,7 +16,7 @@ use crate::clock::now_ns;
 use crate::process::Memory;
 use crate::workload::node::Node;
 use crate::workload::role::{self, Failure};
-use crate::workload::{Surroundings, WorkloadError};
+use crate::workload::{Surroundings, WorkloadError, place};
 
 /// What to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub fn run(
         &idle.directory,
         space::needed_bytes(messages, idle.size as u64),
     )?;
-    let place = super::suite::place(&idle.directory)?;
+    let place = place(&idle.directory)?;
     let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
     let empty_rss_bytes = at_rest(&node)?;
     progress("making them");

@@ -11,7 +11,7 @@ mod known;
 mod writer;
 
 use std::cell::{Cell, RefCell};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -20,11 +20,10 @@ use tokio::task::LocalSet;
 
 use super::client::Client;
 use super::matrix::Door;
-use crate::clock::now_ns;
-use crate::workload::journal::kill::Moments;
+use crate::workload::mortal::{Lives, start};
 use crate::workload::node::Node;
 use crate::workload::role::{self, Failure};
-use crate::workload::{Surroundings, WorkloadError};
+use crate::workload::{Surroundings, WorkloadError, place};
 use known::Known;
 use writer::{append_until, retry};
 
@@ -101,12 +100,6 @@ impl KillReport {
     }
 }
 
-/// Between a start and a kill.
-const LIFE_MS: std::ops::Range<u64> = 5..500;
-
-/// Small, so that segments are sealed, filed and used again within the check.
-const FLAGS: [&str; 4] = ["--journal-segment-size", "1MiB", "--journal-reserve", "0B"];
-
 /// A conversation, through which door it is written to, and what is known of it.
 struct Share {
     conversation: String,
@@ -123,25 +116,24 @@ pub fn run(
     check: &KillCheck,
     mut progress: impl FnMut(u32),
 ) -> Result<KillReport, WorkloadError> {
-    let place = super::suite::place(&check.directory)?;
+    let place = place(&check.directory)?;
     let runtime = role::runtime().map_err(WorkloadError::Directory)?;
     let shares: Vec<Rc<Share>> = (0..check.writers)
         .map(|writer| share(check, writer))
         .collect();
-    let mut moments = Moments::of(check.seed);
+    let mut lives = Lives::of(check.seed);
     let mut report = KillReport {
         seed: check.seed,
         ..KillReport::default()
     };
     for kill in 0..check.kills {
-        let node = start(surroundings, place.path(), &mut report)?;
-        let life = LIFE_MS.start + moments.next() % (LIFE_MS.end - LIFE_MS.start);
-        let lived = live_and_die(node, &shares, Duration::from_millis(life), &mut report);
+        let node = start(surroundings, place.path(), &mut report.start_ms_max)?;
+        let lived = live_and_die(node, &shares, lives.next(), &mut report);
         LocalSet::new().block_on(&runtime, lived).map_err(broken)?;
         report.kills += 1;
         progress(kill + 1);
     }
-    let node = start(surroundings, place.path(), &mut report)?;
+    let node = start(surroundings, place.path(), &mut report.start_ms_max)?;
     LocalSet::new()
         .block_on(&runtime, judge(&node, &shares, &mut report))
         .map_err(broken)?;
@@ -158,17 +150,6 @@ fn share(check: &KillCheck, writer: u32) -> Rc<Share> {
 
 fn broken(failure: Failure) -> WorkloadError {
     WorkloadError::Node(failure.to_string())
-}
-
-fn start(
-    surroundings: &Surroundings,
-    data: &Path,
-    report: &mut KillReport,
-) -> Result<Node, WorkloadError> {
-    let begin_ns = now_ns();
-    let node = Node::start_in(&surroundings.executable, data, &FLAGS)?;
-    report.start_ms_max = report.start_ms_max.max((now_ns() - begin_ns) / 1_000_000);
-    Ok(node)
 }
 
 /// Sends again what was under way, and what was acknowledged last; then writes until the node is killed.

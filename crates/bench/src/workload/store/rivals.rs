@@ -7,13 +7,12 @@ use tempfile::TempDir;
 
 use super::Matrix;
 use super::server::Kind;
-use super::suite::place;
 use crate::measurement::Measurement;
 use crate::model::Case;
 use crate::workload::journal::floor;
 use crate::workload::peer::{Amount, Peer, Program};
 use crate::workload::rpc::Transport;
-use crate::workload::{Placement, Surroundings, WorkloadError};
+use crate::workload::{Placement, Surroundings, WorkloadError, place};
 
 /// The floors, running, and which peers are there.
 pub(super) struct Rivals {

@@ -1,10 +1,7 @@
 //! Runs a matrix: a node over each of its doors, and beside it what does the least, and what others do.
 
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
-
-use tempfile::TempDir;
 
 use super::matrix::Door;
 use super::memory::Course;
@@ -13,16 +10,17 @@ use super::server::{Driver, Kind, Pgbench, Server, Window, pgbench};
 use super::tree::Tree;
 use super::{Appended, LoadSpec, Matrix, STEADY, Way};
 use crate::clock::now_ns;
-use crate::measurement::{Measurement, Storage};
+use crate::measurement::Measurement;
 use crate::model::{Case, CaseComparison, CaseResult, Environment, Metric, Results, Setup};
-use crate::process::{self, Role, Usage, Watch};
+use crate::process::{Role, Usage, Watch};
 use crate::progress::{Progress, Show};
 use crate::suite::Suite;
 use crate::workload::child::{ChildError, Pin};
+use crate::workload::counted::Counted;
 use crate::workload::journal::prepared;
 use crate::workload::node::Node;
 use crate::workload::role::{self, Ready, Spec};
-use crate::workload::{OURS, PATIENCE, Surroundings, WorkloadError, take_turns};
+use crate::workload::{OURS, PATIENCE, Surroundings, WorkloadError, place, take_turns};
 
 /// Runs every door and, where peers are, what floors and peers make of the same.
 ///
@@ -60,15 +58,6 @@ pub fn run(
     results.setup.notes.extend(rivals.notes());
     compare(&mut results);
     Ok(results)
-}
-
-/// A directory of a run's own on the disk that is measured.
-pub(super) fn place(on_disk: &Path) -> Result<TempDir, WorkloadError> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("telpher-bench-");
-    builder
-        .tempdir_in(on_disk)
-        .map_err(WorkloadError::Directory)
 }
 
 /// Nothing of it is on disk: it only has its part in the sum of the floors.
@@ -238,34 +227,6 @@ fn wait(
             return Ok(());
         }
         thread::sleep(left.min(Duration::from_millis(250)));
-    }
-}
-
-/// What a node has counted so far.
-struct Counted {
-    syncs: Option<u64>,
-    blocks: Option<u64>,
-    written_bytes: Option<u64>,
-}
-
-impl Counted {
-    fn of(node: &Node, disk: &Path) -> Self {
-        Self {
-            syncs: node.metric("telpher_journal_syncs_total"),
-            blocks: node.metric("telpher_journal_blocks_total"),
-            written_bytes: process::written_bytes(disk),
-        }
-    }
-
-    fn since(&self, before: &Self, payload_bytes: u64) -> Option<Storage> {
-        let risen = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
-        Some(Storage {
-            syncs: risen(self.syncs, before.syncs)?,
-            blocks: risen(self.blocks, before.blocks),
-            written_bytes: risen(self.written_bytes, before.written_bytes),
-            payload_bytes,
-            sync_p50_ns: None,
-        })
     }
 }
 

@@ -194,7 +194,10 @@ impl World {
             let called_to = self.called_to.get(conversation).copied().unwrap_or(0);
             let called_to = called_to.max(entry.from_seq - 1);
             let fed = self.events.iter().zip(&self.fed_ms);
-            let mut of_it = fed.filter(|((it, seq, _), _)| it == conversation && *seq > called_to);
+            // A letter that waits again can end before what was answered meanwhile.
+            let mut of_it = fed.filter(|((it, seq, _), _)| {
+                it == conversation && *seq > called_to && !self.done.contains(&(*it, *seq))
+            });
             let oldest_ms = of_it.next().map_or(self.now_ms, |(_, fed_ms)| *fed_ms);
             let may_wait = oldest_ms + self.options.max_wait_ms > self.now_ms;
             assert!(may_wait || not_before_ms > self.now_ms, "{entry:?}");

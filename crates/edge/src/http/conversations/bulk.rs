@@ -27,7 +27,7 @@ use super::append::{answered, json};
 use super::list::{InNamespace, Paging, Words, id, views};
 use super::place::of;
 use super::state::{Merge, apply};
-use super::transfer::{IMPORT_MAX, ImportDocument, Lined, Lines};
+use super::transfer::{ImportDocument, Lined, Lines, read_lines};
 use crate::http::problem::Problem;
 use crate::http::{Shared, body};
 
@@ -198,9 +198,7 @@ pub(super) async fn import_all(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let types = [("application/jsonl", ()), ("application/x-ndjson", ())];
-    body::expect_type(&headers, &types)?;
-    let body = body::read(&headers, body, IMPORT_MAX).await?;
+    let body = read_lines(&headers, body).await?;
     let mut done = ImportAllDocument::default();
     let mut current: Option<Importing<'_>> = None;
     for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::append::json_bytes;
 use super::list::{InNamespace, Paging, PagingDocument, Words, id, push_next, views};
-use super::outgoing::{push, push_number, push_text};
+use super::outgoing::{push, push_author, push_number, push_text};
 use super::read::wants_events;
 use crate::http::problem::Problem;
 use crate::http::time::push_rfc3339;
@@ -290,14 +290,8 @@ fn push_last(out: &mut Vec<u8>, last: &Last) {
     let Ok(message) = last.view() else {
         return;
     };
-    push(out, b",\"last\":{\"id\":");
-    push_text(out, message.id);
-    push(out, b",\"role\":");
-    push_text(out, message.role);
-    if !message.from.is_empty() {
-        push(out, b",\"from\":");
-        push_text(out, message.from);
-    }
+    push(out, b",\"last\":{");
+    push_author(out, &message);
     push(out, b",\"at\":\"");
     push_rfc3339(out, last.at_ms);
     push(out, b"\"");

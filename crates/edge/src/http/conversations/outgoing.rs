@@ -40,11 +40,9 @@ pub(crate) struct MessageDocument {
     event: u64,
 }
 
-/// Appends a message as JSON.
-pub(super) fn push_message(out: &mut Vec<u8>, seq: u64, at_ms: u64, message: &MessageView<'_>) {
-    push(out, b"{\"seq\":");
-    push_number(out, seq);
-    push(out, b",\"id\":");
+/// Appends what a message is called and whose it is: members of an object.
+pub(super) fn push_author(out: &mut Vec<u8>, message: &MessageView<'_>) {
+    push(out, b"\"id\":");
     push_text(out, message.id);
     push(out, b",\"role\":");
     push_text(out, message.role);
@@ -52,6 +50,14 @@ pub(super) fn push_message(out: &mut Vec<u8>, seq: u64, at_ms: u64, message: &Me
         push(out, b",\"from\":");
         push_text(out, message.from);
     }
+}
+
+/// Appends a message as JSON.
+pub(super) fn push_message(out: &mut Vec<u8>, seq: u64, at_ms: u64, message: &MessageView<'_>) {
+    push(out, b"{\"seq\":");
+    push_number(out, seq);
+    push(out, b",");
+    push_author(out, message);
     if message.status != Status::Complete {
         push(out, b",\"status\":");
         push_text(out, message.status.as_str());

@@ -31,7 +31,7 @@ use crate::http::problem::Problem;
 const FRAME_SIZE: usize = 64 << 10;
 
 /// Bytes of an import, at most: larger ones are sent in pieces, each of which is one.
-pub(super) const IMPORT_MAX: usize = 64 << 20;
+const IMPORT_MAX: usize = 64 << 20;
 
 /// Bytes that are appended at once, about.
 const BATCH_SIZE: usize = 1 << 20;
@@ -168,9 +168,7 @@ pub(super) async fn import(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let types = [("application/jsonl", ()), ("application/x-ndjson", ())];
-    body::expect_type(&headers, &types)?;
-    let body = body::read(&headers, body, IMPORT_MAX).await?;
+    let body = read_lines(&headers, body).await?;
     let mut importing = Importing::of(name);
     for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
         let line = line.trim_ascii();
@@ -260,4 +258,11 @@ fn located(problem: Problem, lines: &[usize]) -> Problem {
         Some(line) => problem.with("line", *line),
         None => problem,
     }
+}
+
+/// Reads a body of JSON lines.
+pub(super) async fn read_lines(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    let types = [("application/jsonl", ()), ("application/x-ndjson", ())];
+    body::expect_type(headers, &types)?;
+    body::read(headers, body, IMPORT_MAX).await
 }

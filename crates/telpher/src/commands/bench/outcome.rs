@@ -11,9 +11,10 @@ use bench::report;
 use bench::workload::agent::LOST;
 use bench::workload::{OURS, Placement, Surroundings, WorkloadError};
 use clap::ValueEnum;
+use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
-use crate::output::{Format, note, print_text};
+use crate::output::{Format, note, print, print_text};
 
 /// Where results go.
 #[derive(Debug, clap::Args)]
@@ -45,6 +46,18 @@ pub(super) struct Outcome {
     /// The commit that is measured, for the results
     #[arg(long, value_name = "HASH", hide = true)]
     commit: Option<String>,
+}
+
+/// A row of a report that is counts: its name, the count, and what it is.
+pub(super) type Count = (&'static str, u64, &'static str);
+
+/// Such a report for people.
+pub(super) fn count_table(rows: &[Count]) -> String {
+    let line = |(name, count, words): &Count| {
+        let line = format!("{name:<12} {count:>12}  {words}");
+        line.trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 /// A report.
@@ -108,6 +121,33 @@ impl Style {
 }
 
 impl Outcome {
+    /// Tells how far a check is that kills a node.
+    pub(super) fn killed(&self, done: u32, kills: u32) {
+        if !self.is_quiet() && (done.is_multiple_of(10) || done == kills) {
+            note(&format!("killed {done} times of {kills}"));
+        }
+    }
+
+    /// Prints what such a check has found, and fails if it is not as it must be.
+    pub(super) fn judged(
+        &self,
+        report: &impl Serialize,
+        rows: &[Count],
+        is_clean: bool,
+        seed: u64,
+    ) -> Result<(), Failure> {
+        let value = serde_json::to_value(report).map_err(failure)?;
+        print(self.format(), &value, &count_table(rows))?;
+        match is_clean {
+            true => Ok(()),
+            false => {
+                let message = "what was acknowledged is not what is there";
+                let hint = format!("the moments of the kills are those of --seed {seed}");
+                Err(Failure::new(Exit::Failed, message).hint(hint))
+            }
+        }
+    }
+
     /// Runs a suite and puts its results everywhere they belong. `styles` are printed unless others
     /// were asked for.
     pub(super) fn of(

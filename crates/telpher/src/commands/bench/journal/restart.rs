@@ -2,7 +2,7 @@
 
 use bench::workload::journal::restart::{self, Restart, RestartReport};
 
-use super::super::outcome::failure;
+use super::super::outcome::{count_table, failure};
 use super::Args;
 use crate::failure::Failure;
 use crate::output;
@@ -44,13 +44,7 @@ fn text(report: &RestartReport) -> String {
         ),
         ("files", report.files, ""),
     ];
-    let line = |(name, count, words): (&str, u64, &str)| {
-        format!("{name:<12} {count:>12}  {words}")
-            .trim_end()
-            .to_owned()
-            + "\n"
-    };
-    rows.into_iter().map(line).collect()
+    count_table(&rows)
 }
 
 #[cfg(test)]

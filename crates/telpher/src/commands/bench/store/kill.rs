@@ -3,10 +3,9 @@
 use bench::clock::now_ns;
 use bench::workload::store::kill::{self, KillCheck, KillReport};
 
-use super::super::outcome::failure;
+use super::super::outcome::{Count, failure};
 use super::Args;
-use crate::failure::{Exit, Failure};
-use crate::output;
+use crate::failure::Failure;
 
 /// Enough that every sync serves several.
 const WRITERS: u32 = 32;
@@ -22,27 +21,16 @@ pub(super) fn run(args: &Args, kills: u32) -> Result<(), Failure> {
         directory: args.dir.clone(),
     };
     let surroundings = args.outcome.surroundings()?;
-    let is_quiet = args.outcome.is_quiet();
     let report = kill::run(&surroundings, &check, |done| {
-        if !is_quiet && (done % 10 == 0 || done == kills) {
-            output::note(&format!("killed {done} times of {kills}"));
-        }
+        args.outcome.killed(done, kills)
     });
     let report = report.map_err(|error| failure(error).hint(format!("the seed was {seed}")))?;
-    let value = serde_json::to_value(&report).map_err(failure)?;
-    output::print(args.outcome.format(), &value, &text(&report))?;
-    match report.is_clean() {
-        true => Ok(()),
-        false => Err(
-            Failure::new(Exit::Failed, "what was acknowledged is not what is there").hint(format!(
-                "the moments of the kills are those of --seed {seed}"
-            )),
-        ),
-    }
+    let rows = rows(&report);
+    args.outcome.judged(&report, &rows, report.is_clean(), seed)
 }
 
-fn text(report: &KillReport) -> String {
-    let rows = [
+fn rows(report: &KillReport) -> Vec<Count> {
+    vec![
         ("kills", report.kills.into(), ""),
         ("acked", report.acked, "messages acknowledged"),
         (
@@ -83,18 +71,12 @@ fn text(report: &KillReport) -> String {
         ("refused", report.refused, "batches refused"),
         ("start", report.start_ms_max, "ms took the longest start"),
         ("seed", report.seed, ""),
-    ];
-    let line = |(name, count, words): (&str, u64, &str)| {
-        format!("{name:<12} {count:>12}  {words}")
-            .trim_end()
-            .to_owned()
-            + "\n"
-    };
-    rows.into_iter().map(line).collect()
+    ]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::outcome::count_table;
     use super::*;
 
     #[test]
@@ -104,7 +86,7 @@ mod tests {
             gaps: 2,
             ..KillReport::default()
         };
-        let text = text(&report);
+        let text = count_table(&rows(&report));
         assert!(text.starts_with("kills                   3\n"), "{text}");
         assert!(
             text.contains("gaps                    2  numbers left out\n"),

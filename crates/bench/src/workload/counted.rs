@@ -1,0 +1,36 @@
+//! What a node has written between two looks at it.
+
+use std::path::Path;
+
+use super::node::Node;
+use crate::measurement::Storage;
+use crate::process;
+
+/// What a node has counted so far.
+pub(super) struct Counted {
+    syncs: Option<u64>,
+    blocks: Option<u64>,
+    written_bytes: Option<u64>,
+}
+
+impl Counted {
+    pub(super) fn of(node: &Node, disk: &Path) -> Self {
+        Self {
+            syncs: node.metric("telpher_journal_syncs_total"),
+            blocks: node.metric("telpher_journal_blocks_total"),
+            written_bytes: process::written_bytes(disk),
+        }
+    }
+
+    /// What has been added; `None` if the node did not tell.
+    pub(super) fn since(&self, before: &Self, payload_bytes: u64) -> Option<Storage> {
+        let risen = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+        Some(Storage {
+            syncs: risen(self.syncs, before.syncs)?,
+            blocks: risen(self.blocks, before.blocks),
+            written_bytes: risen(self.written_bytes, before.written_bytes),
+            payload_bytes,
+            sync_p50_ns: None,
+        })
+    }
+}

@@ -1,0 +1,43 @@
+//! A node that is killed at random moments and started again.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::node::Node;
+use super::{Surroundings, WorkloadError};
+use crate::clock::now_ns;
+
+/// Between a start and a kill.
+const LIFE_MS: std::ops::Range<u64> = 5..500;
+
+/// Small, so that segments are sealed, filed and used again within a check.
+const FLAGS: [&str; 4] = ["--journal-segment-size", "1MiB", "--journal-reserve", "0B"];
+
+/// Starts it on what its last life has left; `start_ms_max` learns how long that took.
+pub(super) fn start(
+    surroundings: &Surroundings,
+    data: &Path,
+    start_ms_max: &mut u64,
+) -> Result<Node, WorkloadError> {
+    let begin_ns = now_ns();
+    let node = Node::start_in(&surroundings.executable, data, &FLAGS)?;
+    *start_ms_max = (*start_ms_max).max((now_ns() - begin_ns) / 1_000_000);
+    Ok(node)
+}
+
+/// How long its lives are, one after the other, as follows from a seed (xorshift64, Marsaglia 2003).
+pub(super) struct Lives(u64);
+
+impl Lives {
+    pub(super) fn of(seed: u64) -> Self {
+        // All zeros would stay all zeros.
+        Self(seed | 1)
+    }
+
+    pub(super) fn next(&mut self) -> Duration {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        Duration::from_millis(LIFE_MS.start + self.0 % (LIFE_MS.end - LIFE_MS.start))
+    }
+}
