@@ -2,6 +2,7 @@
 # Builds the floors and the peers into bench/peers/bin.
 #
 #   build.sh [--install] [floors] [rust] [zmq] [nats] [postgres] [redis] [durable-streams] [k6]
+#            [quota-express] [throttlecrab]
 #
 # Without names it builds everything. What is missing on the machine is named with the Debian
 # package that has it; --install installs those packages first.
@@ -11,16 +12,19 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 bin=$here/bin
 install=no
 parts=
-all="floors rust zmq nats postgres redis durable-streams k6"
+all="floors rust zmq nats postgres redis durable-streams k6 quota-express throttlecrab"
 
 # Fixed, so that two results are of the same programs.
 durable_streams=0.1.5
+throttlecrab=0.4.40
 k6=v1.8.1
 
 for argument in "$@"; do
     case $argument in
         --install) install=yes ;;
-        floors | rust | zmq | nats | postgres | redis | durable-streams | k6) parts="$parts $argument" ;;
+        floors | rust | zmq | nats | postgres | redis | durable-streams | k6 | quota-express | throttlecrab)
+            parts="$parts $argument"
+            ;;
         *)
             echo "build.sh: $argument is neither --install nor one of: $all" >&2
             exit 2
@@ -49,7 +53,8 @@ missing_packages() {
             ;;
     esac
     case $parts in *postgres*) [ -n "$(postgres_bin)" ] || echo postgresql ;; esac
-    case $parts in *redis*) have redis-server || echo redis-server ;; esac
+    case $parts in *redis* | *quota-express*) have redis-server || echo redis-server ;; esac
+    case $parts in *quota-express*) have npm || echo nodejs npm ;; esac
     case $parts in *nats* | *k6*) have go || echo golang-go ca-certificates ;; esac
 }
 
@@ -68,7 +73,7 @@ if [ -n "$packages" ]; then
 fi
 
 case $parts in
-    *floors* | *rust* | *durable-streams*)
+    *floors* | *rust* | *durable-streams* | *throttlecrab*)
         if ! have cargo; then
             echo "build.sh: missing: cargo" >&2
             echo "hint: install a Rust toolchain, 1.90 or later, with rustup" >&2
@@ -137,6 +142,19 @@ for part in $parts; do
             cargo install durable-streams --version "$durable_streams" --locked --quiet \
                 --root "$here/target/durable-streams" --target-dir "$here/rust/target"
             put "$here/target/durable-streams/bin/durable-streams-server"
+            ;;
+        quota-express)
+            # The versions of package-lock.json, no scripts of packages, nothing about funding.
+            (cd "$here/quota-express" && npm ci --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error)
+            printf '#!/bin/sh\nexec node "%s" "$@"\n' "$here/quota-express/server.js" >"$bin/.new"
+            chmod +x "$bin/.new"
+            mv "$bin/.new" "$bin/quota-express"
+            ln -sfn "$(command -v redis-server)" "$bin/redis-server"
+            ;;
+        throttlecrab)
+            cargo install throttlecrab-server --version "$throttlecrab" --locked --quiet \
+                --root "$here/target/throttlecrab" --target-dir "$here/rust/target"
+            put "$here/target/throttlecrab/bin/throttlecrab-server"
             ;;
         k6)
             GOBIN=$here/target go install "go.k6.io/k6@$k6"
