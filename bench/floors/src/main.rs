@@ -8,6 +8,7 @@ mod disk;
 mod durable;
 mod echo;
 mod frame;
+mod http;
 mod load;
 mod poll;
 mod socket;
@@ -25,6 +26,7 @@ floors echo load --connect ADDR --mode MODE (--seconds S | --requests N) [--in-f
                  [--warmup-seconds W] [--connections C] [--threads T] [--cpu N]
 floors durable-echo serve --listen ADDR --dir D [--file-mib M] [--threads 1|2] [--cpu N]
 floors durable-echo load   (as echo load)
+floors http serve --listen ADDR [--cpu N]
 floors disk --dir D --seconds S [--writers N] [--threads T] [--size B] [--warmup-seconds W]
             [--file-mib M] [--cpu N]
 ADDR is 127.0.0.1:PORT or unix:/path, MODE is serial, concurrent or callback.
@@ -53,6 +55,7 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["echo", "load"] => load::run("echo-floor", load::Threads::PerConnection, flags()?),
         ["durable-echo", "serve"] => durable::serve(flags()?),
         ["durable-echo", "load"] => load::run("durable-echo-floor", load::Threads::One, flags()?),
+        ["http", "serve"] => http::serve(flags()?),
         ["disk"] => disk::run(flags()?),
         _ => Err(Failure::usage(
             format!("no such command: {:?}", words.join(" ")),
