@@ -1,0 +1,356 @@
+//! What is left of one limit for one prefix, and the arithmetic on it: all of it in whole numbers.
+//!
+//! ```text
+//! bucket   credit, in amount × period_ns; at, in the limit's own nanoseconds
+//!          refilled by (own − at) × amount, up to capacity × period_ns; n costs n × period_ns
+//! budget   spent; the number of the stretch of the calendar
+//! slots    in use
+//! ```
+//!
+//! A refill of 10 per second adds 10 to the credit in each nanosecond, and one costs 1,000,000,000:
+//! nothing is ever divided, so nothing is ever rounded. Negative credit is debt.
+
+use crate::dial::Dial;
+use crate::limit::{Bucket, Kind, LimitId};
+
+/// Debt beyond this is forgotten: an hour of it would take longer than the universe to pay.
+const DEBT_MAX: i128 = 1 << 120;
+
+/// See the module's documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Credit of a bucket, spent of a budget, slots in use.
+    pub(crate) amount: i128,
+    /// Own time of a bucket's credit, number of a budget's stretch.
+    pub(crate) at: u64,
+    pub(crate) limit: LimitId,
+    /// Thresholds that were told of.
+    pub(crate) warned: u8,
+    /// Whether an override may stand for it.
+    pub(crate) is_overridden: bool,
+    /// Whether it differs from what is kept of it.
+    pub(crate) is_dirty: bool,
+}
+
+/// When a take that was denied would pass, if nobody else takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum When {
+    /// At that nanosecond, and not before.
+    At(u64),
+    /// When a budget begins anew: there is nothing to wait for meanwhile.
+    Period(u64),
+    /// When others give back what they hold.
+    Release,
+    /// Never.
+    Never,
+}
+
+impl Cell {
+    /// A cell nobody has taken from.
+    pub fn full(limit: LimitId, kind: &Kind, dial: &Dial, now_ns: u64) -> Self {
+        let (amount, at) = match *kind {
+            Kind::Bucket(bucket) => (bucket.credit_max(), dial.own_ns(now_ns)),
+            Kind::Budget {
+                every, offset_s, ..
+            } => (0, every.period(now_ns, offset_s)),
+            Kind::Slots { .. } => (0, 0),
+        };
+        Self {
+            amount,
+            at,
+            limit,
+            warned: 0,
+            is_overridden: false,
+            is_dirty: false,
+        }
+    }
+
+    /// Whose it is.
+    pub fn limit(&self) -> LimitId {
+        self.limit
+    }
+
+    /// Lets the time pass. A clock that stepped back passes none.
+    pub(crate) fn accrue(&mut self, kind: &Kind, dial: &Dial, now_ns: u64) {
+        match *kind {
+            Kind::Bucket(bucket) => {
+                let own_ns = dial.own_ns(now_ns);
+                let elapsed = own_ns.saturating_sub(self.at);
+                self.at = own_ns.max(self.at);
+                let full = bucket.credit_max();
+                if elapsed > 0 && self.amount < full {
+                    let refilled = i128::from(elapsed) * i128::from(bucket.amount);
+                    self.amount = self.amount.saturating_add(refilled).min(full);
+                    if self.amount == full {
+                        self.warned = 0;
+                    }
+                }
+            }
+            Kind::Budget {
+                every, offset_s, ..
+            } => {
+                let period = every.period(now_ns, offset_s);
+                if period > self.at {
+                    (self.amount, self.at, self.warned) = (0, period, 0);
+                }
+            }
+            Kind::Slots { .. } => {}
+        }
+    }
+
+    /// What could be taken now, rounded down; less than nothing is debt. The cell is up to date.
+    pub(crate) fn have(&self, kind: &Kind, dial: &Dial, now_ns: u64) -> i128 {
+        match *kind {
+            Kind::Bucket(bucket) => self.amount.div_euclid(i128::from(bucket.period_ns)),
+            Kind::Budget { .. } | Kind::Slots { .. } => {
+                i128::from(kind.capacity_by(dial.factor_at(now_ns))) - self.amount
+            }
+        }
+    }
+
+    /// Takes; a negative count gives back. Never fails: what is not there becomes debt.
+    pub(crate) fn debit(&mut self, kind: &Kind, count: i128) {
+        match *kind {
+            Kind::Bucket(bucket) => {
+                let credit = self.amount - count * i128::from(bucket.period_ns);
+                let limit = self.amount.max(bucket.credit_max());
+                self.amount = credit.clamp(-DEBT_MAX, limit);
+            }
+            Kind::Budget { .. } => self.amount = (self.amount + count).min(DEBT_MAX),
+            Kind::Slots { .. } => self.amount = (self.amount + count).clamp(0, DEBT_MAX),
+        }
+    }
+
+    /// When `count` could be taken. The cell is up to date.
+    pub(crate) fn ready(&self, kind: &Kind, dial: &Dial, now_ns: u64, count: u64) -> When {
+        if self.have(kind, dial, now_ns) >= i128::from(count) {
+            return When::At(now_ns);
+        }
+        match *kind {
+            Kind::Bucket(bucket) => {
+                let missing = i128::from(count) * i128::from(bucket.period_ns) - self.amount;
+                let own_ns = bucket
+                    .lasting(missing)
+                    .and_then(|ns| self.at.checked_add(ns));
+                let at_ns = own_ns.and_then(|own_ns| dial.clock_ns(own_ns));
+                at_ns.map_or(When::Never, |at_ns| When::At(at_ns.max(now_ns)))
+            }
+            Kind::Budget {
+                amount,
+                every,
+                offset_s,
+            } => match every.begin_ns(self.at + 1, offset_s) {
+                Some(at_ns) if count <= dial.factor_at(at_ns).of(amount) => When::Period(at_ns),
+                _ => When::Never,
+            },
+            Kind::Slots { .. } => When::Release,
+        }
+    }
+
+    /// When everything will be there again, if nobody takes; `None` for nobody knows.
+    pub(crate) fn reset_ns(&self, kind: &Kind, dial: &Dial, now_ns: u64) -> Option<u64> {
+        match *kind {
+            Kind::Bucket(bucket) => {
+                let missing = bucket.credit_max() - self.amount;
+                let own_ns = self.at.checked_add(bucket.lasting(missing)?)?;
+                dial.clock_ns(own_ns).map(|at_ns| at_ns.max(now_ns))
+            }
+            Kind::Budget {
+                every, offset_s, ..
+            } => every.begin_ns(self.at + 1, offset_s),
+            Kind::Slots { .. } => (self.amount == 0).then_some(now_ns),
+        }
+    }
+
+    /// Whether it is as a new one would be. The cell is up to date.
+    pub(crate) fn is_full(&self, kind: &Kind) -> bool {
+        match *kind {
+            Kind::Bucket(bucket) => self.amount == bucket.credit_max(),
+            Kind::Budget { .. } | Kind::Slots { .. } => self.amount == 0,
+        }
+    }
+
+    /// Goes over to another kind of the same limit. What was used stays used; what is raised counts
+    /// at once; nothing is minted. The cell is up to date.
+    pub(crate) fn reconfigure(&mut self, from: &Kind, to: &Kind, dial: &Dial, now_ns: u64) {
+        match (*from, *to) {
+            (Kind::Bucket(old), Kind::Bucket(new)) => {
+                let used = old.credit_max() - self.amount;
+                let used = rescale_up(used, old.period_ns, new.period_ns);
+                let credit = new.credit_max().saturating_sub(used);
+                self.amount = credit.clamp(-DEBT_MAX, new.credit_max());
+            }
+            (
+                Kind::Budget { .. },
+                Kind::Budget {
+                    every, offset_s, ..
+                },
+            ) => {
+                self.at = every.period(now_ns, offset_s);
+                self.amount = self.amount.max(0);
+            }
+            (Kind::Slots { .. }, Kind::Slots { .. }) => {}
+            _ => {
+                let full = Self::full(self.limit, to, dial, now_ns);
+                (self.amount, self.at) = (full.amount, full.at);
+            }
+        }
+    }
+
+    /// Adds credit once, which may lie above the capacity until it is taken.
+    pub(crate) fn grant(&mut self, kind: &Kind, count: u64) {
+        match *kind {
+            Kind::Bucket(bucket) => {
+                let granted = i128::from(count) * i128::from(bucket.period_ns);
+                self.amount = self.amount.saturating_add(granted).min(DEBT_MAX);
+            }
+            Kind::Budget { .. } => self.amount = (self.amount - i128::from(count)).max(-DEBT_MAX),
+            Kind::Slots { .. } => {}
+        }
+    }
+
+    /// What was taken of what there is, in thousandths.
+    pub(crate) fn used_share(&self, kind: &Kind, dial: &Dial, now_ns: u64) -> u16 {
+        let capacity = i128::from(kind.capacity_by(dial.factor_at(now_ns)));
+        let used = capacity - self.have(kind, dial, now_ns);
+        match capacity {
+            0 => 1_000,
+            capacity => (used * 1_000 / capacity).clamp(0, 1_000) as u16,
+        }
+    }
+}
+
+impl Bucket {
+    pub(crate) fn credit_max(&self) -> i128 {
+        i128::from(self.capacity) * i128::from(self.period_ns)
+    }
+
+    /// The own time in which that much credit is refilled, rounded up; `None` for never.
+    fn lasting(&self, credit: i128) -> Option<u64> {
+        match (credit.max(0) as u128, self.amount) {
+            (0, _) => Some(0),
+            (_, 0) => None,
+            (credit, amount) => u64::try_from(credit.div_ceil(u128::from(amount))).ok(),
+        }
+    }
+}
+
+/// `value` × `to` ÷ `from`, rounded up, without leaving 128 bits unless the result does.
+fn rescale_up(value: i128, from: u64, to: u64) -> i128 {
+    let (from, to) = (i128::from(from), i128::from(to));
+    if from == to {
+        return value;
+    }
+    let (whole, rest) = (value.div_euclid(from), value.rem_euclid(from));
+    let part = (rest * to + from - 1) / from;
+    whole.saturating_mul(to).saturating_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calendar::Every;
+    use crate::dial::Factor;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn bucket(capacity: u64, amount: u64) -> Kind {
+        Kind::Bucket(Bucket {
+            capacity,
+            amount,
+            period_ns: SECOND,
+        })
+    }
+
+    fn at(now_ns: u64, kind: &Kind) -> (Cell, Dial) {
+        let dial = Dial::new(Factor::ONE, 0);
+        (Cell::full(LimitId(1), kind, &dial, now_ns), dial)
+    }
+
+    #[test]
+    fn a_cell_is_small() {
+        assert_eq!(size_of::<Cell>(), 32);
+    }
+
+    #[test]
+    fn a_third_per_second_never_drifts() {
+        let kind = Kind::Bucket(Bucket {
+            capacity: 10,
+            amount: 1,
+            period_ns: 3 * SECOND,
+        });
+        let (mut cell, dial) = at(0, &kind);
+        cell.debit(&kind, 10);
+        for step in 1..=3_000_000_u64 {
+            cell.accrue(&kind, &dial, step * 7);
+        }
+        assert_eq!(cell.amount, 21_000_000);
+        assert_eq!(
+            cell.ready(&kind, &dial, 21_000_000, 1),
+            When::At(3 * SECOND)
+        );
+    }
+
+    #[test]
+    fn a_raise_counts_at_once_and_what_was_used_stays_used() {
+        let (old, new) = (bucket(100, 10), bucket(250, 1));
+        let (mut cell, dial) = at(0, &old);
+        cell.debit(&old, 80);
+        cell.reconfigure(&old, &new, &dial, 0);
+        assert_eq!(cell.have(&new, &dial, 0), 170);
+        cell.reconfigure(&new, &bucket(50, 1), &dial, 0);
+        assert_eq!(cell.have(&bucket(50, 1), &dial, 0), -30);
+    }
+
+    #[test]
+    fn another_period_mints_nothing() {
+        let old = bucket(3, 1);
+        let new = Kind::Bucket(Bucket {
+            capacity: 3,
+            amount: 1,
+            period_ns: 7,
+        });
+        let (mut cell, dial) = at(0, &old);
+        cell.debit(&old, 3);
+        cell.accrue(&old, &dial, SECOND / 2);
+        cell.reconfigure(&old, &new, &dial, SECOND / 2);
+        assert_eq!(cell.amount, 3, "half of 7, rounded down");
+    }
+
+    #[test]
+    fn a_grant_lies_above_the_capacity_until_it_is_taken() {
+        let kind = bucket(10, 1);
+        let (mut cell, dial) = at(0, &kind);
+        cell.grant(&kind, 5);
+        cell.accrue(&kind, &dial, 100 * SECOND);
+        assert_eq!(cell.have(&kind, &dial, 100 * SECOND), 15);
+        cell.debit(&kind, 8);
+        cell.accrue(&kind, &dial, 200 * SECOND);
+        assert_eq!(cell.have(&kind, &dial, 200 * SECOND), 10);
+    }
+
+    #[test]
+    fn a_budget_begins_anew_with_its_stretch_and_forgets_debt() {
+        let kind = Kind::Budget {
+            amount: 5,
+            every: Every::Minute,
+            offset_s: 0,
+        };
+        let (mut cell, dial) = at(0, &kind);
+        cell.debit(&kind, 9);
+        assert_eq!(cell.have(&kind, &dial, 0), -4);
+        assert_eq!(cell.ready(&kind, &dial, 0, 1), When::Period(60 * SECOND));
+        cell.accrue(&kind, &dial, 60 * SECOND);
+        assert_eq!(cell.have(&kind, &dial, 60 * SECOND), 5);
+    }
+
+    #[test]
+    fn scales_are_changed_exactly_even_at_the_bounds() {
+        use crate::limit::{AMOUNT_MAX, PERIOD_NS_MAX};
+        let value = i128::from(AMOUNT_MAX) * i128::from(PERIOD_NS_MAX);
+        assert_eq!(rescale_up(value, PERIOD_NS_MAX, 1), i128::from(AMOUNT_MAX));
+        assert_eq!(rescale_up(i128::from(AMOUNT_MAX), 1, PERIOD_NS_MAX), value);
+        assert_eq!(rescale_up(1, 3, 1), 1);
+        assert_eq!(rescale_up(-1, 3, 1), 0);
+    }
+}

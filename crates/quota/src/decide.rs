@@ -1,0 +1,350 @@
+//! Whether a take passes: every cell is asked, then all of them are debited, or none.
+
+use std::ops::DerefMut;
+
+use crate::cell::{Cell, When};
+use crate::limit::{Kind, Limit, LimitId, Mode};
+use crate::plan::{Plan, Step};
+use crate::rules::Rules;
+use crate::subject::Subject;
+use crate::table::{Found, Table};
+use crate::unit::Unit;
+
+/// What became of a take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It was taken, everywhere.
+    Admitted,
+    /// It was not, anywhere.
+    Denied(Denied),
+    /// Nothing is admitted for that prefix.
+    Halted {
+        /// The prefix.
+        prefix: Box<str>,
+        /// Why, as whoever halted it said.
+        reason: Box<str>,
+    },
+    /// It makes no sense: no wait would help.
+    Refused(Refused),
+    /// There is no room for the cell of that step: [`Plan::overflow`] and lock again.
+    NoRoom(usize),
+}
+
+/// Why a take did not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// The limit that will let it pass last.
+    pub limit: LimitId,
+    /// Where that stands in the rules.
+    pub index: usize,
+    /// What is left, rounded down; less than nothing is debt.
+    pub have: i128,
+    /// What was wanted.
+    pub need: u64,
+    /// When it would pass.
+    pub when: When,
+}
+
+/// Why a take makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It costs nothing.
+    #[error("a take costs something: every cost is 0")]
+    Nothing,
+    /// More than can be counted.
+    #[error("no cost is above 1000000000000000: that of `{unit}` is")]
+    TooMuch {
+        /// Of what.
+        unit: Unit,
+    },
+    /// No limit counts that.
+    #[error("no limit counts `{unit}`")]
+    UnknownUnit {
+        /// What was asked for.
+        unit: Unit,
+    },
+    /// The limit will never have so much.
+    #[error("{need} exceeds the capacity ({capacity})")]
+    AboveCapacity {
+        /// The limit.
+        limit: LimitId,
+        /// What it holds at most.
+        capacity: u64,
+        /// What was wanted.
+        need: u64,
+    },
+    /// What is given back must be held.
+    #[error("`{unit}` is given back: take it with a hold")]
+    HoldNeeded {
+        /// Of what.
+        unit: Unit,
+    },
+}
+
+/// How one limit stands for a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing<'a> {
+    /// The limit.
+    pub limit: &'a Limit,
+    /// Its number.
+    pub id: LimitId,
+    /// What is left, rounded down; less than nothing is debt.
+    pub have: i128,
+    /// What there is at most.
+    pub capacity: u64,
+    /// When everything is there again, in nanoseconds since 1970-01-01 UTC; `None` for nobody knows.
+    pub reset_ns: Option<u64>,
+    /// The cell is one that subjects share there is no room for.
+    pub is_shared: bool,
+    /// When it would have passed; it passed because the limit only says so.
+    pub shadowed: Option<When>,
+}
+
+/// A threshold was crossed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Warned {
+    /// Where the limit stands in the rules.
+    pub index: usize,
+    /// In thousandths.
+    pub share: u16,
+}
+
+/// Decides about a take. The tables are those that the plan names, in its order.
+pub fn decide<T: DerefMut<Target = Table>>(
+    rules: &Rules,
+    plan: &mut Plan,
+    subject: &Subject<'_>,
+    tables: &mut [T],
+    now_ns: u64,
+) -> Decision {
+    if let Some((prefix, halt)) = rules.halted(subject) {
+        return Decision::Halted {
+            prefix: prefix.into(),
+            reason: halt.reason.clone(),
+        };
+    }
+    let mut tightest: Option<Denied> = None;
+    for (number, step) in plan.steps.iter_mut().enumerate() {
+        if !look_at(rules, step, subject, tables, now_ns) {
+            return Decision::NoRoom(number);
+        }
+        match judge(rules, step, subject, now_ns) {
+            Ok(None) => {}
+            Ok(Some(denied)) => {
+                if tightest.is_none_or(|known| known.when < denied.when) {
+                    tightest = Some(denied);
+                }
+            }
+            Err(refused) => return Decision::Refused(refused),
+        }
+    }
+    if let Some(denied) = tightest {
+        return Decision::Denied(denied);
+    }
+    for step in &mut plan.steps {
+        if step.shadowed.is_none() {
+            commit(rules, step, subject, tables, now_ns);
+        }
+    }
+    Decision::Admitted
+}
+
+/// Looks at cells and changes nothing. The tables are those that the plan names, in its order.
+pub fn look<T: DerefMut<Target = Table>>(
+    rules: &Rules,
+    plan: &mut Plan,
+    subject: &Subject<'_>,
+    tables: &mut [T],
+    now_ns: u64,
+) {
+    for step in &mut plan.steps {
+        let key = step.key(rules, subject);
+        step.found = tables[step.place].get(key, step.hash);
+        bring_up(rules, step, subject, tables, now_ns);
+    }
+}
+
+/// Finds the step's cell, if there is one, and brings it up to date; false if there is no room.
+pub(crate) fn look_at<T: DerefMut<Target = Table>>(
+    rules: &Rules,
+    step: &mut Step,
+    subject: &Subject<'_>,
+    tables: &mut [T],
+    now_ns: u64,
+) -> bool {
+    let key = step.key(rules, subject);
+    step.found = match tables[step.place].find(rules, key, step.hash, now_ns) {
+        Found::Cell(id) => Some(id),
+        Found::Room => None,
+        Found::Full => return false,
+    };
+    bring_up(rules, step, subject, tables, now_ns);
+    true
+}
+
+fn bring_up<T: DerefMut<Target = Table>>(
+    rules: &Rules,
+    step: &mut Step,
+    subject: &Subject<'_>,
+    tables: &[T],
+    now_ns: u64,
+) {
+    let key = step.key(rules, subject);
+    let mut cell = match step.found {
+        Some(id) => *tables[step.place].cell(id),
+        None => {
+            let (kind, dial) = (rules.kind(step.index), rules.dial(step.index));
+            Cell::full(key.limit, kind, dial, now_ns)
+        }
+    };
+    let (kind, _) = rules.bring_up(step.index, &mut cell, key.prefix, now_ns);
+    (step.now, step.shadowed, step.warned) = (Some((cell, kind)), None, None);
+}
+
+/// Whether a cell has what is wanted of it.
+fn judge(
+    rules: &Rules,
+    step: &mut Step,
+    subject: &Subject<'_>,
+    now_ns: u64,
+) -> Result<Option<Denied>, Refused> {
+    let Some((cell, kind)) = step.now else {
+        return Ok(None);
+    };
+    let dial = rules.dial(step.index);
+    let have = cell.have(&kind, dial, now_ns);
+    if have >= step.count {
+        return Ok(None);
+    }
+    let limit = rules.limit(step.index);
+    let need = step.count as u64;
+    let capacity = kind.capacity();
+    let is_enforced = limit.mode == Mode::Enforce;
+    if is_enforced && need > capacity && capacity > 0 {
+        let limit = cell.limit;
+        return Err(Refused::AboveCapacity {
+            limit,
+            capacity,
+            need,
+        });
+    }
+    let when = ready(rules, step, subject, need, now_ns);
+    if !is_enforced {
+        step.shadowed = Some(when);
+        return Ok(None);
+    }
+    Ok(Some(Denied {
+        limit: cell.limit,
+        index: step.index,
+        have,
+        need,
+        when,
+    }))
+}
+
+/// When the step's cell has so much; an override may end before.
+fn ready(rules: &Rules, step: &Step, subject: &Subject<'_>, need: u64, now_ns: u64) -> When {
+    let Some((mut cell, kind)) = step.now else {
+        return When::Never;
+    };
+    if need > AMOUNT_OF_ALL {
+        return When::Never;
+    }
+    let dial = rules.dial(step.index);
+    let when = cell.ready(&kind, dial, now_ns, need);
+    let prefix = step.key(rules, subject).prefix;
+    let (_, until_ns) = rules.bring_up(step.index, &mut cell, prefix, now_ns);
+    let Some(until_ns) = until_ns else {
+        return within_capacity(when, &kind, need);
+    };
+    match when {
+        When::At(at_ns) if at_ns < until_ns && need <= kind.capacity() => when,
+        When::Period(at_ns) if at_ns < until_ns => when,
+        When::Release => when,
+        _ => {
+            let (base, _) = rules.bring_up(step.index, &mut cell, prefix, until_ns);
+            within_capacity(cell.ready(&base, dial, until_ns, need), &base, need)
+        }
+    }
+}
+
+const AMOUNT_OF_ALL: u64 = crate::limit::AMOUNT_MAX * 16;
+
+/// A bucket never has more than it holds.
+fn within_capacity(when: When, kind: &Kind, need: u64) -> When {
+    match when {
+        When::At(_) if need > kind.capacity() => When::Never,
+        When::Release if need > kind.capacity() => When::Never,
+        when => when,
+    }
+}
+
+/// Debits what was found to be there.
+pub(crate) fn commit<T: DerefMut<Target = Table>>(
+    rules: &Rules,
+    step: &mut Step,
+    subject: &Subject<'_>,
+    tables: &mut [T],
+    now_ns: u64,
+) {
+    let Some((cell, kind)) = &mut step.now else {
+        return;
+    };
+    cell.debit(kind, step.count);
+    let limit = rules.limit(step.index);
+    let share = match limit.warn.get(usize::from(cell.warned)) {
+        Some(_) => cell.used_share(kind, rules.dial(step.index), now_ns),
+        None => 0,
+    };
+    while let Some(threshold) = limit.warn.get(usize::from(cell.warned)) {
+        if share < *threshold {
+            break;
+        }
+        cell.warned += 1;
+        step.warned = Some(*threshold);
+    }
+    let cell = *cell;
+    let key = step.key(rules, subject);
+    tables[step.place].put(step.found, key, step.hash, cell);
+}
+
+impl Plan {
+    /// How every limit stands that was looked at, in the order of the rules.
+    pub fn standings<'a>(
+        &'a self,
+        rules: &'a Rules,
+        now_ns: u64,
+    ) -> impl Iterator<Item = Standing<'a>> + 'a {
+        self.steps.iter().filter_map(move |step| {
+            let (cell, kind) = step.now.as_ref()?;
+            let dial = rules.dial(step.index);
+            Some(Standing {
+                limit: rules.limit(step.index),
+                id: cell.limit,
+                have: cell.have(kind, dial, now_ns),
+                capacity: kind.capacity_by(dial.factor_at(now_ns)),
+                reset_ns: cell.reset_ns(kind, dial, now_ns),
+                is_shared: step.is_overflow,
+                shadowed: step.shadowed,
+            })
+        })
+    }
+
+    /// Thresholds that the take crossed.
+    pub fn warned(&self) -> impl Iterator<Item = Warned> + '_ {
+        self.steps.iter().filter_map(|step| {
+            let share = step.warned?;
+            let index = step.index;
+            Some(Warned { index, share })
+        })
+    }
+
+    /// Whether any cell is given back when it is not used any more.
+    pub fn has_slots(&self, rules: &Rules) -> Option<Unit> {
+        let slots = self
+            .steps
+            .iter()
+            .find(|step| matches!(rules.kind(step.index), Kind::Slots { .. }));
+        slots.map(|step| rules.limit(step.index).unit)
+    }
+}

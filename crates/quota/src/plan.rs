@@ -1,0 +1,203 @@
+//! What a take needs: which cells, how much of each, in which tables.
+//!
+//! A plan is used again for the next take, so that none allocates. It is made from rules and names
+//! no cell yet; those are looked at when the tables are locked.
+
+use crate::cell::{Cell, When};
+use crate::decide::Refused;
+use crate::key::{Key, Seed};
+use crate::limit::{AMOUNT_MAX, Durability, Kind};
+use crate::rules::Rules;
+use crate::subject::{Prefix, Subject, Tier};
+use crate::table::CellId;
+use crate::unit::Unit;
+
+/// How much of what.
+pub type Cost = (Unit, u64);
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub(crate) steps: Vec<Step>,
+    /// Tables, ascending, each once.
+    tables: Vec<u16>,
+}
+
+/// One cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Which limit of the rules.
+    pub(crate) index: usize,
+    /// What is taken; less than nothing when it is given back.
+    pub(crate) count: i128,
+    pub(crate) tier: Tier,
+    pub(crate) is_per_run: bool,
+    pub(crate) is_overflow: bool,
+    pub(crate) hash: u64,
+    pub(crate) table: u16,
+    /// Which of the tables that were handed in.
+    pub(crate) place: usize,
+    pub(crate) found: Option<CellId>,
+    /// As it stands, once it was looked at.
+    pub(crate) now: Option<(Cell, Kind)>,
+    /// Why it is not taken from, in a limit that only says so.
+    pub(crate) shadowed: Option<When>,
+    /// A threshold that was crossed, in thousandths.
+    pub(crate) warned: Option<u16>,
+}
+
+impl Plan {
+    /// The cells.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The tables to lock, in this order.
+    pub fn tables(&self) -> &[u16] {
+        &self.tables
+    }
+
+    /// Has one more table locked: what else is kept there is needed too.
+    pub fn add_table(&mut self, table: u16) {
+        if let Err(place) = self.tables.binary_search(&table) {
+            self.tables.insert(place, table);
+            self.place();
+        }
+    }
+
+    /// Whether what is taken must be on disk before it is answered.
+    pub fn is_sync(&self, rules: &Rules) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| rules.limit(step.index).durability == Durability::Sync)
+    }
+
+    /// Goes over to the cells that subjects share, for those there is no room for. The tables are
+    /// others then.
+    pub fn overflow(&mut self, rules: &Rules, step: usize) {
+        let limit = rules.id(self.steps[step].index);
+        let key = Key::overflow(limit);
+        let hash = Seed::of_limit(rules.seed.hash(key.prefix), limit);
+        let step = &mut self.steps[step];
+        (step.is_overflow, step.hash) = (true, hash);
+        step.table = rules.overflow_table(limit);
+        self.line_up();
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.steps.clear();
+        self.tables.clear();
+    }
+
+    /// Notes which tables there are, and which step needs which.
+    pub(crate) fn line_up(&mut self) {
+        self.tables.clear();
+        if let [step] = &mut *self.steps {
+            step.place = 0;
+            return self.tables.push(step.table);
+        }
+        self.tables.extend(self.steps.iter().map(|step| step.table));
+        self.tables.sort_unstable();
+        self.tables.dedup();
+        self.place();
+    }
+
+    fn place(&mut self) {
+        for step in &mut self.steps {
+            step.place = self.tables.partition_point(|table| *table < step.table);
+        }
+    }
+
+    /// Adds every limit that is for the subject and for which there is a count.
+    pub(crate) fn add(
+        &mut self,
+        rules: &Rules,
+        subject: &Subject<'_>,
+        count: impl Fn(usize) -> Option<i128>,
+    ) {
+        let mut last: Option<(Tier, bool, u64)> = None;
+        for index in rules.policies.covering(subject) {
+            let Some(count) = count(index) else { continue };
+            let pattern = &rules.limit(index).pattern;
+            let (tier, is_per_run) = (pattern.tier(), pattern.is_per_run());
+            let hash = match last {
+                Some((known, runs, hash)) if (known, runs) == (tier, is_per_run) => hash,
+                _ => rules.seed.hash(prefix(subject, tier, is_per_run)),
+            };
+            last = Some((tier, is_per_run, hash));
+            self.steps.push(Step {
+                index,
+                count,
+                tier,
+                is_per_run,
+                is_overflow: false,
+                hash: Seed::of_limit(hash, rules.id(index)),
+                table: rules.table_of(hash),
+                place: 0,
+                found: None,
+                now: None,
+                shadowed: None,
+                warned: None,
+            });
+        }
+        self.line_up();
+    }
+}
+
+impl Step {
+    /// The cell's key.
+    pub(crate) fn key<'a>(&self, rules: &Rules, subject: &Subject<'a>) -> Key<'a> {
+        let limit = rules.id(self.index);
+        match self.is_overflow {
+            true => Key::overflow(limit),
+            false => Key {
+                limit,
+                prefix: prefix(subject, self.tier, self.is_per_run),
+            },
+        }
+    }
+}
+
+fn prefix<'a>(subject: &Subject<'a>, tier: Tier, is_per_run: bool) -> Prefix<'a> {
+    Prefix {
+        name: subject.prefix(tier),
+        run: if is_per_run { subject.run() } else { "" },
+    }
+}
+
+impl Rules {
+    /// Plans a take.
+    pub fn plan(
+        &self,
+        plan: &mut Plan,
+        subject: &Subject<'_>,
+        costs: &[Cost],
+    ) -> Result<(), Refused> {
+        plan.clear();
+        if costs.iter().all(|(_, count)| *count == 0) {
+            return Err(Refused::Nothing);
+        }
+        for (unit, count) in costs {
+            if *count > AMOUNT_MAX {
+                return Err(Refused::TooMuch { unit: *unit });
+            }
+            if !self.policies.counts(*unit) && !unit.is_known() {
+                return Err(Refused::UnknownUnit { unit: *unit });
+            }
+        }
+        plan.add(self, subject, |index| {
+            let unit = self.limit(index).unit;
+            let counts = costs
+                .iter()
+                .filter(|(known, count)| *known == unit && *count > 0);
+            let count: i128 = counts.map(|(_, count)| i128::from(*count)).sum();
+            (count > 0).then_some(count)
+        });
+        Ok(())
+    }
+
+    /// Plans to look at everything that bounds the subject.
+    pub fn plan_look(&self, plan: &mut Plan, subject: &Subject<'_>) {
+        plan.clear();
+        plan.add(self, subject, |_| Some(0));
+    }
+}

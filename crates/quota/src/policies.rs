@@ -1,0 +1,192 @@
+//! All limits together, checked as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::calendar::OFFSET_MAX_S;
+use crate::limit::{AMOUNT_MAX, Bucket, Kind, Limit, LimitId, Mode, PERIOD_NS_MAX, WEIGHT_MAX};
+use crate::subject::Subject;
+use crate::unit::Unit;
+
+/// Limits at most.
+pub const LIMITS_MAX: usize = 1_024;
+const NAME_SIZE_MAX: usize = 128;
+const THRESHOLDS_MAX: usize = 16;
+
+/// The limits of one version.
+#[derive(Clone, Debug, Default)]
+pub struct Policies {
+    version: u64,
+    /// In the order in which they were written.
+    limits: Vec<(LimitId, Arc<Limit>)>,
+    next_id: u32,
+    /// Limits whose pattern begins with any org, and those that begin with one.
+    anywhere: Vec<u32>,
+    by_org: BTreeMap<Box<str>, Vec<u32>>,
+    units: BTreeSet<Unit>,
+}
+
+/// What is wrong with one limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("limit `{limit}`: {reason}")]
+pub struct Mistake {
+    /// What it is called.
+    pub limit: String,
+    /// For people.
+    pub reason: String,
+}
+
+impl Policies {
+    /// The version that follows this one, or everything that is wrong with it. A limit keeps the
+    /// number that one of its name has.
+    pub fn next(&self, limits: Vec<Limit>) -> Result<Self, Vec<Mistake>> {
+        let mut mistakes = Vec::new();
+        if limits.len() > LIMITS_MAX {
+            let reason = format!("there are {}, and {LIMITS_MAX} at most", limits.len());
+            let limit = "*".to_owned();
+            mistakes.push(Mistake { limit, reason });
+        }
+        let mut names = BTreeSet::new();
+        for limit in &limits {
+            let is_new = names.insert(limit.name.clone());
+            let twice = (!is_new).then(|| "there is another of that name".to_owned());
+            mistakes.extend(
+                reasons(limit)
+                    .into_iter()
+                    .chain(twice)
+                    .map(|reason| Mistake {
+                        limit: limit.name.chars().take(NAME_SIZE_MAX).collect(),
+                        reason,
+                    }),
+            );
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let mut next_id = self.next_id;
+        let numbered = limits.into_iter().map(|limit| {
+            let known = self.find(&limit.name).map(|index| self.limits[index].0);
+            let id = known.unwrap_or_else(|| {
+                next_id += 1;
+                LimitId(next_id)
+            });
+            (id, Arc::new(limit))
+        });
+        let limits = numbered.collect();
+        Ok(Self::restored(self.version + 1, limits, next_id))
+    }
+
+    /// As they were kept.
+    pub(crate) fn restored(version: u64, limits: Vec<(LimitId, Arc<Limit>)>, next_id: u32) -> Self {
+        let mut policies = Self {
+            version,
+            next_id,
+            units: limits.iter().map(|(_, limit)| limit.unit).collect(),
+            ..Self::default()
+        };
+        for (index, (_, limit)) in (0_u32..).zip(&limits) {
+            match (limit.mode, limit.pattern.org()) {
+                (Mode::Off, _) => {}
+                (_, None) => policies.anywhere.push(index),
+                (_, Some(org)) => policies.by_org.entry(org.into()).or_default().push(index),
+            }
+        }
+        policies.limits = limits;
+        policies
+    }
+
+    /// Counts changes; 0 for none.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The limits, with their numbers, in the order in which they were written.
+    pub fn limits(&self) -> &[(LimitId, Arc<Limit>)] {
+        &self.limits
+    }
+
+    pub(crate) fn next_id(&self) -> u32 {
+        self.next_id
+    }
+
+    /// Where the limit of that name stands.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.limits
+            .iter()
+            .position(|(_, limit)| *limit.name == *name)
+    }
+
+    /// Where the limit of that number stands.
+    pub fn index(&self, id: LimitId) -> Option<usize> {
+        self.limits.iter().position(|(known, _)| *known == id)
+    }
+
+    /// Whether any limit counts that.
+    pub fn counts(&self, unit: Unit) -> bool {
+        self.units.contains(&unit)
+    }
+
+    /// Where those limits stand that are for the subject and are not off.
+    pub(crate) fn covering<'a>(
+        &'a self,
+        subject: &'a Subject<'_>,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let of_org = match self.by_org.is_empty() {
+            true => None,
+            false => self.by_org.get(subject.part(0)),
+        };
+        let indices = self.anywhere.iter().chain(of_org.into_iter().flatten());
+        indices.map(|index| *index as usize).filter(|index| {
+            let pattern = &self.limits[*index].1.pattern;
+            match pattern.is_wild() {
+                true => !pattern.is_per_run() || !subject.run().is_empty(),
+                false => pattern.covers(subject),
+            }
+        })
+    }
+}
+
+fn reasons(limit: &Limit) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let mut check = |holds: bool, reason: &str| {
+        if !holds {
+            reasons.push(reason.to_owned());
+        }
+    };
+    let is_name = |byte: u8| byte.is_ascii_graphic() && !b"\"/;=".contains(&byte);
+    check(
+        (1..=NAME_SIZE_MAX).contains(&limit.name.len()) && limit.name.bytes().all(is_name),
+        "a name is 1 to 128 visible characters without `\"`, `/`, `;` and `=`",
+    );
+    check(
+        (1..=WEIGHT_MAX).contains(&limit.weight),
+        "a weight is between 1 and 1000",
+    );
+    check(
+        limit.warn.len() <= THRESHOLDS_MAX
+            && limit.warn.windows(2).all(|pair| pair[0] < pair[1])
+            && limit.warn.iter().all(|share| (1..=1_000).contains(share)),
+        "what is warned of are at most 16 shares between 0.001 and 1, ascending",
+    );
+    check(
+        limit.kind.capacity() <= AMOUNT_MAX,
+        "there is at most 1000000000000000 of anything",
+    );
+    match limit.kind {
+        Kind::Bucket(Bucket {
+            amount, period_ns, ..
+        }) => {
+            check(amount <= AMOUNT_MAX, "a refill is at most 1000000000000000");
+            check(
+                (1..=PERIOD_NS_MAX).contains(&period_ns),
+                "the period of a refill is between 1 ns and 366 days",
+            );
+        }
+        Kind::Budget { offset_s, .. } => check(
+            (-OFFSET_MAX_S..=OFFSET_MAX_S).contains(&offset_s),
+            "a calendar is at most 18 hours ahead of UTC or behind",
+        ),
+        Kind::Slots { .. } => {}
+    }
+    reasons
+}

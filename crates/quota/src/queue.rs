@@ -1,0 +1,158 @@
+//! Who waits for a cell: by priority, then by share, then by turn.
+//!
+//! Within a priority each subject gets what its weight is to the others': whoever waits has a
+//! *virtual finish*, which grows by cost ÷ weight with each of its takes, and the earliest goes first
+//! (Demers, Keshav, Shenker, *Analysis and Simulation of a Fair Queueing Algorithm*, SIGCOMM 1989).
+//! Invariant: *takes of one subject and priority leave in the order in which they came.*
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// A place in a queue: the first one is the smallest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    priority: Reverse<u8>,
+    finish: u64,
+    turn: u64,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Queue<W> {
+    waiting: BTreeMap<Place, (Box<str>, W)>,
+    /// Of subjects that wait: where the last take of each finishes.
+    finishes: BTreeMap<(Reverse<u8>, Box<str>), (u64, usize)>,
+    /// Of each priority, where its last admitted take finished.
+    virtual_now: BTreeMap<Reverse<u8>, u64>,
+    turns: u64,
+}
+
+/// A cost of one with a weight of one; larger than any weight.
+const SCALE: u64 = 1 << 20;
+
+impl<W> Default for Queue<W> {
+    fn default() -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            finishes: BTreeMap::new(),
+            virtual_now: BTreeMap::new(),
+            turns: 0,
+        }
+    }
+}
+
+impl<W> Queue<W> {
+    /// Somebody more waits; a higher priority goes first.
+    pub fn push(&mut self, subject: &str, priority: u8, cost: u64, weight: u32, who: W) -> Place {
+        let priority = Reverse(priority);
+        let length = cost.min(u64::MAX / SCALE).saturating_mul(SCALE) / u64::from(weight.max(1));
+        let start = self.virtual_now.get(&priority).copied().unwrap_or(0);
+        let entry = self
+            .finishes
+            .entry((priority, subject.into()))
+            .or_insert((start, 0));
+        *entry = (entry.0.max(start).saturating_add(length), entry.1 + 1);
+        self.turns += 1;
+        let place = Place {
+            priority,
+            finish: entry.0,
+            turn: self.turns,
+        };
+        self.waiting.insert(place, (subject.into(), who));
+        place
+    }
+
+    /// Whose turn it is.
+    pub fn first(&self) -> Option<(Place, &W)> {
+        let (place, (_, who)) = self.waiting.first_key_value()?;
+        Some((*place, who))
+    }
+
+    /// The first one has got what it waited for.
+    pub fn admit(&mut self) -> Option<W> {
+        let (place, _) = self.first()?;
+        self.virtual_now.insert(place.priority, place.finish);
+        self.remove(place)
+    }
+
+    /// Somebody does not wait any more.
+    pub fn remove(&mut self, place: Place) -> Option<W> {
+        let (subject, who) = self.waiting.remove(&place)?;
+        let key = (place.priority, subject);
+        if let Some((_, count)) = self.finishes.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.finishes.remove(&key);
+            }
+        }
+        Some(who)
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(queue: &mut Queue<&'static str>) -> Vec<&'static str> {
+        std::iter::from_fn(|| queue.admit()).collect()
+    }
+
+    #[test]
+    fn a_higher_priority_goes_first_and_equals_in_turn() {
+        let mut queue = Queue::default();
+        for (subject, priority, who) in [
+            ("a", 1, "a1"),
+            ("b", 1, "b1"),
+            ("c", 5, "c5"),
+            ("a", 1, "a2"),
+        ] {
+            queue.push(subject, priority, 1, 1, who);
+        }
+        assert_eq!(order(&mut queue), ["c5", "a1", "b1", "a2"]);
+    }
+
+    #[test]
+    fn whoever_weighs_three_gets_three_of_four() {
+        let mut queue = Queue::default();
+        for _ in 0..40 {
+            queue.push("light", 0, 2, 1, "light");
+            queue.push("heavy", 0, 2, 3, "heavy");
+        }
+        let first: Vec<_> = order(&mut queue).into_iter().take(40).collect();
+        assert_eq!(first.iter().filter(|who| **who == "heavy").count(), 30);
+    }
+
+    #[test]
+    fn many_takes_of_one_do_not_hold_up_another() {
+        let mut queue = Queue::default();
+        for _ in 0..100 {
+            queue.push("greedy", 0, 1, 1, "greedy");
+        }
+        queue.push("modest", 0, 1, 1, "modest");
+        assert_eq!(
+            order(&mut queue).iter().position(|who| *who == "modest"),
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn whoever_leaves_is_not_served() {
+        let mut queue = Queue::default();
+        let place = queue.push("a", 0, 1, 1, "gone");
+        queue.push("a", 0, 1, 1, "stays");
+        assert_eq!(queue.remove(place), Some("gone"));
+        assert_eq!((queue.remove(place), queue.len()), (None, 1));
+        assert_eq!(order(&mut queue), ["stays"]);
+        assert!(queue.is_empty() && queue.finishes.is_empty());
+    }
+}

@@ -1,0 +1,67 @@
+//! Ids of takes that were admitted lately: a retry is answered like its original and takes nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// The newest ids, each with what is to be answered; bounded in number and in time.
+#[derive(Debug)]
+pub struct Recent<V> {
+    known: BTreeMap<Box<str>, V>,
+    /// Oldest first, with when each is forgotten.
+    order: VecDeque<(u64, Box<str>)>,
+    count_max: usize,
+    window_ns: u64,
+}
+
+impl<V> Recent<V> {
+    /// Keeps up to so many, each so long at least unless more come.
+    pub fn new(count_max: usize, window_ns: u64) -> Self {
+        Self {
+            known: BTreeMap::new(),
+            order: VecDeque::new(),
+            count_max: count_max.max(1),
+            window_ns,
+        }
+    }
+
+    /// What is known of that id.
+    pub fn get(&self, id: &str) -> Option<&V> {
+        self.known.get(id)
+    }
+
+    /// Takes note of an id that is not known, for the window and at least until that moment.
+    pub fn insert(&mut self, id: &str, value: V, until_ns: u64, now_ns: u64) {
+        self.forget(now_ns);
+        if self.known.insert(id.into(), value).is_none() {
+            let until_ns = until_ns.max(now_ns.saturating_add(self.window_ns));
+            self.order.push_back((until_ns, id.into()));
+        }
+    }
+
+    fn forget(&mut self, now_ns: u64) {
+        while let Some((until_ns, id)) = self.order.front() {
+            if *until_ns > now_ns && self.order.len() < self.count_max {
+                break;
+            }
+            self.known.remove(id);
+            self.order.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_known_until_their_time_is_over_or_there_are_too_many() {
+        let mut recent = Recent::new(3, 100);
+        for (now, id) in [(0, "a"), (10, "b"), (20, "c")] {
+            recent.insert(id, now, 0, now);
+        }
+        assert_eq!(recent.get("a"), Some(&0));
+        recent.insert("d", 30, 0, 30);
+        assert_eq!((recent.get("a"), recent.get("b")), (None, Some(&10)));
+        recent.insert("e", 110, 500, 111);
+        assert_eq!((recent.get("b"), recent.get("c")), (None, Some(&20)));
+    }
+}

@@ -1,0 +1,72 @@
+//! What is kept of quotas, byte by byte.
+//!
+//! Records are told apart by the tag that a stream keeps beside each. All numbers are little-endian;
+//! a text is UTF-8 behind its length, `text8`, `text16`. A layout is never changed: another one gets
+//! another tag. Of a cell, a hold, an id, a factor, a halt and an override the last record stands.
+//!
+//! ```text
+//! the state    1 CELLS     any number of: limit u32 | flags u8 (bit 0: an override stood) | warned u8
+//!                          | amount i128 | at u64 | kind | key text16
+//!              2 HOLD      id u64 | deadline_ns u64 | subject text16
+//!                          | charges u16 × (limit u32 | flags u8 (bit 0: shared) | count u64 | period u64)
+//!              3 ENDED     any number of: hold u64
+//!              4 TAKEN     until_ns u64 | hold u64, 0 for none | id text16
+//! the changes  1 POLICIES  version u64 | since_ns u64 | next u32 | digest u64 | limits u16 × limit
+//!              2 FACTOR    limit u32 | dial
+//!              3 HALT      prefix text16 | there u8 | if 1: since_ns u64 | by text16 | reason text16
+//!              4 OVERRIDE  limit u32 | prefix text16 | there u8
+//!                          | if 1: flags u8 (bit 0: capacity, bit 1: refill) | capacity u64
+//!                          | amount u64 | period_ns u64 | grant u64 | until_ns u64 | by text16
+//!                          | reason text16
+//! the audit    1 AUDIT     at_ns u64 | version u64 | by text16 | reason text16 | what text16
+//!
+//! kind         what u8 (1 bucket, 2 budget, 3 slots) | capacity u64 | amount u64 | period_ns u64
+//!              of a budget: capacity is the amount, amount the word of its stretch (from 1), period_ns
+//!              the offset in seconds as i64
+//! limit        id u32 | name text16 | pattern text16 | unit text8 | kind | mode u8 | durability u8
+//!              | unreachable u8 | weight u32 | factor | warn u8 × u16
+//! factor       numerator u32 | denominator u32
+//! dial         anchor_ns u64 | own_ns u64 | factor | until_ns u64, 0 for none | factor
+//! ```
+
+mod bytes;
+mod cells;
+mod changes;
+mod holds;
+mod limits;
+
+pub use cells::{CellRecord, decode_cells, encode_cell};
+pub use changes::{Audit, Change};
+pub use holds::{HoldRecord, decode_ended, encode_ended, encode_hold};
+pub use holds::{Taken, decode_hold};
+pub use limits::PoliciesRecord;
+
+/// Tag of cells, in a stream of state.
+pub const CELLS: u8 = 1;
+/// Tag of a hold, in a stream of state.
+pub const HOLD: u8 = 2;
+/// Tag of holds that have ended, in a stream of state.
+pub const ENDED: u8 = 3;
+/// Tag of the id of a take, in a stream of state.
+pub const TAKEN: u8 = 4;
+/// Tag of [`PoliciesRecord`], in a stream of changes.
+pub const POLICIES: u8 = 1;
+/// Tag of a factor, in a stream of changes.
+pub const FACTOR: u8 = 2;
+/// Tag of a halt, in a stream of changes.
+pub const HALT: u8 = 3;
+/// Tag of an override, in a stream of changes.
+pub const OVERRIDE: u8 = 4;
+/// Tag of an [`Audit`], in a stream of audits.
+pub const AUDIT: u8 = 1;
+
+/// Bytes that are no record of their tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed {what} of quotas")]
+pub struct Malformed {
+    /// What was being read.
+    pub what: &'static str,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Cells as they stood, each with the kind by which it was counted: limits may have changed since.
+
+use super::Malformed;
+use super::bytes::{Rest, Write};
+use crate::cell::Cell;
+use crate::key::Key;
+use crate::limit::{Kind, LimitId};
+use crate::rules::{Rules, stored};
+use crate::table::Table;
+
+const OVERRIDDEN: u8 = 1;
+
+/// A cell that was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellRecord<'a> {
+    /// Which one.
+    pub key: Key<'a>,
+    /// As it stood.
+    pub(crate) cell: Cell,
+    /// By which it was counted.
+    pub(crate) kind: Kind,
+}
+
+/// Appends a cell to a record of cells. Slots are not kept: they follow from what is held.
+pub fn encode_cell(rules: &Rules, key: Key<'_>, cell: &Cell, out: &mut Vec<u8>) {
+    let Some(index) = rules.policies.index(key.limit) else {
+        return;
+    };
+    let change = match cell.is_overridden {
+        true => rules.overrides.get(&(key.limit, stored(key.prefix))),
+        false => None,
+    };
+    let base = *rules.kind(index);
+    let kind = change.map_or(base, |change| change.kind(base));
+    if matches!(kind, Kind::Slots { .. }) {
+        return;
+    }
+    CellRecord {
+        key,
+        cell: *cell,
+        kind,
+    }
+    .encode(out);
+}
+
+impl CellRecord<'_> {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        let Self { key, cell, kind } = self;
+        out.extend_from_slice(&key.limit.0.to_le_bytes());
+        out.push(if cell.is_overridden { OVERRIDDEN } else { 0 });
+        out.push(cell.warned);
+        out.extend_from_slice(&cell.amount.to_le_bytes());
+        out.extend_from_slice(&cell.at.to_le_bytes());
+        out.kind(kind);
+        out.text16(&stored(key.prefix));
+    }
+
+    /// Puts it back as the rules want it that stand now, and have stood since `since_ns`. A clock that
+    /// was stepped back while the node was down passes no time, and holds up none.
+    pub fn restore(self, rules: &Rules, since_ns: u64, table: &mut Table, now_ns: u64) {
+        let Self {
+            key,
+            mut cell,
+            kind,
+        } = self;
+        let Some(index) = rules.policies.index(key.limit) else {
+            return;
+        };
+        let (base, dial) = (*rules.kind(index), rules.dial(index));
+        let change = rules.overrides.get(&(key.limit, stored(key.prefix)));
+        let wanted = change.map_or(base, |change| change.kind(base));
+        cell.is_overridden = change.is_some();
+        if matches!(kind, Kind::Bucket(_)) {
+            cell.at = cell.at.min(dial.own_ns(now_ns));
+        }
+        if kind != wanted {
+            cell.accrue(&kind, dial, since_ns.min(now_ns));
+            cell.reconfigure(&kind, &wanted, dial, now_ns);
+        }
+        table.restore(key, cell);
+    }
+}
+
+/// Reads cells back.
+pub fn decode_cells(bytes: &[u8]) -> impl Iterator<Item = Result<CellRecord<'_>, Malformed>> {
+    let mut rest = Rest::new(bytes, "cells");
+    let mut is_over = false;
+    std::iter::from_fn(move || {
+        if is_over || rest.is_empty() {
+            return None;
+        }
+        let decoded = decode_cell(&mut rest);
+        is_over = decoded.is_err();
+        Some(decoded)
+    })
+}
+
+fn decode_cell<'a>(rest: &mut Rest<'a>) -> Result<CellRecord<'a>, Malformed> {
+    let limit = LimitId(rest.u32()?);
+    let (flags, warned) = (rest.u8()?, rest.u8()?);
+    let (amount, at) = (rest.i128()?, rest.u64()?);
+    let kind = rest.kind()?;
+    let key = Key::from_bytes(limit, rest.text16()?.as_bytes());
+    Ok(CellRecord {
+        key: key.ok_or(rest.malformed())?,
+        cell: Cell {
+            amount,
+            at,
+            limit,
+            warned,
+            is_overridden: flags & OVERRIDDEN != 0,
+            is_dirty: false,
+        },
+        kind,
+    })
+}

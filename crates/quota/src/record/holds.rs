@@ -1,0 +1,97 @@
+//! Holds, and ids of takes.
+
+use super::Malformed;
+use super::bytes::{Rest, Write};
+use crate::hold::{Charge, Hold, HoldId};
+use crate::limit::LimitId;
+
+const SHARED: u8 = 1;
+
+/// A hold that was kept.
+pub type HoldRecord = (HoldId, Hold);
+
+/// Appends a hold, as one record.
+pub fn encode_hold(id: HoldId, hold: &Hold, out: &mut Vec<u8>) {
+    out.extend_from_slice(&id.0.to_le_bytes());
+    out.extend_from_slice(&hold.deadline_ns.to_le_bytes());
+    out.text16(&hold.subject);
+    // There are no more limits than that.
+    out.extend_from_slice(&(hold.charges.len() as u16).to_le_bytes());
+    for charge in &hold.charges {
+        out.extend_from_slice(&charge.limit.0.to_le_bytes());
+        out.push(if charge.is_overflow { SHARED } else { 0 });
+        out.extend_from_slice(&charge.count.to_le_bytes());
+        out.extend_from_slice(&charge.period.to_le_bytes());
+    }
+}
+
+/// Reads a hold back.
+pub fn decode_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
+    let mut rest = Rest::new(bytes, "hold");
+    let id = HoldId(rest.u64()?);
+    let deadline_ns = rest.u64()?;
+    let subject = rest.text16()?.into();
+    let count = rest.u16()?;
+    let mut charges = Vec::new();
+    for _ in 0..count {
+        let limit = LimitId(rest.u32()?);
+        let flags = rest.u8()?;
+        charges.push(Charge {
+            limit,
+            count: rest.u64()?,
+            period: rest.u64()?,
+            is_overflow: flags & SHARED != 0,
+        });
+    }
+    rest.end()?;
+    let hold = Hold {
+        subject,
+        charges: charges.into(),
+        deadline_ns,
+    };
+    Ok((id, hold))
+}
+
+/// Appends a hold that has ended to a record of those.
+pub fn encode_ended(id: HoldId, out: &mut Vec<u8>) {
+    out.extend_from_slice(&id.0.to_le_bytes());
+}
+
+/// Reads holds back that have ended.
+pub fn decode_ended(bytes: &[u8]) -> impl Iterator<Item = Result<HoldId, Malformed>> + '_ {
+    bytes
+        .chunks(8)
+        .map(|chunk| Ok(HoldId(Rest::new(chunk, "end of a hold").u64()?)))
+}
+
+/// The id of a take that was admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken<'a> {
+    /// Until when it is known.
+    pub until_ns: u64,
+    /// What it holds.
+    pub hold: Option<HoldId>,
+    /// Its subject and id, as the shell joins them.
+    pub id: &'a str,
+}
+
+impl<'a> Taken<'a> {
+    /// Appends the record.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.until_ns.to_le_bytes());
+        out.extend_from_slice(&self.hold.map_or(0, |hold| hold.0).to_le_bytes());
+        out.text16(self.id);
+    }
+
+    /// Reads a record back.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest::new(bytes, "id of a take");
+        let taken = Self {
+            until_ns: rest.u64()?,
+            hold: Some(HoldId(rest.u64()?)).filter(|hold| hold.0 != 0),
+            id: rest.text16()?,
+        };
+        rest.end()?;
+        Ok(taken)
+    }
+}

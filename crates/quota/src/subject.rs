@@ -1,0 +1,241 @@
+//! Who takes: `org/namespace/agent`, and in which run.
+
+/// Bytes of one part of a subject.
+const PART_SIZE_MAX: usize = 255;
+
+/// How many parts of a name a limit looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Tier {
+    /// `org`.
+    Org = 1,
+    /// `org/namespace`.
+    Namespace = 2,
+    /// `org/namespace/agent`.
+    Agent = 3,
+}
+
+impl Tier {
+    /// The tier of a prefix of that many parts.
+    pub fn of(parts: usize) -> Option<Self> {
+        match parts {
+            1 => Some(Self::Org),
+            2 => Some(Self::Namespace),
+            3 => Some(Self::Agent),
+            _ => None,
+        }
+    }
+}
+
+/// Whoever takes. A run is an attribute of the name, written behind a `?`: `acme/search/bot?run=7`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subject<'a> {
+    text: &'a str,
+    /// Where the first and the second part end.
+    ends: [u16; 2],
+    run: &'a str,
+}
+
+/// Why a text is no subject, or no prefix of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubjectError {
+    /// Not three parts.
+    #[error("a subject is `org/namespace/agent`: it has {0} parts")]
+    Parts(usize),
+    /// A part is empty, too long, or has a character that no part has.
+    #[error("a part of a subject is 1 to {PART_SIZE_MAX} bytes without spaces, `/`, `?` and `*`")]
+    Part,
+    /// An attribute that is not `run=`.
+    #[error("the only attribute of a subject is `run=…`")]
+    Attribute,
+}
+
+impl<'a> Subject<'a> {
+    /// Reads `org/namespace/agent`, with `?run=…` behind it or not. An instance behind the agent is
+    /// no part of the subject: instances share what their agent has.
+    pub fn parse(text: &'a str) -> Result<Self, SubjectError> {
+        let (name, run) = split_run(text)?;
+        Self::new(name, run)
+    }
+
+    /// The subject of that name, in that run if it is not empty.
+    pub fn new(name: &'a str, run: &'a str) -> Result<Self, SubjectError> {
+        let mut slashes = [name.len(); 3];
+        let mut count = 0;
+        for (index, byte) in name.bytes().enumerate() {
+            match byte {
+                b'/' if count == 3 => return Err(SubjectError::Parts(5)),
+                b'/' => {
+                    slashes[count] = index;
+                    count += 1;
+                }
+                byte if !is_valid(byte) => return Err(SubjectError::Part),
+                _ => {}
+            }
+        }
+        if count < 2 {
+            return Err(SubjectError::Parts(count + 1));
+        }
+        let [first, second, third] = slashes;
+        let sizes = [first, second - first - 1, third - second - 1];
+        let is_part = |size: &usize| (1..=PART_SIZE_MAX).contains(size);
+        let is_run = run.len() <= PART_SIZE_MAX && run.bytes().all(is_valid) && !run.contains('/');
+        if !sizes.iter().all(is_part) || !is_run {
+            return Err(SubjectError::Part);
+        }
+        Ok(Self {
+            text: &name[..third],
+            ends: [first as u16, second as u16],
+            run,
+        })
+    }
+
+    /// Its name: three parts.
+    pub fn name(&self) -> &'a str {
+        self.text
+    }
+
+    /// Its run; empty for none.
+    pub fn run(&self) -> &'a str {
+        self.run
+    }
+
+    /// The first parts of its name.
+    pub fn prefix(&self, tier: Tier) -> &'a str {
+        match tier {
+            Tier::Org => &self.text[..usize::from(self.ends[0])],
+            Tier::Namespace => &self.text[..usize::from(self.ends[1])],
+            Tier::Agent => self.text,
+        }
+    }
+
+    /// One part of its name, from 0.
+    pub(crate) fn part(&self, index: usize) -> &'a str {
+        let [first, second] = self.ends.map(usize::from);
+        match index {
+            0 => &self.text[..first],
+            1 => &self.text[first + 1..second],
+            _ => &self.text[second + 1..],
+        }
+    }
+}
+
+impl std::fmt::Display for Subject<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.run {
+            "" => f.write_str(self.text),
+            run => write!(f, "{}?run={run}", self.text),
+        }
+    }
+}
+
+/// A subject or what several have in common: one to three parts, and a run if it is one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Prefix<'a> {
+    /// The parts, with slashes in between.
+    pub name: &'a str,
+    /// The run; empty for none.
+    pub run: &'a str,
+}
+
+impl<'a> Prefix<'a> {
+    /// Reads `org`, `org/namespace` or `org/namespace/agent`, with `?run=…` behind it or not.
+    pub fn parse(text: &'a str) -> Result<Self, SubjectError> {
+        let (name, run) = split_run(text)?;
+        let parts = name.split('/').count();
+        let is_part = |part: &str| (1..=PART_SIZE_MAX).contains(&part.len());
+        if Tier::of(parts).is_none() {
+            return Err(SubjectError::Parts(parts));
+        }
+        let is_valid = name
+            .bytes()
+            .chain(run.bytes())
+            .all(|byte| byte == b'/' || is_valid(byte));
+        match is_valid && name.split('/').all(is_part) && run.len() <= PART_SIZE_MAX {
+            true => Ok(Self { name, run }),
+            false => Err(SubjectError::Part),
+        }
+    }
+
+    /// How many parts it has.
+    pub fn tier(&self) -> Tier {
+        Tier::of(self.name.split('/').count()).unwrap_or(Tier::Agent)
+    }
+
+    /// Whether the subject has this prefix.
+    pub fn covers(&self, subject: &Subject<'_>) -> bool {
+        subject.prefix(self.tier()) == self.name && (self.run.is_empty() || self.run == subject.run)
+    }
+}
+
+impl std::fmt::Display for Prefix<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.run {
+            "" => f.write_str(self.name),
+            run => write!(f, "{}?run={run}", self.name),
+        }
+    }
+}
+
+fn split_run(text: &str) -> Result<(&str, &str), SubjectError> {
+    match text.split_once('?') {
+        None => Ok((text, "")),
+        Some((name, attribute)) => match attribute.strip_prefix("run=") {
+            Some(run) if !run.is_empty() => Ok((name, run)),
+            _ => Err(SubjectError::Attribute),
+        },
+    }
+}
+
+fn is_valid(byte: u8) -> bool {
+    byte > b' ' && byte != b'?' && byte != b'*' && byte != 0x7f
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_gives_its_prefixes() {
+        let subject = Subject::parse("acme/search/bot/i-7?run=42").unwrap();
+        let prefixes = [Tier::Org, Tier::Namespace, Tier::Agent].map(|tier| subject.prefix(tier));
+        assert_eq!(prefixes, ["acme", "acme/search", "acme/search/bot"]);
+        assert_eq!(subject.to_string(), "acme/search/bot?run=42");
+        assert_eq!(
+            [0, 1, 2].map(|part| subject.part(part)),
+            ["acme", "search", "bot"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_subject_is_refused() {
+        let refused = |text: &str| Subject::parse(text).unwrap_err();
+        assert_eq!(refused("a/b"), SubjectError::Parts(2));
+        assert_eq!(refused("a/b/c/d/e"), SubjectError::Parts(5));
+        assert_eq!(refused("a//c"), SubjectError::Part);
+        assert_eq!(refused("a/b/c d"), SubjectError::Part);
+        assert_eq!(refused("a/b/c?x=1"), SubjectError::Attribute);
+        assert_eq!(
+            refused(&format!("a/b/{}", "x".repeat(256))),
+            SubjectError::Part
+        );
+    }
+
+    #[test]
+    fn a_prefix_covers_what_begins_with_its_parts() {
+        let subject = Subject::parse("acme/search/bot?run=42").unwrap();
+        for (prefix, covers) in [
+            ("acme", true),
+            ("acme/sea", false),
+            ("acme/search", true),
+            ("acme/search/bot?run=42", true),
+            ("acme?run=41", false),
+        ] {
+            assert_eq!(
+                Prefix::parse(prefix).unwrap().covers(&subject),
+                covers,
+                "{prefix}"
+            );
+        }
+    }
+}

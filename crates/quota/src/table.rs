@@ -1,0 +1,349 @@
+//! Cells, by limit and prefix: one of several tables among which the shell divides its locks.
+//!
+//! A table holds as many cells as it may. When there is no room, a cell that is *full* makes some,
+//! as nothing is lost with it; when there is none, subjects that are new share one cell per limit.
+//! Invariant: *what leaves a table comes back as it left.*
+//!
+//! A cell lies in a page and does not move; the index holds its number. That takes about 60 bytes
+//! and the key's own, whatever the index has just grown to.
+
+use hashbrown::HashTable;
+
+use crate::cell::Cell;
+use crate::key::{Key, Seed};
+use crate::limit::LimitId;
+use crate::rules::Rules;
+
+/// Where a cell lies in its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CellId(u32);
+
+/// Whether there is a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// There.
+    Cell(CellId),
+    /// There is none, and room for it.
+    Room,
+    /// There is none, and no room for it.
+    Full,
+}
+
+const PAGE: usize = 256;
+/// Cells that are looked at for one that is full.
+const LOOKED_AT: usize = 64;
+
+struct Entry {
+    cell: Cell,
+    /// Empty bytes of no limit when there is no cell.
+    key: Box<[u8]>,
+}
+
+/// No limit has this number.
+const NOBODY: LimitId = LimitId(0);
+
+/// See the module's documentation.
+pub struct Table {
+    seed: Seed,
+    index: HashTable<u32>,
+    pages: Vec<Vec<Entry>>,
+    free: Vec<u32>,
+    /// Where the last search for a full cell ended.
+    hand: usize,
+    cells_max: usize,
+    dirty: Vec<CellId>,
+}
+
+impl Table {
+    /// With room for so many cells.
+    pub fn new(seed: Seed, cells_max: usize) -> Self {
+        Self {
+            seed,
+            index: HashTable::new(),
+            pages: Vec::new(),
+            free: Vec::new(),
+            hand: 0,
+            cells_max: cells_max.max(1),
+            dirty: Vec::new(),
+        }
+    }
+
+    /// Cells that there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// How much space is for.
+    pub fn set_cells_max(&mut self, cells_max: usize) {
+        self.cells_max = cells_max.max(1);
+    }
+
+    /// Looks for a cell; if there is none, whether one could be made.
+    pub(crate) fn find(&mut self, rules: &Rules, key: Key<'_>, hash: u64, now_ns: u64) -> Found {
+        match self.get(key, hash) {
+            Some(id) => Found::Cell(id),
+            None if self.len() < self.cells_max || key.prefix.name.is_empty() => Found::Room,
+            None => match self.evict(rules, now_ns) {
+                true => Found::Room,
+                false => Found::Full,
+            },
+        }
+    }
+
+    /// The cell of that key.
+    pub(crate) fn get(&self, key: Key<'_>, hash: u64) -> Option<CellId> {
+        let is_it = |id: &u32| {
+            let entry = self.entry(*id);
+            entry.cell.limit == key.limit && key.is(&entry.key)
+        };
+        self.index.find(hash, is_it).map(|id| CellId(*id))
+    }
+
+    /// The cell, as it was left.
+    pub(crate) fn cell(&self, id: CellId) -> &Cell {
+        &self.entry(id.0).cell
+    }
+
+    /// Puts a cell in the place of what was found; notes that it is not kept yet.
+    /// What was found may have made room for another cell since.
+    pub(crate) fn put(&mut self, found: Option<CellId>, key: Key<'_>, hash: u64, mut cell: Cell) {
+        let found = found.filter(|id| {
+            let entry = self.entry(id.0);
+            entry.cell.limit == key.limit && key.is(&entry.key)
+        });
+        let was_dirty = found.is_some_and(|id| self.cell(id).is_dirty);
+        cell.is_dirty = true;
+        let id = match found {
+            Some(id) => {
+                self.entry_mut(id.0).cell = cell;
+                id
+            }
+            None => self.insert(key.to_bytes(), hash, cell),
+        };
+        if !was_dirty {
+            self.dirty.push(id);
+        }
+    }
+
+    fn insert(&mut self, key: Box<[u8]>, hash: u64, cell: Cell) -> CellId {
+        let entry = Entry { cell, key };
+        let id = match self.free.pop() {
+            Some(id) => {
+                *self.entry_mut(id) = entry;
+                id
+            }
+            None => {
+                if self.pages.last().is_none_or(|page| page.len() == PAGE) {
+                    self.pages.push(Vec::with_capacity(PAGE));
+                }
+                let last = self.pages.len() - 1;
+                self.pages[last].push(entry);
+                (last * PAGE + self.pages[last].len() - 1) as u32
+            }
+        };
+        let (pages, seed) = (&self.pages, self.seed);
+        self.index.insert_unique(hash, id, |id| {
+            let entry = &pages[*id as usize / PAGE][*id as usize % PAGE];
+            hash_of(seed, entry)
+        });
+        CellId(id)
+    }
+
+    /// Forgets a cell.
+    pub(crate) fn remove(&mut self, id: CellId) {
+        let hash = hash_of(self.seed, self.entry(id.0));
+        if let Ok(found) = self.index.find_entry(hash, |known| *known == id.0) {
+            found.remove();
+            let entry = self.entry_mut(id.0);
+            entry.key = Box::default();
+            entry.cell.limit = NOBODY;
+            // It may stay on the list of what is dirty: only what says so itself is.
+            entry.cell.is_dirty = false;
+            self.free.push(id.0);
+        }
+    }
+
+    /// Makes room by forgetting a cell that is as a new one would be.
+    fn evict(&mut self, rules: &Rules, now_ns: u64) -> bool {
+        let slots = self.slots();
+        for _ in 0..LOOKED_AT.min(slots) {
+            self.hand = (self.hand + 1) % slots;
+            let id = self.hand as u32;
+            if self.is_idle(rules, id, now_ns) {
+                self.remove(CellId(id));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether nothing would be lost with a cell, neither here nor of what is kept.
+    fn is_idle(&self, rules: &Rules, id: u32, now_ns: u64) -> bool {
+        let entry = self.entry(id);
+        if entry.cell.limit == NOBODY || entry.cell.is_dirty || entry.key.is_empty() {
+            return false;
+        }
+        let Some(index) = rules.policies.index(entry.cell.limit) else {
+            return true;
+        };
+        let Some(key) = Key::from_bytes(entry.cell.limit, &entry.key) else {
+            return false;
+        };
+        let mut cell = entry.cell;
+        let (kind, until_ns) = rules.bring_up(index, &mut cell, key.prefix, now_ns);
+        until_ns.is_none() && cell.is_full(&kind)
+    }
+
+    /// Goes over from rules to those that follow them, before anything else is decided: cells of
+    /// limits that are gone are forgotten, others reconfigured.
+    pub fn follow(&mut self, old: &Rules, new: &Rules, now_ns: u64) {
+        for id in 0..self.slots() as u32 {
+            let entry = self.entry(id);
+            let limit = entry.cell.limit;
+            if limit == NOBODY {
+                continue;
+            }
+            let (Some(from), Some(to)) = (old.policies.index(limit), new.policies.index(limit))
+            else {
+                self.remove(CellId(id));
+                continue;
+            };
+            let Some(key) = Key::from_bytes(limit, &entry.key) else {
+                continue;
+            };
+            let is_foreign = old.limit(from).pattern != new.limit(to).pattern
+                && !entry.key.is_empty()
+                && !new
+                    .limit(to)
+                    .pattern
+                    .covers_prefix(key.prefix.name, key.prefix.run);
+            if is_foreign {
+                self.remove(CellId(id));
+                continue;
+            }
+            let mut cell = entry.cell;
+            let (old_kind, _) = old.bring_up(from, &mut cell, key.prefix, now_ns);
+            cell.is_overridden |= new.overrides.contains_key(&(limit, stored_key(key)));
+            let mut probe = cell;
+            let (new_kind, _) = new.bring_up(to, &mut probe, key.prefix, now_ns);
+            if old_kind != new_kind || entry.cell.is_overridden != cell.is_overridden {
+                cell.reconfigure(&old_kind, &new_kind, &new.dials[to], now_ns);
+                cell.is_overridden = probe.is_overridden;
+                self.touch(CellId(id), cell);
+            }
+        }
+    }
+
+    /// Makes sure that there is a cell, has it follow an override that has just been made for it,
+    /// and adds what that grants.
+    pub fn follow_override(
+        &mut self,
+        old: &Rules,
+        new: &Rules,
+        key: Key<'_>,
+        granted: u64,
+        now_ns: u64,
+    ) {
+        let Some(index) = new.policies.index(key.limit) else {
+            return;
+        };
+        let hash = Seed::of_limit(new.seed.hash(key.prefix), key.limit);
+        let found = self.get(key, hash);
+        let dial = &new.dials[index];
+        let fresh = || Cell::full(key.limit, new.kind(index), dial, now_ns);
+        let mut cell = found.map_or_else(fresh, |id| *self.cell(id));
+        let (old_kind, _) = old.bring_up(index, &mut cell, key.prefix, now_ns);
+        let change = new.overrides.get(&(key.limit, stored_key(key)));
+        let new_kind = change.map_or(*new.kind(index), |change| change.kind(*new.kind(index)));
+        cell.reconfigure(&old_kind, &new_kind, dial, now_ns);
+        cell.grant(&new_kind, granted);
+        cell.is_overridden = change.is_some();
+        self.put(found, key, hash, cell);
+    }
+
+    fn touch(&mut self, id: CellId, mut cell: Cell) {
+        let was_dirty = self.cell(id).is_dirty;
+        cell.is_dirty = true;
+        self.entry_mut(id.0).cell = cell;
+        if !was_dirty {
+            self.dirty.push(id);
+        }
+    }
+
+    /// Whether anything is not kept yet.
+    pub fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Hands over each cell that is not kept yet, and takes it for kept from now on.
+    pub fn take_dirty(&mut self, mut each: impl FnMut(Key<'_>, &Cell)) {
+        for id in std::mem::take(&mut self.dirty) {
+            let entry = self.entry_mut(id.0);
+            if !std::mem::take(&mut entry.cell.is_dirty) {
+                continue;
+            }
+            if let Some(key) = Key::from_bytes(entry.cell.limit, &entry.key) {
+                each(key, &entry.cell);
+            }
+        }
+    }
+
+    /// Hands over up to `count` cells from a place on; returns the next place, or `None` at the end.
+    pub fn walk(
+        &self,
+        from: usize,
+        count: usize,
+        mut each: impl FnMut(Key<'_>, &Cell),
+    ) -> Option<usize> {
+        let end = from.saturating_add(count).min(self.slots());
+        for id in from..end {
+            let entry = self.entry(id as u32);
+            let key = Key::from_bytes(entry.cell.limit, &entry.key);
+            if let Some(key) = key.filter(|key| key.limit != NOBODY) {
+                each(key, &entry.cell);
+            }
+        }
+        (end < self.slots()).then_some(end)
+    }
+
+    /// Puts a cell back as it was kept. What was kept later wins.
+    pub fn restore(&mut self, key: Key<'_>, cell: Cell) {
+        let hash = Seed::of_limit(self.seed.hash(key.prefix), key.limit);
+        match self.get(key, hash) {
+            Some(id) => self.entry_mut(id.0).cell = cell,
+            None => {
+                self.insert(key.to_bytes(), hash, cell);
+            }
+        }
+    }
+
+    /// How many places there are, with and without a cell.
+    fn slots(&self) -> usize {
+        match self.pages.split_last() {
+            Some((last, full)) => full.len() * PAGE + last.len(),
+            None => 0,
+        }
+    }
+
+    fn entry(&self, id: u32) -> &Entry {
+        &self.pages[id as usize / PAGE][id as usize % PAGE]
+    }
+
+    fn entry_mut(&mut self, id: u32) -> &mut Entry {
+        &mut self.pages[id as usize / PAGE][id as usize % PAGE]
+    }
+}
+
+fn stored_key(key: Key<'_>) -> Box<str> {
+    crate::rules::stored(key.prefix)
+}
+
+fn hash_of(seed: Seed, entry: &Entry) -> u64 {
+    let key = Key::from_bytes(entry.cell.limit, &entry.key);
+    key.map_or(0, |key| Seed::of_limit(seed.hash(key.prefix), key.limit))
+}
