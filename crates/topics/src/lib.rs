@@ -1,1 +1,3 @@
 //! Topics.
+
+pub mod groups;

@@ -1,0 +1,195 @@
+//! Offsets: who may commit them, when they are forgotten.
+
+use std::sync::Arc;
+
+use super::super::offsets::Committed;
+use super::super::record::{Marks, Record};
+use super::super::terms::{Caller, Mark, Outcome, Refused};
+use super::{Group, Phase, Step};
+
+/// The type of those whose members are subscribed to topics.
+const CONSUMER: &str = "consumer";
+
+impl Group {
+    /// Whether somebody may commit, and that it lives. Without a generation it is no member, and may
+    /// if nobody is; in a transaction older clients do not say who they are.
+    pub(in super::super) fn check_commit(
+        &mut self,
+        caller: Caller<'_>,
+        producer_id: Option<i64>,
+        now_ms: u64,
+    ) -> Result<(), Refused> {
+        if caller.generation < 0 && self.is_empty() {
+            return Ok(());
+        }
+        let is_nobody =
+            caller.generation < 0 && caller.member.is_empty() && caller.instance.is_none();
+        if is_nobody {
+            return producer_id.map(|_| ()).ok_or(Refused::UnknownMember);
+        }
+        self.check_caller(caller)?;
+        if producer_id.is_none() {
+            // A member of this generation that has not been told what is assigned to it.
+            if matches!(self.phase, Phase::Completing { .. }) {
+                return Err(Refused::RebalanceInProgress);
+            }
+            self.heard(caller.member, now_ms);
+        }
+        Ok(())
+    }
+
+    /// Commits, at once or when the transaction does.
+    pub(in super::super) fn commit(
+        &mut self,
+        producer_id: Option<i64>,
+        marks: &[Mark<'_>],
+        expires_ms: Option<u64>,
+        step: &mut Step<'_>,
+    ) -> Vec<Result<(), Refused>> {
+        let mut left = step
+            .options
+            .offsets_max
+            .saturating_sub(self.offsets.count());
+        let mut taken = Vec::new();
+        let answers = marks.iter().map(|mark| {
+            check_mark(mark, step)?;
+            let growth = self.offsets.growth(producer_id, mark.topic, mark.partition);
+            left = left.checked_sub(growth).ok_or(Refused::OffsetsMax {
+                max: step.options.offsets_max,
+            })?;
+            taken.push((*mark).into());
+            Ok(())
+        });
+        let answers = answers.collect();
+        let marks = Marks {
+            group: self.id.clone(),
+            committed_ms: step.now_ms,
+            expires_ms,
+            marks: taken,
+        };
+        if !marks.marks.is_empty() {
+            self.offsets.commit(producer_id, &marks);
+            step.keep(match producer_id {
+                None => Record::Committed(marks),
+                Some(producer_id) => Record::Pending { producer_id, marks },
+            });
+        }
+        answers
+    }
+
+    /// A transaction has ended. Nothing happens if it has committed nothing here, or has ended.
+    pub(in super::super) fn end_transaction(
+        &mut self,
+        producer_id: i64,
+        outcome: Outcome,
+        step: &mut Step<'_>,
+    ) {
+        if self.offsets.has_pending(producer_id) {
+            self.offsets.end(producer_id, outcome);
+            step.keep(Record::Ended {
+                group: self.id.clone(),
+                producer_id,
+                outcome,
+            });
+        }
+    }
+
+    /// Deletes offsets, but not of topics that the group is subscribed to.
+    pub(in super::super) fn delete_offsets(
+        &mut self,
+        partitions: &[(&str, i32)],
+        step: &mut Step<'_>,
+    ) -> Result<Vec<Result<(), Refused>>, Refused> {
+        if !self.is_empty() && *self.protocol_type != *CONSUMER {
+            return Err(Refused::NonEmpty);
+        }
+        let mut gone = Vec::new();
+        let answers = partitions.iter().map(|(topic, partition)| {
+            if self.subscribes(topic) {
+                return Err(Refused::Subscribed);
+            }
+            gone.push((Box::from(*topic), *partition));
+            Ok(())
+        });
+        let answers = answers.collect();
+        self.forget(gone, step);
+        Ok(answers)
+    }
+
+    /// A topic is gone: an offset says nothing about another one of that name.
+    pub(in super::super) fn forget_topic(&mut self, topic: &str, step: &mut Step<'_>) {
+        let partitions = self.offsets.partitions(topic).into_iter();
+        let gone = partitions.map(|it| (Box::from(topic), it)).collect();
+        self.forget(gone, step);
+    }
+
+    fn forget(&mut self, partitions: Vec<(Box<str>, i32)>, step: &mut Step<'_>) {
+        let mut partitions = partitions;
+        partitions.retain(|(topic, partition)| self.offsets.forget(topic, *partition));
+        if !partitions.is_empty() {
+            step.keep(Record::Forgotten {
+                group: self.id.clone(),
+                partitions,
+            });
+        }
+    }
+
+    /// Whether any member is subscribed to it, or may be: it does not say.
+    fn subscribes(&self, topic: &str) -> bool {
+        self.members.values().any(|it| {
+            let topics = it.profile.topics.as_ref();
+            topics.is_none_or(|topics| topics.iter().any(|it| **it == *topic))
+        })
+    }
+
+    /// Forgets what was not committed for too long: of a group without members everything, some time
+    /// after they left; of one with members what nobody is subscribed to any more.
+    pub(in super::super) fn expire_offsets(&mut self, step: &mut Step<'_>) {
+        let had_members = self.generation > 0;
+        let may_forget = match self.phase {
+            Phase::Empty => true,
+            Phase::Stable { .. } => *self.protocol_type == *CONSUMER,
+            Phase::Preparing { .. } | Phase::Completing { .. } => false,
+        };
+        if !may_forget {
+            return;
+        }
+        let since_ms = (self.is_empty() && had_members).then_some(self.since_ms);
+        let is_over = |it: &Committed| match it.expires_ms {
+            Some(at_ms) => at_ms <= step.now_ms,
+            None => {
+                let from_ms = since_ms.unwrap_or(0).max(it.committed_ms);
+                step.now_ms.saturating_sub(from_ms) >= step.options.offsets_retention_ms
+            }
+        };
+        let over = self.offsets.iter().filter(|(topic, partition, it)| {
+            is_over(it) && !self.offsets.is_pending(topic, *partition) && !self.subscribes(topic)
+        });
+        let over = over.map(|(topic, partition, _)| (Box::from(topic), partition));
+        let over = over.collect();
+        self.forget(over, step);
+    }
+
+    /// It is no more.
+    pub(in super::super) fn gone_record(&self) -> Record {
+        Record::Gone {
+            group: Arc::clone(&self.id),
+        }
+    }
+}
+
+fn check_mark(mark: &Mark<'_>, step: &Step<'_>) -> Result<(), Refused> {
+    let (size, max) = (mark.metadata.len(), step.options.offset_metadata_size_max);
+    if size > max {
+        return Err(Refused::MetadataTooLarge { size, max });
+    }
+    let (size, max) = (mark.topic.len(), step.options.name_size_max);
+    match size <= max {
+        true => Ok(()),
+        false => Err(Refused::TooLarge {
+            what: "the name of a topic",
+            size,
+            max,
+        }),
+    }
+}

@@ -1,0 +1,70 @@
+//! What happens because nothing happened.
+
+use super::super::member::after;
+use super::{Group, Patience, Phase, Step};
+
+impl Group {
+    /// When there is something to do, if nothing happens before. Never now, once it was done.
+    pub(in super::super) fn next_ms(&self) -> Option<u64> {
+        let due_ms = match self.phase {
+            Phase::Empty => None,
+            Phase::Preparing { due_ms, .. } | Phase::Completing { due_ms, .. } => Some(due_ms),
+            Phase::Stable { due_ms } => due_ms,
+        };
+        let members = self.members.values().filter_map(|it| it.expires_ms());
+        let expected = self.expected.values().copied();
+        members.chain(expected).chain(due_ms).min()
+    }
+
+    /// Does what is due.
+    pub(in super::super) fn tick(&mut self, step: &mut Step<'_>) {
+        let now_ms = step.now_ms;
+        let expected = self.expected.len();
+        self.expected.retain(|_, until_ms| *until_ms > now_ms);
+        let silent = self.members.iter();
+        let silent = silent.filter(|(_, it)| it.expires_ms().is_some_and(|at_ms| at_ms <= now_ms));
+        let silent: Vec<_> = silent.map(|(id, _)| id.clone()).collect();
+        for id in &silent {
+            self.remove(id, step);
+        }
+        if self.expected.len() < expected || !silent.is_empty() {
+            self.gone(!silent.is_empty(), step);
+        }
+        self.end_phase(step);
+    }
+
+    fn end_phase(&mut self, step: &mut Step<'_>) {
+        let now_ms = step.now_ms;
+        match &mut self.phase {
+            Phase::Preparing {
+                due_ms, patience, ..
+            } if *due_ms <= now_ms => match patience {
+                Some(it) if it.has_new && it.left_ms > 0 => {
+                    let delay_ms = step.options.initial_rebalance_delay_ms.min(it.left_ms);
+                    *it = Patience {
+                        left_ms: it.left_ms - delay_ms,
+                        has_new: false,
+                    };
+                    *due_ms = after(now_ms, delay_ms);
+                }
+                _ => self.complete(step),
+            },
+            Phase::Completing { due_ms, .. }
+            | Phase::Stable {
+                due_ms: Some(due_ms),
+            } if *due_ms <= now_ms => self.remove_those_that_did_not_sync(step),
+            _ => {}
+        }
+    }
+
+    /// Who has joined and did not ask what is assigned to it is gone.
+    fn remove_those_that_did_not_sync(&mut self, step: &mut Step<'_>) {
+        let members = self.members.iter();
+        let missing = members.filter(|(_, it)| !it.has_synced);
+        let missing: Vec<_> = missing.map(|(id, _)| id.clone()).collect();
+        for id in missing {
+            self.remove(&id, step);
+        }
+        self.prepare(step);
+    }
+}

@@ -1,0 +1,223 @@
+//! How far a group has read: what is committed, and what open transactions would commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::record::{MarkKept, Marks, Record};
+use super::terms::{Mark, Outcome};
+
+/// Most marks of one record when all of them are written anew.
+const MARKS_PER_RECORD: usize = 1_000;
+
+/// What was committed of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The next record to read.
+    pub offset: i64,
+    /// The leader epoch of the last record that was read, -1 if it is not known.
+    pub leader_epoch: i32,
+    /// The client's own.
+    pub metadata: Box<str>,
+    /// When, in milliseconds since 1970-01-01 UTC.
+    pub committed_ms: u64,
+    /// When it is forgotten, if the client said so.
+    pub expires_ms: Option<u64>,
+    /// Its place among all commits of the group.
+    order: u64,
+}
+
+type Partitions = BTreeMap<Arc<str>, BTreeMap<i32, Committed>>;
+
+/// The offsets of one group.
+#[derive(Debug, Default)]
+pub(super) struct Offsets {
+    committed: Partitions,
+    /// What a producer's transaction would commit. None of these is empty.
+    pending: BTreeMap<i64, Partitions>,
+    /// Commits so far.
+    order: u64,
+    /// Marks that are held, committed and pending.
+    count: usize,
+}
+
+impl Offsets {
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Marks that it takes more to hold that one, as committed or in that transaction.
+    pub(super) fn growth(&self, producer_id: Option<i64>, topic: &str, partition: i32) -> usize {
+        let held = match producer_id {
+            None => Some(&self.committed),
+            Some(producer_id) => self.pending.get(&producer_id),
+        };
+        let found = held
+            .and_then(|it| it.get(topic))
+            .is_some_and(|it| it.contains_key(&partition));
+        usize::from(!found)
+    }
+
+    pub(super) fn get(&self, topic: &str, partition: i32) -> Option<&Committed> {
+        self.committed.get(topic)?.get(&partition)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, i32, &Committed)> {
+        flat(&self.committed)
+    }
+
+    /// Whether an open transaction would commit an offset of that partition.
+    pub(super) fn is_pending(&self, topic: &str, partition: i32) -> bool {
+        let mut pending = self.pending.values().filter_map(|it| it.get(topic));
+        pending.any(|it| it.contains_key(&partition))
+    }
+
+    /// Takes marks in, as committed or in that transaction.
+    pub(super) fn commit(&mut self, producer_id: Option<i64>, marks: &Marks) {
+        if marks.marks.is_empty() {
+            return;
+        }
+        let held = match producer_id {
+            None => &mut self.committed,
+            Some(producer_id) => self.pending.entry(producer_id).or_default(),
+        };
+        for mark in &marks.marks {
+            self.order += 1;
+            let committed = Committed {
+                offset: mark.offset,
+                leader_epoch: mark.leader_epoch,
+                metadata: mark.metadata.clone(),
+                committed_ms: marks.committed_ms,
+                expires_ms: marks.expires_ms,
+                order: self.order,
+            };
+            let before = put(held, &mark.topic, mark.partition, committed);
+            self.count += usize::from(before.is_none());
+        }
+    }
+
+    /// Whether that producer has anything that its transaction would commit.
+    pub(super) fn has_pending(&self, producer_id: i64) -> bool {
+        self.pending.contains_key(&producer_id)
+    }
+
+    /// A transaction has ended: what it would commit counts, or is forgotten. What was committed
+    /// behind it stays.
+    pub(super) fn end(&mut self, producer_id: i64, outcome: Outcome) {
+        let Some(pending) = self.pending.remove(&producer_id) else {
+            return;
+        };
+        for (topic, partitions) in pending {
+            for (partition, committed) in partitions {
+                self.count -= 1;
+                let newer = self.get(&topic, partition);
+                let counts = newer.is_none_or(|it| it.order < committed.order);
+                if outcome == Outcome::Committed && counts {
+                    let before = put(&mut self.committed, &topic, partition, committed);
+                    self.count += usize::from(before.is_none());
+                }
+            }
+        }
+    }
+
+    /// Forgets a partition, also in open transactions. Says whether there was anything.
+    pub(super) fn forget(&mut self, topic: &str, partition: i32) -> bool {
+        let mut found = usize::from(take(&mut self.committed, topic, partition));
+        for pending in self.pending.values_mut() {
+            found += usize::from(take(pending, topic, partition));
+        }
+        self.pending.retain(|_, it| !it.is_empty());
+        self.count -= found;
+        found > 0
+    }
+
+    /// Partitions of that topic of which anything is held.
+    pub(super) fn partitions(&self, topic: &str) -> BTreeSet<i32> {
+        let held = self.pending.values().chain([&self.committed]);
+        let held = held.filter_map(|it| it.get(topic));
+        held.flat_map(|it| it.keys().copied()).collect()
+    }
+
+    /// Records that make the same again, in the order of the commits.
+    pub(super) fn records(&self, group: &Arc<str>) -> Vec<Record> {
+        let pending = self.pending.iter();
+        let pending = pending.flat_map(|(producer_id, it)| {
+            flat(it).map(|(topic, partition, mark)| (Some(*producer_id), topic, partition, mark))
+        });
+        let committed = self
+            .iter()
+            .map(|(topic, partition, it)| (None, topic, partition, it));
+        let mut all: Vec<_> = committed.chain(pending).collect();
+        all.sort_unstable_by_key(|(.., it)| it.order);
+        let alike = all.chunk_by(|(one, .., a), (other, .., b)| {
+            one == other && a.committed_ms == b.committed_ms && a.expires_ms == b.expires_ms
+        });
+        let chunks = alike.flat_map(|it| it.chunks(MARKS_PER_RECORD));
+        let records = chunks.filter_map(|chunk| {
+            let (producer_id, .., first) = *chunk.first()?;
+            let marks = Marks {
+                group: group.clone(),
+                committed_ms: first.committed_ms,
+                expires_ms: first.expires_ms,
+                marks: chunk
+                    .iter()
+                    .map(|(_, topic, partition, it)| it.mark(topic, *partition).into())
+                    .collect(),
+            };
+            Some(match producer_id {
+                None => Record::Committed(marks),
+                Some(producer_id) => Record::Pending { producer_id, marks },
+            })
+        });
+        records.collect()
+    }
+}
+
+impl Committed {
+    fn mark<'a>(&'a self, topic: &'a str, partition: i32) -> Mark<'a> {
+        Mark {
+            topic,
+            partition,
+            offset: self.offset,
+            leader_epoch: self.leader_epoch,
+            metadata: &self.metadata,
+        }
+    }
+}
+
+impl From<Mark<'_>> for MarkKept {
+    fn from(mark: Mark<'_>) -> Self {
+        Self {
+            topic: mark.topic.into(),
+            partition: mark.partition,
+            offset: mark.offset,
+            leader_epoch: mark.leader_epoch,
+            metadata: mark.metadata.into(),
+        }
+    }
+}
+
+fn flat(held: &Partitions) -> impl Iterator<Item = (&str, i32, &Committed)> {
+    held.iter().flat_map(|(topic, partitions)| {
+        let partitions = partitions.iter();
+        partitions.map(|(partition, it)| (&**topic, *partition, it))
+    })
+}
+
+fn put(held: &mut Partitions, topic: &str, partition: i32, it: Committed) -> Option<Committed> {
+    if let Some(partitions) = held.get_mut(topic) {
+        return partitions.insert(partition, it);
+    }
+    held.insert(topic.into(), BTreeMap::from([(partition, it)]));
+    None
+}
+
+fn take(held: &mut Partitions, topic: &str, partition: i32) -> bool {
+    let Some(partitions) = held.get_mut(topic) else {
+        return false;
+    };
+    let found = partitions.remove(&partition).is_some();
+    if partitions.is_empty() {
+        held.remove(topic);
+    }
+    found
+}

@@ -1,0 +1,336 @@
+//! What stands in a stream of groups, byte by byte.
+//!
+//! Six kinds of records, told apart by the tag that the stream keeps beside each. All numbers are
+//! little-endian. A layout is never changed: another one gets another tag. `text` and `bytes` are
+//! their length (u16, u32) and then themselves; `name?` is a u8, 0 for none, and a text if it is 1;
+//! a `list` is its count (u32) and its elements.
+//!
+//! ```text
+//! 1 GROUP      group text | since_ms u64 | generation i32 | protocol_type text | protocol name?
+//!              | leader name? | members list of
+//!                (member text | instance name? | client_id text | client_host text
+//!                | session_timeout_ms u32 | rebalance_timeout_ms u32
+//!                | protocols list of (name text | metadata bytes)
+//!                | topics u8 (0 not known, 1) list of text | assignment bytes)
+//! 2 COMMITTED  group text | committed_ms u64 | expires_ms u64 (its top: when the group's time is
+//!              over) | marks list of
+//!                (topic text | partition i32 | offset i64 | leader_epoch i32 | metadata text)
+//! 3 PENDING    producer_id i64 | COMMITTED
+//! 4 ENDED      group text | producer_id i64 | outcome u8 (0 aborted, 1 committed)
+//! 5 FORGOTTEN  group text | partitions list of (topic text | partition i32)
+//! 6 GONE       group text
+//! ```
+//!
+//! A later GROUP takes the place of an earlier one, a later mark of a partition that of an earlier
+//! one. A PENDING mark counts from its ENDED on, unless a COMMITTED one of that partition stands
+//! behind it. GONE takes everything of a group along.
+
+mod bytes;
+
+use std::sync::Arc;
+
+use bytes::{Put, Rest};
+
+use super::member::Profile;
+use super::terms::{Outcome, Protocol};
+
+const GROUP: u8 = 1;
+const COMMITTED: u8 = 2;
+const PENDING: u8 = 3;
+const ENDED: u8 = 4;
+const FORGOTTEN: u8 = 5;
+const GONE: u8 = 6;
+
+/// Bytes that are no record of their tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed {what} of a consumer group")]
+pub struct Malformed {
+    /// What was being read.
+    pub what: &'static str,
+}
+
+/// Something that was decided about a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// A rebalance is complete, or a member was replaced.
+    Group(Snapshot),
+    /// Offsets were committed.
+    Committed(Marks),
+    /// Offsets were committed in a transaction.
+    Pending {
+        /// Whose transaction.
+        producer_id: i64,
+        /// What counts if it is committed.
+        marks: Marks,
+    },
+    /// A transaction has ended.
+    Ended {
+        /// Of which group.
+        group: Arc<str>,
+        /// Whose transaction.
+        producer_id: i64,
+        /// How.
+        outcome: Outcome,
+    },
+    /// Offsets were deleted or have expired.
+    Forgotten {
+        /// Of which group.
+        group: Arc<str>,
+        /// Topics and partitions.
+        partitions: Vec<(Box<str>, i32)>,
+    },
+    /// A group was deleted or has expired.
+    Gone {
+        /// Which one.
+        group: Arc<str>,
+    },
+}
+
+/// A group between two rebalances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// What it is called.
+    pub group: Arc<str>,
+    /// Since when it is like this, in milliseconds since 1970-01-01 UTC.
+    pub since_ms: u64,
+    /// Which generation.
+    pub generation: i32,
+    /// What all members agree on.
+    pub protocol_type: Box<str>,
+    /// What was chosen, if there are members.
+    pub protocol: Option<Box<str>>,
+    /// Who assigned, if there are members.
+    pub leader: Option<Arc<str>>,
+    /// Everybody, in the order of their names.
+    pub members: Vec<(Arc<str>, Profile)>,
+}
+
+/// Offsets that were committed at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// For which group.
+    pub group: Arc<str>,
+    /// When, in milliseconds since 1970-01-01 UTC.
+    pub committed_ms: u64,
+    /// When they are forgotten, if the client said so.
+    pub expires_ms: Option<u64>,
+    /// One for each partition.
+    pub marks: Vec<MarkKept>,
+}
+
+/// As [`super::Mark`], owned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkKept {
+    /// Which topic.
+    pub topic: Box<str>,
+    /// Which partition of it.
+    pub partition: i32,
+    /// The next record to read.
+    pub offset: i64,
+    /// The leader epoch of the last record that was read, -1 if it is not known.
+    pub leader_epoch: i32,
+    /// The client's own.
+    pub metadata: Box<str>,
+}
+
+impl Record {
+    /// Of which group.
+    pub fn group(&self) -> &Arc<str> {
+        match self {
+            Self::Group(Snapshot { group, .. })
+            | Self::Committed(Marks { group, .. })
+            | Self::Pending {
+                marks: Marks { group, .. },
+                ..
+            }
+            | Self::Ended { group, .. }
+            | Self::Forgotten { group, .. }
+            | Self::Gone { group } => group,
+        }
+    }
+
+    /// What the stream keeps beside it.
+    pub fn tag(&self) -> u8 {
+        match self {
+            Self::Group(_) => GROUP,
+            Self::Committed(_) => COMMITTED,
+            Self::Pending { .. } => PENDING,
+            Self::Ended { .. } => ENDED,
+            Self::Forgotten { .. } => FORGOTTEN,
+            Self::Gone { .. } => GONE,
+        }
+    }
+
+    /// Appends its bytes.
+    ///
+    /// # Panics
+    /// When a part is longer than its length can say: the engine lets none of these in.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        if let Self::Pending { producer_id, .. } = self {
+            out.i64(*producer_id);
+        }
+        out.text(self.group());
+        match self {
+            Self::Group(snapshot) => put_snapshot(snapshot, out),
+            Self::Committed(marks) | Self::Pending { marks, .. } => put_marks(marks, out),
+            Self::Ended {
+                producer_id,
+                outcome,
+                ..
+            } => {
+                out.i64(*producer_id);
+                out.push(u8::from(*outcome == Outcome::Committed));
+            }
+            Self::Forgotten { partitions, .. } => {
+                out.list(partitions, |out, (topic, partition)| {
+                    out.text(topic);
+                    out.i32(*partition);
+                });
+            }
+            Self::Gone { .. } => {}
+        }
+    }
+
+    /// Reads a record back.
+    pub fn decode(tag: u8, bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest::new(bytes, what(tag)?);
+        let record = match tag {
+            GROUP => Self::Group(snapshot(&mut rest)?),
+            COMMITTED => Self::Committed(marks(&mut rest)?),
+            PENDING => Self::Pending {
+                producer_id: rest.i64()?,
+                marks: marks(&mut rest)?,
+            },
+            ENDED => Self::Ended {
+                group: rest.text()?.into(),
+                producer_id: rest.i64()?,
+                outcome: match rest.flag()? {
+                    false => Outcome::Aborted,
+                    true => Outcome::Committed,
+                },
+            },
+            FORGOTTEN => Self::Forgotten {
+                group: rest.text()?.into(),
+                partitions: rest.list(|rest| Ok((rest.text()?.into(), rest.i32()?)))?,
+            },
+            _ => Self::Gone {
+                group: rest.text()?.into(),
+            },
+        };
+        rest.end()?;
+        Ok(record)
+    }
+}
+
+fn what(tag: u8) -> Result<&'static str, Malformed> {
+    Ok(match tag {
+        GROUP => "state",
+        COMMITTED => "commit",
+        PENDING => "commit in a transaction",
+        ENDED => "end of a transaction",
+        FORGOTTEN => "list of forgotten offsets",
+        GONE => "end",
+        _ => {
+            return Err(Malformed {
+                what: "record of another kind",
+            });
+        }
+    })
+}
+
+fn put_snapshot(snapshot: &Snapshot, out: &mut Vec<u8>) {
+    out.u64(snapshot.since_ms);
+    out.i32(snapshot.generation);
+    out.text(&snapshot.protocol_type);
+    out.name(snapshot.protocol.as_deref());
+    out.name(snapshot.leader.as_deref());
+    out.list(&snapshot.members, |out, (member, profile)| {
+        out.text(member);
+        put_profile(profile, out);
+    });
+}
+
+fn snapshot(rest: &mut Rest<'_>) -> Result<Snapshot, Malformed> {
+    Ok(Snapshot {
+        group: rest.text()?.into(),
+        since_ms: rest.u64()?,
+        generation: rest.i32()?,
+        protocol_type: rest.text()?.into(),
+        protocol: rest.name()?.map(Box::from),
+        leader: rest.name()?.map(Arc::from),
+        members: rest.list(|rest| Ok((rest.text()?.into(), profile(rest)?)))?,
+    })
+}
+
+fn put_profile(profile: &Profile, out: &mut Vec<u8>) {
+    out.name(profile.instance.as_deref());
+    out.text(&profile.client_id);
+    out.text(&profile.client_host);
+    out.u32(profile.session_timeout_ms);
+    out.u32(profile.rebalance_timeout_ms);
+    out.list(&profile.protocols, |out, it| {
+        out.text(&it.name);
+        out.bytes(&it.metadata);
+    });
+    out.push(u8::from(profile.topics.is_some()));
+    let topics = profile.topics.as_deref().unwrap_or_default();
+    out.list(topics, |out, topic| out.text(topic));
+    out.bytes(&profile.assignment);
+}
+
+fn profile(rest: &mut Rest<'_>) -> Result<Profile, Malformed> {
+    Ok(Profile {
+        instance: rest.name()?.map(Box::from),
+        client_id: rest.text()?.into(),
+        client_host: rest.text()?.into(),
+        session_timeout_ms: rest.u32()?,
+        rebalance_timeout_ms: rest.u32()?,
+        protocols: rest.list(|rest| {
+            Ok(Protocol {
+                name: rest.text()?.into(),
+                metadata: rest.bytes()?.into(),
+            })
+        })?,
+        topics: {
+            let is_known = rest.flag()?;
+            let topics = rest.list(|rest| Ok(Box::from(rest.text()?)))?;
+            is_known.then_some(topics)
+        },
+        assignment: rest.bytes()?.into(),
+    })
+}
+
+fn put_marks(marks: &Marks, out: &mut Vec<u8>) {
+    out.u64(marks.committed_ms);
+    out.u64(marks.expires_ms.unwrap_or(u64::MAX));
+    out.list(&marks.marks, |out, mark| {
+        out.text(&mark.topic);
+        out.i32(mark.partition);
+        out.i64(mark.offset);
+        out.i32(mark.leader_epoch);
+        out.text(&mark.metadata);
+    });
+}
+
+fn marks(rest: &mut Rest<'_>) -> Result<Marks, Malformed> {
+    Ok(Marks {
+        group: rest.text()?.into(),
+        committed_ms: rest.u64()?,
+        expires_ms: match rest.u64()? {
+            u64::MAX => None,
+            at_ms => Some(at_ms),
+        },
+        marks: rest.list(|rest| {
+            Ok(MarkKept {
+                topic: rest.text()?.into(),
+                partition: rest.i32()?,
+                offset: rest.i64()?,
+                leader_epoch: rest.i32()?,
+                metadata: rest.text()?.into(),
+            })
+        })?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

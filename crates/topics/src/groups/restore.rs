@@ -1,0 +1,61 @@
+//! Groups, made from what was kept.
+
+use std::sync::Arc;
+
+use super::group::Group;
+use super::{Groups, Options, Record};
+
+/// Reads records back, in their order.
+#[derive(Debug)]
+pub struct Restore {
+    groups: Groups,
+}
+
+impl Restore {
+    /// Of nothing so far. Limits apply to what comes later, not to what is read.
+    pub fn new(options: Options) -> Self {
+        Self {
+            groups: Groups::new(options),
+        }
+    }
+
+    /// The next record.
+    pub fn record(&mut self, record: Record) {
+        let id = Arc::clone(record.group());
+        if let Record::Gone { .. } = record {
+            return self.groups.drop(&id);
+        }
+        let group = self.groups.groups.entry(id.clone());
+        let group = group.or_insert_with(|| Group::new(id));
+        match record {
+            Record::Group(snapshot) => group.restore(snapshot),
+            Record::Committed(marks) => group.offsets.commit(None, &marks),
+            Record::Pending { producer_id, marks } => {
+                group.offsets.commit(Some(producer_id), &marks);
+            }
+            Record::Ended {
+                producer_id,
+                outcome,
+                ..
+            } => group.offsets.end(producer_id, outcome),
+            Record::Forgotten { partitions, .. } => {
+                for (topic, partition) in partitions {
+                    group.offsets.forget(&topic, partition);
+                }
+            }
+            Record::Gone { .. } => unreachable!("a group that is gone was dropped"),
+        }
+    }
+
+    /// That was all: from now on members have to show that they live.
+    pub fn finish(self, now_ms: u64) -> Groups {
+        let mut groups = self.groups;
+        for id in groups.groups.keys().cloned().collect::<Vec<_>>() {
+            if let Some(group) = groups.groups.get_mut(&id) {
+                group.resume(now_ms);
+            }
+            groups.settle(&id);
+        }
+        groups
+    }
+}

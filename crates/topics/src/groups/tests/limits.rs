@@ -1,0 +1,233 @@
+//! What is not let in.
+
+use super::*;
+
+#[test]
+fn a_group_has_so_many_members_and_no_more() {
+    check(
+        "
+         join a
+         join b
+         join c
+         join d
+         join a as=a#1
+         join d
+         join b as=b#2
+         join d
+        ",
+        "
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         join a: the group has 3 members, the limit
+         join d: the group has 3 members, the limit
+         join b: the group rebalances
+         join d: the group has 3 members, the limit
+        ",
+    );
+}
+
+#[test]
+fn so_many_are_told_an_identity_and_no_more() {
+    check(
+        "
+         join a first
+         join b first
+         join c first
+         join d first
+        ",
+        "
+         join a: join as a#1
+         join b: join as b#2
+         join c: join as c#3
+         join d: the group has 3 members, the limit
+        ",
+    );
+}
+
+#[test]
+fn a_static_member_comes_back_into_a_group_that_is_full() {
+    check(
+        "
+         join a static=i
+         join b
+         join c
+         join a as=i#1 static=i
+         join b as=b#2
+         sync i#1 gen=2 static=i
+         sync b#2 gen=2
+         join a static=i
+        ",
+        "
+         join a: i#1 in 1 of consumer range, i#1 leads i#1(i):m
+         join b: b#2 in 2 of consumer range, i#1 leads
+         join c: c#3 in 2 of consumer range, i#1 leads
+         join a: i#1 in 2 of consumer range, i#1 leads b#2:m c#3:m i#1(i):m
+         join b: b#2 in 2 of consumer range, i#1 leads
+         sync i#1: nothing of consumer range
+         sync b#2: nothing of consumer range
+         join a: i#6 in 2 of consumer range, i#1 leads
+        ",
+    );
+}
+
+#[test]
+fn there_are_so_many_groups_and_no_more() {
+    check(
+        "
+         join a group=one
+         join a group=two
+         join a group=three
+         commit nobody group=four t/0=1
+         list
+        ",
+        r##"
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         join a: a#2 in 1 of consumer range, a#2 leads a#2:m
+         join a: there are 2 groups, the limit
+         commit: there are 2 groups, the limit
+         list: one "consumer" CompletingRebalance, two "consumer" CompletingRebalance
+        "##,
+    );
+}
+
+#[test]
+fn a_session_is_neither_too_short_nor_too_long() {
+    check(
+        "
+         join a session=5999
+         join a session=1800001
+         list
+        ",
+        "
+         join a: a session timeout of 5999 ms is not between 6000 and 1800000
+         join a: a session timeout of 1800001 ms is not between 6000 and 1800000
+         list:
+        ",
+    );
+}
+
+#[test]
+fn a_group_has_a_name() {
+    check(
+        "
+         join a group=
+         join a group=0123456789012345678901234567890123456789012345678901234567890123456789
+         list
+        ",
+        "
+         join a: a group has a name of 1 to 64 bytes
+         join a: a group has a name of 1 to 64 bytes
+         list:
+        ",
+    );
+}
+
+#[test]
+fn names_and_protocols_are_bounded() {
+    check(
+        "
+         join 0123456789012345678901234567890123456789012345678901234567890123456789
+         join a with=0123456789012345678901234567890123456789012345678901234567890123456789:m
+         join a with=a:m,b:m,c:m,d:m
+         commit nobody 0123456789012345678901234567890123456789012345678901234567890123456789/0=1
+         list
+        ",
+        "
+         join 0123456789012345678901234567890123456789012345678901234567890123456789: the longest name has 70, the limit is 64
+         join a: the longest name has 70, the limit is 64
+         join a: the list of protocols has 4, the limit is 3
+         commit 0123456789012345678901234567890123456789012345678901234567890123456789/0: the name of a topic has 70, the limit is 64
+         list:
+        ",
+    );
+}
+
+#[test]
+fn committed_offsets_are_bounded_but_one_of_them_can_be_committed_again() {
+    check(
+        "
+         commit nobody t/0=1 t/1=1 t/2=1
+         txn 7 nobody t/0=1
+         commit nobody t/3=1 t/0=2
+         txn 7 nobody t/0=3
+         offsets
+        ",
+        "
+         commit: ok
+         txn: ok
+         commit t/0: ok
+         commit t/3: the group has 4 committed offsets, the limit
+         txn: ok
+         offsets: t/0=2 (unstable) t/1=1 t/2=1
+        ",
+    );
+}
+
+#[test]
+fn metadata_of_an_offset_is_bounded() {
+    check(
+        "
+         commit nobody note=0123456789 t/0=1
+         commit nobody note=0123456789x t/0=2
+         offsets
+        ",
+        r##"
+         commit: ok
+         commit t/0: 11 bytes of metadata, the limit is 10
+         offsets: t/0=1 "0123456789"
+        "##,
+    );
+}
+
+#[test]
+fn what_the_members_of_a_group_say_is_bounded() {
+    let long = "m".repeat(500);
+    check(
+        &format!(
+            "
+             join a with=range:{long}{long}
+             join a with=range:{long}
+             join b with=range:{long}
+             join a as=a#2 with=range:{long}{long}
+             sync a#2 gen=1
+            "
+        ),
+        &format!(
+            "
+             join a: what the members of the group say has 1048, the limit is 1000
+             join a: a#2 in 1 of consumer range, a#2 leads a#2:{long}
+             join b: what the members of the group say has 1096, the limit is 1000
+             join a: what the members of the group say has 1048, the limit is 1000
+             sync a#2: nothing of consumer range
+            "
+        ),
+    );
+}
+
+#[test]
+fn an_assignment_that_is_too_long_to_be_kept_is_refused_and_everybody_joins_again() {
+    let long = "x".repeat(950);
+    check(
+        &format!(
+            "
+             join a
+             join b
+             join a as=a#1
+             sync b#2 gen=2
+             sync a#1 gen=2 a#1=x b#2={long}
+             beat a#1 gen=2
+             join b as=b#2
+             join a as=a#1
+            "
+        ),
+        "
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         join a: a#1 in 2 of consumer range, a#1 leads a#1:m b#2:m
+         join b: b#2 in 2 of consumer range, a#1 leads
+         sync a#1: what the members of the group say and are assigned has 1049, the limit is 1000
+         sync b#2: what the members of the group say and are assigned has 1049, the limit is 1000
+         beat a#1: the group rebalances
+         join a: a#1 in 3 of consumer range, a#1 leads a#1:m b#2:m
+         join b: b#2 in 3 of consumer range, a#1 leads
+        ",
+    );
+}

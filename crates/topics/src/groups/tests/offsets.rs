@@ -1,0 +1,383 @@
+//! Who may commit, and what is forgotten.
+
+use super::*;
+
+#[test]
+fn a_member_commits_in_its_generation_and_in_no_other() {
+    check(
+        "
+         join a
+         commit a#1 gen=1 t/0=1
+         sync a#1 gen=1
+         commit a#1 gen=1 t/0=2
+         commit a#1 gen=0 t/0=3
+         commit a#1 gen=2 t/0=3
+         commit who gen=1 t/0=3
+         commit nobody t/0=3
+         commit a#1 t/0=3
+         offsets
+        ",
+        "
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         commit: the group rebalances
+         sync a#1: nothing of consumer range
+         commit: ok
+         commit: the group is not in generation 0
+         commit: the group is not in generation 2
+         commit: the group does not know that member
+         commit: the group does not know that member
+         commit: the group is not in generation -1
+         offsets: t/0=2
+        ",
+    );
+}
+
+#[test]
+fn a_member_still_commits_while_the_others_join_again() {
+    check(
+        "
+         join a
+         sync a#1 gen=1
+         join b
+         commit a#1 gen=1 t/0=2
+         join a as=a#1
+         commit a#1 gen=1 t/0=3
+         commit a#1 gen=2 t/0=4
+         offsets
+        ",
+        "
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         sync a#1: nothing of consumer range
+         commit: ok
+         join a: a#1 in 2 of consumer range, a#1 leads a#1:m b#2:m
+         join b: b#2 in 2 of consumer range, a#1 leads
+         commit: the group is not in generation 1
+         commit: the group rebalances
+         offsets: t/0=2
+        ",
+    );
+}
+
+#[test]
+fn who_is_no_member_commits_in_a_group_without_members() {
+    check(
+        "
+         commit nobody t/0=5 t/1=6
+         offsets
+         commit who gen=3 t/0=7
+         list
+         join a
+         commit nobody t/0=7
+         sync a#1 gen=1
+         leave a#1
+         commit nobody t/0=7
+         commit a#1 gen=1 t/0=8
+         offsets
+        ",
+        r##"
+         commit: ok
+         offsets: t/0=5 t/1=6
+         commit: the group does not know that member
+         list: g "" Empty
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         commit: the group does not know that member
+         sync a#1: nothing of consumer range
+         leave a#1: ok
+         commit: ok
+         commit: the group does not know that member
+         offsets: t/0=7 t/1=6
+        "##,
+    );
+}
+
+#[test]
+fn a_commit_of_a_generation_makes_no_group() {
+    check(
+        "
+         commit a#1 gen=1 t/0=1
+         txn 7 a#1 gen=1 t/0=1
+         list
+        ",
+        "
+         commit: the group is not in generation 1
+         txn: the group is not in generation 1
+         list:
+        ",
+    );
+}
+
+#[test]
+fn an_offset_goes_back_if_it_is_asked_to() {
+    check(
+        "
+         commit nobody t/0=5
+         commit nobody note=why t/0=2
+         offsets
+         restart
+         offsets
+        ",
+        r##"
+         commit: ok
+         commit: ok
+         offsets: t/0=2 "why"
+         offsets: t/0=2 "why"
+        "##,
+    );
+}
+
+#[test]
+fn offsets_of_topics_that_the_group_is_subscribed_to_are_not_deleted() {
+    check(
+        "
+         forget t/0
+         commit nobody t/0=1 u/0=2 u/1=3
+         join a topics=t
+         sync a#1 gen=1
+         forget t/0 u/0 u/7
+         offsets
+         leave a#1
+         forget t/0
+         offsets
+         kept
+         restart
+         offsets
+        ",
+        r##"
+         forget: there is no such group
+         commit: ok
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         sync a#1: nothing of consumer range
+         forget t/0: the group is subscribed to that topic
+         forget u/0: ok
+         forget u/7: ok
+         offsets: t/0=1 u/1=3
+         leave a#1: ok
+         forget: ok
+         offsets: u/1=3
+         kept: g [("t", 0, 1), ("u", 0, 2), ("u", 1, 3)]
+         kept: g in 1 since 0: a#1
+         kept: g forgets [("u", 0)]
+         kept: g in 2 since 0:
+         kept: g forgets [("t", 0)]
+         offsets: u/1=3
+        "##,
+    );
+}
+
+#[test]
+fn a_member_that_does_not_say_its_topics_may_be_subscribed_to_any() {
+    check(
+        "
+         commit nobody t/0=1
+         join a
+         sync a#1 gen=1
+         forget t/0
+        ",
+        "
+         commit: ok
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         sync a#1: nothing of consumer range
+         forget t/0: the group is subscribed to that topic
+        ",
+    );
+}
+
+#[test]
+fn offsets_of_a_group_of_another_type_with_members_are_not_deleted() {
+    check(
+        "
+         commit nobody t/0=1
+         join a type=connect with=eager:m
+         forget t/0
+        ",
+        "
+         commit: ok
+         join a: a#1 in 1 of connect eager, a#1 leads a#1:m
+         forget: the group has members
+        ",
+    );
+}
+
+#[test]
+fn offsets_of_a_topic_that_is_gone_are_forgotten_in_every_group() {
+    check(
+        "
+         commit nobody group=g t/0=1 u/0=1
+         commit nobody group=h t/1=1
+         txn 7 nobody group=g t/5=1
+         drop t
+         end 7 committed
+         offsets
+         offsets group=h
+         kept
+         restart
+         list
+        ",
+        r##"
+         commit: ok
+         commit: ok
+         txn: ok
+         offsets: u/0=1
+         offsets: none
+         kept: g [("t", 0, 1), ("u", 0, 1)]
+         kept: h [("t", 1, 1)]
+         kept: g [("t", 5, 1)] of 7
+         kept: g forgets [("t", 0), ("t", 5)]
+         kept: h forgets [("t", 1)]
+         list: g "" Empty
+        "##,
+    );
+}
+
+#[test]
+fn offsets_of_a_group_expire_some_time_after_its_last_member_left() {
+    check(
+        "
+         join a
+         sync a#1 gen=1
+         commit a#1 gen=1 t/0=1
+         at 10
+         leave a#1
+         at 20
+         commit nobody u/0=1
+         at 1000009
+         expire
+         offsets
+         at 1000010
+         expire
+         offsets
+         at 1000020
+         expire
+         list
+         kept
+        ",
+        r##"
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         sync a#1: nothing of consumer range
+         commit: ok
+         leave a#1: ok
+         commit: ok
+         offsets: t/0=1 u/0=1
+         offsets: u/0=1
+         list:
+         kept: g in 1 since 0: a#1
+         kept: g [("t", 0, 1)]
+         kept: g in 2 since 10:
+         kept: g [("u", 0, 1)]
+         kept: g forgets [("t", 0)]
+         kept: g forgets [("u", 0)]
+         kept: g is gone
+        "##,
+    );
+}
+
+#[test]
+fn offsets_without_members_expire_after_their_commit() {
+    check(
+        "
+         commit nobody t/0=1
+         at 10
+         commit nobody u/0=1
+         at 1000000
+         expire
+         offsets
+         at 1000010
+         expire
+         list
+        ",
+        "
+         commit: ok
+         commit: ok
+         offsets: u/0=1
+         list:
+        ",
+    );
+}
+
+#[test]
+fn an_offset_expires_when_the_client_said() {
+    check(
+        "
+         commit nobody until=50 t/0=1
+         at 49
+         expire
+         offsets
+         at 50
+         expire
+         list
+        ",
+        "
+         commit: ok
+         offsets: t/0=1
+         list:
+        ",
+    );
+}
+
+#[test]
+fn of_a_group_with_members_what_nobody_is_subscribed_to_expires() {
+    check(
+        "
+         join a topics=t session=1800000
+         sync a#1 gen=1
+         commit a#1 gen=1 t/0=1 u/0=1
+         at 1000000
+         expire
+         offsets
+        ",
+        "
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         sync a#1: nothing of consumer range
+         commit: ok
+         offsets: t/0=1
+        ",
+    );
+}
+
+#[test]
+fn nothing_expires_during_a_rebalance_or_if_a_member_does_not_say_its_topics() {
+    check(
+        "
+         join a session=1800000
+         sync a#1 gen=1
+         commit a#1 gen=1 t/0=1
+         at 1000000
+         expire
+         join b session=1800000
+         expire
+         offsets
+        ",
+        "
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         sync a#1: nothing of consumer range
+         commit: ok
+         offsets: t/0=1
+        ",
+    );
+}
+
+#[test]
+fn a_group_without_members_and_offsets_is_forgotten() {
+    check(
+        "
+         join a
+         sync a#1 gen=1
+         leave a#1
+         list
+         expire
+         list
+         kept
+         restart
+        ",
+        r##"
+         join a: a#1 in 1 of consumer range, a#1 leads a#1:m
+         sync a#1: nothing of consumer range
+         leave a#1: ok
+         list: g "consumer" Empty
+         list:
+         kept: g in 1 since 0: a#1
+         kept: g in 2 since 0:
+         kept: g is gone
+        "##,
+    );
+}
