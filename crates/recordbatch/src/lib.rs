@@ -1,1 +1,54 @@
-//! Record batches.
+//! Kafka's record batch, format 2: the bytes in which a topic is stored and served.
+//!
+//! A producer's batch is checked once (its length, its checksum, its header: [`validate`]), gets its
+//! offset and the leader's epoch written into it where the checksum does not look ([`BatchMut`]),
+//! and is then stored and handed out byte for byte. Nothing on that way looks at a record. What must
+//! look inside (compaction, tools, benches) walks [`Records`], and unpacks them first where they are
+//! compressed, which is behind the feature `codecs`. [`Builder`] makes batches of our own,
+//! [`Marker`] the ones that end a transaction.
+//!
+//! ```text
+//!  0 base offset i64         the only two fields, with the epoch, that a broker writes
+//!  8 length i32              of all that follows
+//! 12 leader epoch i32
+//! 16 magic i8 = 2
+//! 17 crc u32                 CRC-32C of all that follows
+//! 21 attributes i16          bits 0-2 compression, 3 append time, 4 transactional, 5 control,
+//!                            6 the base timestamp is a delete horizon
+//! 23 last offset delta i32
+//! 27 base timestamp i64
+//! 35 max timestamp i64
+//! 43 producer id i64, 51 epoch i16, 53 base sequence i32
+//! 57 count of records i32
+//! 61 records, compressed or not
+//! ```
+//!
+//! All numbers are big-endian. The layout is Apache Kafka's, as its documentation gives it under
+//! "Record Batch" (KIP-98, KIP-534).
+//!
+//! Invariants: *any bytes are a batch or an error, and no length in them allocates anything; what
+//! [`Builder`] writes [`validate`] accepts.* It does not know what a topic is, who wrote a batch or
+//! where it will lie.
+
+mod attributes;
+mod batch;
+mod builder;
+#[cfg(feature = "codecs")]
+pub mod codecs;
+mod header;
+mod marker;
+mod patch;
+mod record;
+mod retain;
+mod validate;
+mod varint;
+
+pub use attributes::{Attributes, Compression, TimestampType};
+pub use batch::{Batch, Batches, Malformed};
+pub use builder::{Builder, Template, seal};
+pub use header::{HEADER_SIZE, Header, MAGIC, NO_TIMESTAMP, Producer};
+pub use marker::{Marker, MarkerKind, NotAMarker};
+pub use patch::BatchMut;
+pub use record::{BadRecord, Headers, RECORD_SIZE_MIN, Record, Records};
+pub use retain::{Retained, retain};
+pub use validate::{Rejected, Rules, validate};
