@@ -54,6 +54,7 @@ missing_packages() {
     esac
     case $parts in *postgres*) [ -n "$(postgres_bin)" ] || echo postgresql ;; esac
     case $parts in *redis* | *quota-express*) have redis-server || echo redis-server ;; esac
+    case $parts in *throttlecrab*) have protoc || echo protobuf-compiler ;; esac
     case $parts in *quota-express*) have npm || echo nodejs npm ;; esac
     case $parts in *nats* | *k6*) have go || echo golang-go ca-certificates ;; esac
 }

@@ -29,7 +29,7 @@ enum Peers {
     Without,
 }
 
-const SUITES: [Suite; 16] = [
+const SUITES: [Suite; 22] = [
     Suite {
         name: "slim-smoke",
         about: "the smoke run of the SLIM suite: three modes, 25 repeats",
@@ -137,6 +137,43 @@ const SUITES: [Suite; 16] = [
         line: "store --soak 5m --door native --ramp 5s --size 256 --dir target",
         peers: Peers::Without,
     },
+    Suite {
+        name: "quota-k6",
+        about: "the k6 test of the rate limiter's report: 50 users, 10,000 agents, four endpoints",
+        line: "quota --vus 50 --agents 10000 --duration 30s --mix health,request,quota,test --think 500ms \
+               --repeats 3 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "quota-ab",
+        about: "its Apache Bench test: 1,000 takes for one agent over 50 connections, and what must be allowed",
+        line: "quota --agents 1 -n 1000 -c 50 --keep-alive off,on --repeats 10 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "quota-closed",
+        about: "50 connections kept busy with takes for 10,000 agents, one request under way on each and 16",
+        line: "quota --agents 10000 -c 50 --pipeline 1,16 --duration 5s --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "quota-hot",
+        about: "the same for one agent, beside many",
+        line: "quota --agents 10000,1 -c 50 --duration 5s --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "quota-batch",
+        about: "many takes in a request beside one, and beside requests under way together",
+        line: "quota --agents 10000 -c 8 --pipeline 1,16 --batch 16,100 --duration 5s --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "quota-rate",
+        about: "takes on a schedule: latencies at a rate that all of them can keep",
+        line: "quota --agents 10000 -c 50 --rate 1000 --duration 10s --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
 ];
 
 /// What measures nothing, and whose result is committed all the same: what it found, or it fails.
@@ -147,7 +184,7 @@ struct Check {
     line: &'static str,
 }
 
-const CHECKS: [Check; 3] = [
+const CHECKS: [Check; 4] = [
     Check {
         name: "journal-kill",
         about: "a node killed 1,000 times under load; everything it acknowledged is read back",
@@ -162,6 +199,11 @@ const CHECKS: [Check; 3] = [
         name: "store-idle",
         about: "a million idle conversations of 10 messages: memory of each, and a cold start with all of them",
         line: "bench store --idle 1000000 --size 64 --door http --dir target --quiet",
+    },
+    Check {
+        name: "quota-memory",
+        about: "a million agents with a bucket each: what a bucket takes of memory, here and elsewhere",
+        line: "bench quota --memory 1000000 --peers bench/peers/bin --dir target --quiet",
     },
 ];
 

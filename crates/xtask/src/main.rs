@@ -14,6 +14,7 @@ mod fuzz;
 mod k6;
 mod layers;
 mod mutants;
+mod outside;
 mod peers;
 mod setup;
 mod sim;
@@ -29,7 +30,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 14] = [
+const TASKS: [Task; 15] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; what CI runs",
@@ -94,6 +95,11 @@ const TASKS: [Task; 14] = [
         name: "k6",
         about: "run the k6 script against a node of its own; --ramp, --duration, --door, --keep",
         run: k6::run,
+    },
+    Task {
+        name: "outside",
+        about: "ask a node for takes with k6, ab and wrk, or the one named; --url, --duration",
+        run: outside::run,
     },
     Task {
         name: "bench",

@@ -1,0 +1,219 @@
+//! `cargo xtask outside`: the loads of `telpher bench quota` with tools that are none of ours.
+//!
+//! Starts a node on the release build with a directory of its own, or takes the server that `--url` names,
+//! and lets k6, Apache Bench and wrk ask it for takes, each as far as it is installed. It fails when one of
+//! them does: a threshold that is crossed, a bucket that allows too many or too few.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::footprint::{Process, executable};
+use crate::step::{self, cargo, is_installed};
+
+const K6: &str = "bench/peers/bin/k6";
+const PLACE: &str = "target/outside";
+
+const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
+/// Beyond the time that a tool is told to ask.
+const MARGIN: Duration = Duration::from_secs(120);
+
+/// A load of others' making.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tool {
+    K6,
+    Ab,
+    Wrk,
+}
+
+/// What to run.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    tools: Vec<Tool>,
+    /// `http://HOST:PORT` of a server that runs already.
+    url: Option<String>,
+    duration_s: u64,
+}
+
+/// Runs it with the arguments.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let plan = Plan::parse(args)?;
+    let tools: Vec<Tool> = plan
+        .tools
+        .iter()
+        .copied()
+        .filter(|tool| tool.is_there())
+        .collect();
+    for tool in plan.tools.iter().filter(|tool| !tool.is_there()) {
+        eprintln!("{} is not installed: {}", tool.name(), tool.hint());
+    }
+    ensure!(!tools.is_empty(), "no tool is installed");
+    let (_node, _removed, url) = match &plan.url {
+        Some(url) => (None, None, url.clone()),
+        None => {
+            let build = &mut cargo(&["build", "--release", "--package", "telpher"]);
+            step::run("release", build, BUILD_LIMIT)?;
+            let place = PathBuf::from(PLACE).join(std::process::id().to_string());
+            fs::create_dir_all(&place)?;
+            let (node, url) = serve(&executable()?, &place)?;
+            (Some(node), Some(Removed(place)), url)
+        }
+    };
+    for tool in tools {
+        tool.run(&url, plan.duration_s)?;
+    }
+    Ok(())
+}
+
+impl Plan {
+    fn parse(args: &[String]) -> Result<Self> {
+        let mut plan = Self {
+            tools: Vec::new(),
+            url: None,
+            duration_s: 30,
+        };
+        let mut args = args.iter();
+        while let Some(word) = args.next() {
+            let mut value = || args.next().with_context(|| format!("{word} needs a value"));
+            match word.as_str() {
+                "--url" => plan.url = Some(value()?.trim_end_matches('/').to_owned()),
+                "--duration" => {
+                    plan.duration_s = value()?.parse().context("--duration takes seconds")?;
+                }
+                name => match Tool::ALL.iter().find(|tool| tool.name() == name) {
+                    Some(tool) => plan.tools.push(*tool),
+                    None => bail!("there is no {name}: k6 ab wrk --url --duration"),
+                },
+            }
+        }
+        if plan.tools.is_empty() {
+            plan.tools = Tool::ALL.to_vec();
+        }
+        Ok(plan)
+    }
+}
+
+impl Tool {
+    const ALL: [Self; 3] = [Self::K6, Self::Ab, Self::Wrk];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::K6 => "k6",
+            Self::Ab => "ab",
+            Self::Wrk => "wrk",
+        }
+    }
+
+    fn is_there(self) -> bool {
+        match self {
+            Self::K6 => Path::new(K6).is_file(),
+            Self::Ab | Self::Wrk => is_installed(self.name()),
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            Self::K6 => "cargo xtask peers k6",
+            Self::Ab => "apt-get install apache2-utils",
+            Self::Wrk => "apt-get install wrk",
+        }
+    }
+
+    fn run(self, url: &str, duration_s: u64) -> Result<()> {
+        let duration = duration_s.to_string();
+        let mut command = match self {
+            Self::K6 => {
+                let mut command = Command::new(K6);
+                let address = url.trim_start_matches("http://");
+                command.args(["run", "--quiet", "--no-usage-report"]);
+                command.args(["-e", &format!("ADDRESS={address}")]);
+                command.args(["-e", &format!("DURATION={duration}"), "bench/k6/quota.js"]);
+                command
+            }
+            Self::Ab => {
+                let mut command = Command::new("bench/ab/take.sh");
+                command.arg(url);
+                command
+            }
+            Self::Wrk => {
+                let mut command = Command::new("wrk");
+                command.args([
+                    "-t1",
+                    "-c50",
+                    &format!("-d{duration}s"),
+                    "-s",
+                    "bench/wrk/take.lua",
+                ]);
+                command.args([url, "--", "10000"]);
+                command
+            }
+        };
+        let limit = Duration::from_secs(duration_s) + MARGIN;
+        step::run(self.name(), &mut command, limit)
+    }
+}
+
+/// A node with its data in a directory, and where its HTTP door is.
+fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
+    let mut serve = Command::new(executable);
+    serve.args(["serve", "--json", "--end-with-stdin"]);
+    serve.args([
+        "--native-listen",
+        "127.0.0.1:0",
+        "--http-listen",
+        "127.0.0.1:0",
+    ]);
+    serve.arg("--data").arg(place.join("data"));
+    let (node, ready) = Process::start(&mut serve)?;
+    Ok((node, url(&ready)?))
+}
+
+/// The HTTP door, of what a node says when it is ready.
+fn url(ready: &str) -> Result<String> {
+    let mut words = ready.split('"');
+    let url = words.find(|word| word.starts_with("http://"));
+    let url = url.with_context(|| format!("the node says no HTTP address: {ready}"))?;
+    Ok(url.to_owned())
+}
+
+/// A directory that is removed in the end.
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        // What cannot be removed is in the build's directory, where it harms nobody.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Plan> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Plan::parse(&words)
+    }
+
+    #[test]
+    fn all_tools_ask_unless_some_are_named() {
+        let all = parse("").unwrap();
+        assert_eq!((all.tools.len(), all.url, all.duration_s), (3, None, 30));
+        let some = parse("ab wrk --url http://127.0.0.1:3000/ --duration 5").unwrap();
+        assert_eq!(some.tools, [Tool::Ab, Tool::Wrk]);
+        assert_eq!(some.url.as_deref(), Some("http://127.0.0.1:3000"));
+        for wrong in ["curl", "--url", "--duration soon"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_address_is_that_of_the_http_door() {
+        let ready = r#"{"native":"tcp://127.0.0.1:1","http":"http://127.0.0.1:4242","socket":"s"}"#;
+        assert_eq!(url(ready).unwrap(), "http://127.0.0.1:4242");
+        assert!(url("{}").is_err());
+    }
+}
