@@ -5,9 +5,13 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
 
 BIN = pathlib.Path(sys.argv[1])
 SECONDS = 0.3
@@ -252,6 +256,107 @@ def check_publish(nats, address):
         subscriber.wait()
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@contextlib.contextmanager
+def listening(*command, port):
+    """Starts a server that says nothing when it is ready, and ends it."""
+    command = [str(part) for part in command]
+    server = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        limit = time.monotonic() + 30
+        while True:
+            check(server.poll() is None, command, "ended with", server.returncode)
+            check(time.monotonic() < limit, command, "does not listen")
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.kill()
+        server.wait()
+
+
+def asked(address, path, body=None):
+    """Status, headers and JSON of an answer; what is no JSON is None."""
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(
+        f"http://{address}{path}", data, {"Content-Type": "application/json"}
+    )
+    try:
+        answer = urllib.request.urlopen(request, timeout=10)
+    except urllib.error.HTTPError as error:
+        answer = error
+    with answer:
+        text = answer.read()
+        try:
+            return answer.status, answer.headers, json.loads(text)
+        except ValueError:
+            return answer.status, answer.headers, None
+
+
+def check_quota_express(scratch):
+    port = free_port()
+    store = ("--bind", "127.0.0.1", "--port", port, "--save", "", "--dir", scratch)
+    with listening(BIN / "redis-server", *store, port=port) as redis:
+        with serving(BIN / "quota-express", "--redis", redis, "--listen", "127.0.0.1:0") as address:
+            check_limiter(address)
+    print("quota-express        every endpoint", flush=True)
+
+
+def check_limiter(address):
+    """The surface of the rate limiter's report, as far as its peer has it."""
+    status, _, health = asked(address, "/health")
+    check((status, health["status"], health["redis"]) == (200, "ok", "connected"), health)
+    status, _, about = asked(address, "/")
+    check(list(about["endpoints"]) == ["health", "testRedis", "testRateLimit", "request", "quota"], about)
+    _, _, said = asked(address, "/test-redis")
+    check(said["success"] and said["testValue"] == "Hello from IRL!", said)
+    _, _, quota = asked(address, "/api/quota/a")
+    check((quota["status"], quota["remaining"], quota["rate"]) == ("new", 100, 10), quota)
+
+    status, headers, taken = asked(address, "/api/request", {"agentId": "a", "tokens": 40})
+    expected = {
+        "success": True, "message": "Request allowed", "tokensConsumed": 40, "remaining": 60,
+        "limit": 100,
+    }
+    check((status, taken) == (200, expected), status, taken)
+    check(headers["X-RateLimit-Limit"] == "100", headers)
+    _, _, quota = asked(address, "/api/quota/a")
+    check((quota["status"], quota["limit"]) == ("active", 100) and "lastActivity" in quota, quota)
+    status, headers, refused = asked(address, "/api/request", {"agentId": "a", "tokens": 90})
+    check(status == 429 and refused["retryAfter"] >= 1 and 60 <= refused["remaining"] < 90, refused)
+    check(int(headers["Retry-After"]) == refused["retryAfter"], headers)
+
+    for body in ({}, {"agentId": 5}, {"agentId": "a", "tokens": 0}, {"agentId": "a", "tokens": "x"}):
+        status, _, wrong = asked(address, "/api/request", body)
+        check(status == 400 and wrong["error"] == "Bad Request", body, wrong)
+    check(asked(address, "/api/request", b'{"agent')[0] == 500, "malformed JSON")
+    check(asked(address, "/nowhere")[0] == 404, "a path that is none")
+
+    answers = [asked(address, "/api/test-rate-limit") for _ in range(101)]
+    statuses = [status for status, _, _ in answers]
+    check(statuses == [200] * 100 + [429], statuses)
+    check(answers[0][2]["requestNumber"] == 1 and answers[-1][2]["retryAfter"] == 60, answers[-1])
+
+
+def check_throttlecrab():
+    port = free_port()
+    flags = ("--http", "--http-host", "127.0.0.1", "--http-port", port, "--log-level", "error")
+    with listening(BIN / "throttlecrab-server", *flags, port=port) as address:
+        take = {"key": "a", "max_burst": 3, "count_per_period": 1, "period": 60, "quantity": 1}
+        allowed = [asked(address, "/throttle", take)[2]["allowed"] for _ in range(4)]
+        check(allowed == [True] * 3 + [False], allowed)
+    print("throttlecrab         takes", flush=True)
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         scratch = pathlib.Path(directory)
@@ -260,6 +365,8 @@ def main():
             "peer-tonic": lambda: check_rust(scratch),
             "peer-zmq": lambda: check_zmq(scratch),
             "peer-nats": check_nats,
+            "quota-express": lambda: check_quota_express(scratch),
+            "throttlecrab-server": check_throttlecrab,
         }
         there = [part for part in parts if (BIN / part).exists()]
         check(there, "nothing is built in", BIN)
