@@ -58,7 +58,7 @@ const SHELL: &[&str] = &[
 const NOTHING: &[&str] = &[];
 
 /// Every crate of the workspace, lowest first. A crate that is missing here fails the check.
-pub(crate) const LAYERS: [Layer; 18] = [
+pub(crate) const LAYERS: [Layer; 19] = [
     Layer {
         name: "model",
         may_use: &[],
@@ -108,6 +108,11 @@ pub(crate) const LAYERS: [Layer; 18] = [
         name: "net",
         may_use: &["model"],
         must_not_know: &["axum", "hyper", "serde"],
+    },
+    Layer {
+        name: "kafka",
+        may_use: &[],
+        must_not_know: ENGINE,
     },
     Layer {
         name: "client",

@@ -1,0 +1,54 @@
+//! The configuration of topics and brokers.
+
+use crate::error_code::ErrorCode;
+use crate::message::message;
+
+message! {
+    /// Which resources, and which of their settings.
+    struct Request {
+        resources: Vec<Resource>,
+        include_synonyms: bool,
+        include_documentation: bool [3..],
+    }
+
+    /// What is asked of a resource; no names of settings mean all of them.
+    struct Resource {
+        resource_type: i8,
+        resource_name: String,
+        configuration_keys: Option<Vec<String>>,
+    }
+
+    /// The settings of each resource.
+    struct Response {
+        throttle_time_ms: i32,
+        results: Vec<ResourceResponse>,
+    }
+
+    /// The answer for a resource.
+    struct ResourceResponse {
+        error_code: ErrorCode,
+        error_message: Option<String>,
+        resource_type: i8,
+        resource_name: String,
+        configs: Vec<Config>,
+    }
+
+    /// A setting, its value and where that comes from.
+    struct Config {
+        name: String,
+        value: Option<String>,
+        read_only: bool,
+        config_source: i8 = -1,
+        is_sensitive: bool,
+        synonyms: Vec<Synonym>,
+        config_type: i8 [3..],
+        documentation: Option<String> [3..],
+    }
+
+    /// Where else the value could come from, the strongest first.
+    struct Synonym {
+        name: String,
+        value: Option<String>,
+        source: i8,
+    }
+}

@@ -1,0 +1,40 @@
+//! Settings to change one by one.
+
+use crate::error_code::ErrorCode;
+use crate::message::message;
+
+message! {
+    /// Changes by resource.
+    struct Request {
+        resources: Vec<Resource>,
+        validate_only: bool,
+    }
+
+    /// Changes to a resource.
+    struct Resource {
+        resource_type: i8,
+        resource_name: String,
+        configs: Vec<Config>,
+    }
+
+    /// A change to a setting: 0 sets, 1 deletes, 2 appends to a list, 3 takes from it.
+    struct Config {
+        name: String,
+        config_operation: i8,
+        value: Option<String>,
+    }
+
+    /// What became of each resource.
+    struct Response {
+        throttle_time_ms: i32,
+        responses: Vec<ResourceResponse>,
+    }
+
+    /// The answer for a resource.
+    struct ResourceResponse {
+        error_code: ErrorCode,
+        error_message: Option<String>,
+        resource_type: i8,
+        resource_name: String,
+    }
+}

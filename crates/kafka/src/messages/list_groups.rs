@@ -1,0 +1,27 @@
+//! All groups, or those in certain states.
+
+use crate::error_code::ErrorCode;
+use crate::message::message;
+
+message! {
+    /// Which groups.
+    struct Request {
+        states_filter: Vec<String> [4..],
+        types_filter: Vec<String> [5..],
+    }
+
+    /// The groups.
+    struct Response {
+        throttle_time_ms: i32 [1..],
+        error_code: ErrorCode,
+        groups: Vec<Group>,
+    }
+
+    /// A group and its state.
+    struct Group {
+        group_id: String,
+        protocol_type: String,
+        group_state: String [4..],
+        group_type: String [5..],
+    }
+}

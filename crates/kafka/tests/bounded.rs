@@ -1,0 +1,155 @@
+//! No size from the wire allocates more than its bytes can account for, shown by counting.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use bytes::{Bytes, BytesMut};
+use kafka::{API_KEYS, Api, RequestError, decode_request, take_frame};
+
+thread_local! {
+    static HELD: Cell<isize> = const { Cell::new(0) };
+    static HELD_MAX: Cell<isize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn count(size: isize) {
+    let held = HELD.get() + size;
+    HELD.set(held);
+    HELD_MAX.set(HELD_MAX.get().max(held));
+}
+
+#[expect(unsafe_code, reason = "an allocator cannot be written without")]
+// SAFETY: everything is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size().cast_signed());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-layout.size().cast_signed());
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Old and new are there at the same time while one is copied to the other.
+        count(size.cast_signed());
+        count(-layout.size().cast_signed());
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most that was allocated at a time while `run` ran.
+fn allocated_max<T>(run: impl FnOnce() -> T) -> (T, usize) {
+    let before = HELD.get();
+    HELD_MAX.set(before);
+    let result = run();
+    (result, usize::try_from(HELD_MAX.get() - before).unwrap())
+}
+
+/// The header of a request without a client id, and then `body`.
+fn request(api: &Api, version: i16, body: &[u8]) -> Bytes {
+    let mut frame = Vec::new();
+    frame.extend_from_slice(&api.key.code().to_be_bytes());
+    frame.extend_from_slice(&version.to_be_bytes());
+    frame.extend_from_slice(&7i32.to_be_bytes());
+    frame.extend_from_slice(&(-1i16).to_be_bytes());
+    if api.is_flexible(version) {
+        frame.push(0);
+    }
+    frame.extend_from_slice(body);
+    frame.into()
+}
+
+fn every_version() -> impl Iterator<Item = (&'static Api, i16)> {
+    API_KEYS.iter().flat_map(|key| {
+        let api = key.api();
+        (api.version_min..=api.version_max).map(move |version| (api, version))
+    })
+}
+
+#[test]
+fn whatever_a_body_repeats_takes_a_bounded_multiple_of_the_frame() {
+    // An empty text is one byte in a compact array, and 24 in memory; an array that grows is there
+    // twice for a moment, the second time with up to twice the room it needs.
+    const MULTIPLE: usize = 24 * 3;
+    for (api, version) in every_version() {
+        for byte in 0..=u8::MAX {
+            for lead in [&[][..], &[0], &[0, 0], &[0xff, 0xff], &[1, 0xff, 0xff, 1]] {
+                let body = [lead, &[byte; 4096]].concat();
+                let frame = request(api, version, &body);
+                let (_, allocated) = allocated_max(|| decode_request(&frame).is_ok());
+                assert!(
+                    allocated <= MULTIPLE * frame.len(),
+                    "{} {version}: {allocated} bytes for 4096 times {byte:#x}",
+                    api.name,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn random_bodies_take_a_bounded_multiple_of_the_frame() {
+    let mut random = fastrand::Rng::with_seed(7);
+    for (api, version) in every_version() {
+        for _ in 0..200 {
+            let mut body = vec![0; random.usize(..2048)];
+            // Small numbers are likely counts, sizes and tags.
+            body.fill_with(|| {
+                if random.bool() {
+                    random.u8(..4)
+                } else {
+                    random.u8(..)
+                }
+            });
+            let frame = request(api, version, &body);
+            let (_, allocated) = allocated_max(|| decode_request(&frame).is_ok());
+            assert!(
+                allocated <= 72 * frame.len(),
+                "{} {version}: {allocated}",
+                api.name
+            );
+        }
+    }
+}
+
+/// A Metadata request that announces `count` topics and brings `rest`.
+fn lying_metadata(count: i32, rest: &[u8]) -> Bytes {
+    let api = kafka::ApiKey::Metadata.api();
+    request(api, 1, &[&count.to_be_bytes(), rest].concat())
+}
+
+#[test]
+fn a_lying_count_reserves_no_more_than_the_bytes_that_follow() {
+    for count in [1 << 20, 1 << 28, i32::MAX] {
+        let frame = lying_metadata(count, &[0xff; 1000]);
+        let (read, allocated) = allocated_max(|| decode_request(&frame).map(|_| ()));
+        assert!(matches!(read, Err(RequestError::Body { .. })), "{read:?}");
+        assert_eq!(allocated, 0, "{count} topics announced");
+    }
+    // As many as there are bytes could be true, so that something is reserved.
+    for count in [1, 10, 100, 999, 1000] {
+        let frame = lying_metadata(count, &[0xff; 1000]);
+        let (read, allocated) = allocated_max(|| decode_request(&frame).map(|_| ()));
+        assert!(read.is_err());
+        assert!(
+            allocated <= 1000,
+            "{allocated} bytes for {count} topics announced"
+        );
+    }
+}
+
+#[test]
+fn a_frame_that_is_announced_reserves_nothing() {
+    let mut arrived = BytesMut::from(&[0x7f, 0xff, 0xff, 0xff, 0, 18][..]);
+    let (taken, allocated) = allocated_max(|| take_frame(&mut arrived, usize::MAX));
+    assert_eq!(taken, Ok(None));
+    assert_eq!(allocated, 0);
+}

@@ -1,0 +1,305 @@
+//! Frames and headers as a broker and a client use them, and bytes that never change.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+use bytes::{Bytes, BytesMut};
+use kafka::{
+    API_KEYS, ApiKey, ErrorCode, FrameError, Records, Request, RequestError, Uuid, api_versions,
+    decode_request, decode_response, encode_api_versions_refusal, encode_request, encode_response,
+    fetch, heartbeat, metadata, produce, response_correlation_id, take_frame,
+};
+
+fn frame_of(bytes: &[u8]) -> Bytes {
+    let mut arrived = BytesMut::from(bytes);
+    let frame = take_frame(&mut arrived, bytes.len()).unwrap().unwrap();
+    assert!(arrived.is_empty());
+    frame
+}
+
+#[test]
+fn a_frame_is_taken_when_its_last_byte_is_there() {
+    let mut arrived = BytesMut::new();
+    for &byte in &[0, 0, 0, 3, b'a', b'b'] {
+        arrived.extend_from_slice(&[byte]);
+        assert_eq!(take_frame(&mut arrived, 3), Ok(None));
+    }
+    arrived.extend_from_slice(b"c\0\0\0\0\0\0");
+    assert_eq!(
+        take_frame(&mut arrived, 3),
+        Ok(Some(Bytes::from_static(b"abc")))
+    );
+    assert_eq!(take_frame(&mut arrived, 3), Ok(Some(Bytes::new())));
+    assert_eq!(take_frame(&mut arrived, 3), Ok(None));
+    assert_eq!(arrived.len(), 2);
+}
+
+#[test]
+fn a_frame_above_the_limit_or_below_nought_is_refused_by_its_size_alone() {
+    for (announced, size) in [([0, 0, 0, 4], 4), ([0xff, 0xff, 0xff, 0xff], -1)] {
+        let mut arrived = BytesMut::from(&announced[..]);
+        let refused = FrameError { size, size_max: 3 };
+        assert_eq!(take_frame(&mut arrived, 3), Err(refused));
+    }
+}
+
+#[test]
+fn a_heartbeat_is_these_bytes_in_the_last_version_before_the_flexible_ones_and_the_first_of_them() {
+    let request = heartbeat::Request {
+        group_id: "g".to_owned(),
+        generation_id: 5,
+        member_id: "m1".to_owned(),
+        group_instance_id: None,
+    };
+    let mut classic = Vec::new();
+    encode_request(&mut classic, 3, 258, Some("me"), &request).unwrap();
+    assert_eq!(
+        classic,
+        b"\0\0\0\x19\0\x0c\0\x03\0\0\x01\x02\0\x02me\0\x01g\0\0\0\x05\0\x02m1\xff\xff"
+    );
+    let mut flexible = Vec::new();
+    encode_request(&mut flexible, 4, 258, Some("me"), &request).unwrap();
+    assert_eq!(
+        flexible,
+        b"\0\0\0\x18\0\x0c\0\x04\0\0\x01\x02\0\x02me\0\x02g\0\0\0\x05\x03m1\0\0"
+    );
+    for bytes in [classic, flexible] {
+        let frame = frame_of(&bytes);
+        let (header, read) = decode_request(&frame).unwrap();
+        assert_eq!(
+            (header.key, header.correlation_id),
+            (ApiKey::Heartbeat, 258)
+        );
+        assert_eq!(header.client_id, Some("me"));
+        assert_eq!(read, Request::Heartbeat(request.clone()));
+    }
+}
+
+#[test]
+fn a_fetch_of_a_topic_id_is_these_bytes() {
+    let request = fetch::Request {
+        cluster_id: Some("c".to_owned()),
+        max_wait_ms: 500,
+        min_bytes: 1,
+        max_bytes: 1 << 20,
+        isolation_level: 1,
+        topics: vec![fetch::Topic {
+            topic_id: Uuid([0xab; 16]),
+            partitions: vec![fetch::Partition {
+                partition: 2,
+                current_leader_epoch: 3,
+                fetch_offset: 4,
+                partition_max_bytes: 5,
+                ..fetch::Partition::default()
+            }],
+            ..fetch::Topic::default()
+        }],
+        ..fetch::Request::default()
+    };
+    let mut bytes = Vec::new();
+    encode_request(&mut bytes, 15, 1, None, &request).unwrap();
+    let expected = [
+        &b"\0\0\0\x5b\0\x01\0\x0f\0\0\0\x01\xff\xff\0"[..],
+        b"\0\0\x01\xf4\0\0\0\x01\0\x10\0\0\x01",
+        b"\0\0\0\0\xff\xff\xff\xff\x02",
+        &[0xab; 16],
+        b"\x02\0\0\0\x02\0\0\0\x03\0\0\0\0\0\0\0\x04\xff\xff\xff\xff",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\x05\0\0",
+        b"\x01\x01",
+        b"\x01\0\x02\x02c",
+    ];
+    assert_eq!(bytes, expected.concat());
+    let frame = frame_of(&bytes);
+    assert_eq!(decode_request(&frame).unwrap().1, Request::Fetch(request));
+}
+
+#[test]
+fn records_are_read_from_the_frame_and_written_from_pieces() {
+    let request = produce::Request {
+        acks: -1,
+        topic_data: vec![produce::Topic {
+            name: "t".to_owned(),
+            partition_data: vec![produce::Partition {
+                index: 0,
+                records: Some(Bytes::from_static(b"batch").into()),
+            }],
+            ..produce::Topic::default()
+        }],
+        ..produce::Request::default()
+    };
+    let mut bytes = Vec::new();
+    encode_request(&mut bytes, 9, 1, None, &request).unwrap();
+    let frame = frame_of(&bytes);
+    let (_, Request::Produce(read)) = decode_request(&frame).unwrap() else {
+        panic!("a Produce request is one");
+    };
+    let records = read.topic_data[0].partition_data[0].records.clone();
+    let records = records.unwrap().into_bytes();
+    assert_eq!(records, "batch");
+    assert!(
+        frame.as_ptr_range().contains(&records.as_ptr()),
+        "records were copied"
+    );
+
+    let mut pieces = Records::default();
+    for piece in ["ba", "", "tch"] {
+        pieces.push(Bytes::from_static(piece.as_bytes()));
+    }
+    let answer = |records| fetch::Response {
+        responses: vec![fetch::TopicResponse {
+            partitions: vec![fetch::PartitionResponse {
+                records: Some(records),
+                ..fetch::PartitionResponse::default()
+            }],
+            ..fetch::TopicResponse::default()
+        }],
+        ..fetch::Response::default()
+    };
+    let mut bytes = Vec::new();
+    encode_response(&mut bytes, 13, 9, &answer(pieces)).unwrap();
+    let read = decode_response::<fetch::Request>(&frame_of(&bytes), 13).unwrap();
+    assert_eq!(read, (9, answer(Bytes::from_static(b"batch").into())));
+}
+
+#[test]
+fn api_versions_in_a_version_nobody_serves_is_answered_in_version_0_with_what_is_served() {
+    let mut bytes = Vec::new();
+    encode_request(
+        &mut bytes,
+        99,
+        6,
+        Some("new"),
+        &api_versions::Request::default(),
+    )
+    .unwrap();
+    let refused = RequestError::UnsupportedVersion {
+        key: ApiKey::ApiVersions,
+        version: 99,
+        correlation_id: 6,
+    };
+    assert_eq!(decode_request(&frame_of(&bytes)), Err(refused));
+
+    let mut answer = Vec::new();
+    encode_api_versions_refusal(&mut answer, 6).unwrap();
+    // Correlation id, error 35, a count of four bytes: nothing of it is flexible.
+    let count = u8::try_from(API_KEYS.len()).unwrap();
+    assert_eq!(answer[4..14], [0, 0, 0, 6, 0, 35, 0, 0, 0, count]);
+    assert_eq!(answer.len(), 14 + API_KEYS.len() * 6);
+    // Who asked in version 4 understands it.
+    let read = decode_response::<api_versions::Request>(&frame_of(&answer), 4).unwrap();
+    assert_eq!(read.0, 6);
+    assert_eq!(read.1.error_code, ErrorCode::UnsupportedVersion);
+    let served = |code| {
+        read.1
+            .api_keys
+            .iter()
+            .find(move |served| served.api_key == code)
+    };
+    let produce = served(ApiKey::Produce.code()).unwrap();
+    assert_eq!((produce.min_version, produce.max_version), (0, 13));
+    assert!(
+        read.1
+            .api_keys
+            .iter()
+            .all(|api| ApiKey::from_code(api.api_key).is_some())
+    );
+}
+
+#[test]
+fn the_answer_to_api_versions_never_has_tagged_fields_in_its_header() {
+    let mut bytes = Vec::new();
+    encode_response(&mut bytes, 3, 6, &api_versions::Response::of_table()).unwrap();
+    let count = u8::try_from(API_KEYS.len() + 1).unwrap();
+    assert_eq!(bytes[4..11], [0, 0, 0, 6, 0, 0, count]);
+    let read = decode_response::<api_versions::Request>(&frame_of(&bytes), 3).unwrap();
+    assert_eq!(read, (6, api_versions::Response::of_table()));
+}
+
+#[test]
+fn other_answers_have_them_from_the_first_flexible_version_on() {
+    let mut bytes = Vec::new();
+    encode_response(&mut bytes, 3, 6, &heartbeat::Response::default()).unwrap();
+    assert_eq!(bytes, [0, 0, 0, 10, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0]);
+    bytes.clear();
+    encode_response(&mut bytes, 4, 6, &heartbeat::Response::default()).unwrap();
+    assert_eq!(bytes, [0, 0, 0, 12, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(response_correlation_id(&bytes[4..]), Some(6));
+}
+
+#[test]
+fn a_request_nobody_serves_says_what_it_was() {
+    let unknown = Bytes::from_static(b"\x03\xe7\0\0\0\0\0\x01\xff\xff");
+    assert_eq!(decode_request(&unknown), Err(RequestError::UnknownApi(999)));
+    let old = Bytes::from_static(b"\0\x01\0\x03\0\0\0\x01\xff\xff");
+    let refused = RequestError::UnsupportedVersion {
+        key: ApiKey::Fetch,
+        version: 3,
+        correlation_id: 1,
+    };
+    assert_eq!(decode_request(&old), Err(refused));
+    assert_eq!(refused.to_string(), "Fetch is not served in version 3");
+    for size in 0..8 {
+        let cut = old.slice(..size);
+        assert!(
+            matches!(decode_request(&cut), Err(RequestError::Header(_))),
+            "{size}"
+        );
+    }
+}
+
+#[test]
+fn an_error_says_which_field_it_is_in() {
+    let long = Bytes::from_static(b"\0\x03\0\x01\0\0\0\x01\xff\xff\x7f\xff\xff\xff");
+    assert_eq!(
+        decode_request(&long).unwrap_err().to_string(),
+        "Metadata, version 1: topics: 2147483647 elements announced, 0 bytes left"
+    );
+    let null = Bytes::from_static(b"\0\x03\0\x09\0\0\0\x01\xff\xff\0\x02\0\0\0\0\0\0");
+    assert_eq!(
+        decode_request(&null).unwrap_err().to_string(),
+        "Metadata, version 9: name: null is not allowed"
+    );
+    let surplus = Bytes::from_static(b"\0\x12\0\0\0\0\0\x01\xff\xff\0");
+    assert_eq!(
+        decode_request(&surplus).unwrap_err().to_string(),
+        "ApiVersions, version 0: body: 1 bytes too many"
+    );
+}
+
+#[test]
+fn no_topics_and_all_topics_are_told_apart_where_a_version_can() {
+    for version in 0..=13 {
+        for topics in [None, Some(Vec::new())] {
+            let request = metadata::Request {
+                topics,
+                ..metadata::Request::default()
+            };
+            let mut bytes = Vec::new();
+            encode_request(&mut bytes, version, 1, None, &request).unwrap();
+            let frame = frame_of(&bytes);
+            let Request::Metadata(read) = decode_request(&frame).unwrap().1 else {
+                panic!("a Metadata request is one");
+            };
+            // Version 0 has an empty list for all of them, and nothing for none.
+            let expected = if version == 0 {
+                Some(Vec::new())
+            } else {
+                request.topics
+            };
+            assert_eq!(read.topics, expected, "version {version}");
+        }
+    }
+}
+
+#[test]
+fn what_the_protocol_cannot_carry_leaves_the_buffer_as_it_was() {
+    let request = heartbeat::Request {
+        group_id: "g".repeat(32_768),
+        ..heartbeat::Request::default()
+    };
+    for version in [3, 4] {
+        let mut out = b"before".to_vec();
+        let error = encode_request(&mut out, version, 1, None, &request).unwrap_err();
+        assert_eq!(error.to_string(), "a text of 32768 bytes is above 32767");
+        assert_eq!(out, b"before");
+    }
+}
