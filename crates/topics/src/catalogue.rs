@@ -1,0 +1,232 @@
+//! Which topics there are.
+//!
+//! A change is decided here, written, and taken ([`Catalogue::put`], [`Catalogue::remove`]), under one
+//! lock. A topic's id is its for good: whoever holds the id of a topic that was deleted never reaches
+//! another one of the same name.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::config::{Alter, BadConfig, Config, Key};
+use crate::ids::TopicId;
+use crate::names::{BadName, check_name, collision_key};
+
+/// What a catalogue takes at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Partitions of all topics.
+    pub partitions_max: u32,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            partitions_max: 100_000,
+        }
+    }
+}
+
+/// A topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// What it is called for good.
+    pub id: TopicId,
+    /// What clients call it.
+    pub name: String,
+    /// How many partitions it has.
+    pub partitions: u32,
+    /// When it was made.
+    pub created_ms: i64,
+    /// How it is configured.
+    pub config: Config,
+}
+
+/// Why a topic is not made or changed, with the error that Kafka has for it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TopicError {
+    /// INVALID_TOPIC_EXCEPTION.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// INVALID_TOPIC_EXCEPTION.
+    #[error("topic `{name}` collides with `{other}`: . and _ are the same in names of metrics")]
+    Collision {
+        /// What was asked for.
+        name: String,
+        /// What is there.
+        other: String,
+    },
+    /// TOPIC_ALREADY_EXISTS.
+    #[error("topic `{name}` is there already")]
+    Exists {
+        /// What was asked for.
+        name: String,
+    },
+    /// UNKNOWN_TOPIC_OR_PARTITION, or UNKNOWN_TOPIC_ID for an id.
+    #[error("there is no such topic")]
+    Unknown,
+    /// INVALID_PARTITIONS.
+    #[error(
+        "{partitions} partitions: a topic has at least one, and never fewer than before ({now})"
+    )]
+    Partitions {
+        /// What was asked for.
+        partitions: i32,
+        /// What there are.
+        now: u32,
+    },
+    /// POLICY_VIOLATION.
+    #[error("there is room for {left} more partitions, of {max}")]
+    Room {
+        /// How many there can be more.
+        left: u32,
+        /// How many there can be.
+        max: u32,
+    },
+    /// INVALID_CONFIG.
+    #[error(transparent)]
+    Config(#[from] BadConfig),
+}
+
+/// All topics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Catalogue {
+    room: Room,
+    topics: BTreeMap<String, Topic>,
+    names: HashMap<TopicId, String>,
+    /// By what names are not to have in common.
+    collisions: HashMap<String, String>,
+    partitions: u32,
+}
+
+impl Catalogue {
+    /// One without topics.
+    pub fn new(room: Room) -> Self {
+        Self {
+            room,
+            ..Self::default()
+        }
+    }
+
+    /// A new topic. `id` is one that no topic has had.
+    pub fn decide_create(
+        &self,
+        id: TopicId,
+        name: &str,
+        partitions: i32,
+        configs: &[(&str, Option<&str>)],
+        now_ms: i64,
+    ) -> Result<Topic, TopicError> {
+        debug_assert!(id != TopicId::NONE && !self.names.contains_key(&id));
+        check_name(name)?;
+        let named = || name.to_owned();
+        if self.topics.contains_key(name) {
+            return Err(TopicError::Exists { name: named() });
+        }
+        if let Some(other) = self.collisions.get(&collision_key(name)) {
+            let (name, other) = (named(), other.clone());
+            return Err(TopicError::Collision { name, other });
+        }
+        let partitions = self.check_partitions(partitions, 0)?;
+        let mut config = Config::default();
+        for (key, value) in configs {
+            let key = Key::parse(key)?;
+            config.alter(key, value.map_or(Alter::Reset, Alter::Set))?;
+        }
+        Ok(Topic {
+            id,
+            name: named(),
+            partitions,
+            created_ms: now_ms,
+            config,
+        })
+    }
+
+    /// A topic with so many partitions in all.
+    pub fn decide_partitions(&self, name: &str, partitions: i32) -> Result<Topic, TopicError> {
+        let topic = self.topics.get(name).ok_or(TopicError::Unknown)?;
+        let partitions = self.check_partitions(partitions, topic.partitions)?;
+        Ok(Topic {
+            partitions,
+            ..topic.clone()
+        })
+    }
+
+    /// A topic of which some values are altered: IncrementalAlterConfigs.
+    pub fn decide_alter(
+        &self,
+        name: &str,
+        alters: &[(&str, Alter<'_>)],
+    ) -> Result<Topic, TopicError> {
+        let mut topic = self.topics.get(name).ok_or(TopicError::Unknown)?.clone();
+        for (key, what) in alters {
+            topic.config.alter(Key::parse(key)?, *what)?;
+        }
+        Ok(topic)
+    }
+
+    /// A topic of which these values are set and no others: AlterConfigs.
+    pub fn decide_replace(
+        &self,
+        name: &str,
+        configs: &[(&str, Option<&str>)],
+    ) -> Result<Topic, TopicError> {
+        let topic = self.topics.get(name).ok_or(TopicError::Unknown)?;
+        let mut config = Config::default();
+        for (key, value) in configs {
+            let key = Key::parse(key)?;
+            config.alter(key, value.map_or(Alter::Reset, Alter::Set))?;
+        }
+        Ok(Topic {
+            config,
+            ..topic.clone()
+        })
+    }
+
+    /// Takes a topic as it was written.
+    pub fn put(&mut self, topic: Topic) {
+        let before = self.topics.get(&topic.name).map_or(0, |it| it.partitions);
+        self.partitions = self.partitions - before + topic.partitions;
+        self.names.insert(topic.id, topic.name.clone());
+        let key = collision_key(&topic.name);
+        self.collisions.insert(key, topic.name.clone());
+        self.topics.insert(topic.name.clone(), topic);
+    }
+
+    /// Takes that there is no such topic any more.
+    pub fn remove(&mut self, id: TopicId) -> Option<Topic> {
+        let topic = self.topics.remove(&self.names.remove(&id)?)?;
+        self.collisions.remove(&collision_key(&topic.name));
+        self.partitions -= topic.partitions;
+        Some(topic)
+    }
+
+    /// The topic of that name.
+    pub fn get(&self, name: &str) -> Option<&Topic> {
+        self.topics.get(name)
+    }
+
+    /// The topic of that id.
+    pub fn by_id(&self, id: TopicId) -> Option<&Topic> {
+        self.topics.get(self.names.get(&id)?)
+    }
+
+    /// All topics, by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Topic> {
+        self.topics.values()
+    }
+
+    fn check_partitions(&self, partitions: i32, now: u32) -> Result<u32, TopicError> {
+        let more = u32::try_from(partitions).ok().filter(|it| *it > now);
+        let Some(wanted) = more else {
+            return Err(TopicError::Partitions { partitions, now });
+        };
+        let max = self.room.partitions_max;
+        let left = max.saturating_sub(self.partitions);
+        if wanted - now > left {
+            return Err(TopicError::Room { left, max });
+        }
+        Ok(wanted)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,353 @@
+//! What can be configured of a topic.
+//!
+//! The keys, their values and their defaults are Apache Kafka's; `telpher.durability` is ours. A key
+//! that is not here is refused by name rather than taken and ignored.
+
+/// How sure an answer makes that records are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// They are on disk.
+    Disk,
+    /// They are in memory.
+    Memory,
+}
+
+/// Whose time a topic's records have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timestamps {
+    /// The producer's.
+    Create,
+    /// That of the append.
+    Append,
+}
+
+/// What becomes of old records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cleanup {
+    /// They go by time and size.
+    pub deletes: bool,
+    /// They go when there is a newer one of the same key.
+    pub compacts: bool,
+}
+
+/// A topic's configuration: what is set. Everything else is the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    set: Vec<(Key, String)>,
+}
+
+/// What can be configured. The numbers stand on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Key {
+    /// `cleanup.policy`
+    CleanupPolicy = 1,
+    /// `compression.type`
+    CompressionType = 2,
+    /// `delete.retention.ms`
+    DeleteRetentionMs = 3,
+    /// `max.message.bytes`
+    MaxMessageBytes = 4,
+    /// `message.timestamp.type`
+    MessageTimestampType = 5,
+    /// `retention.bytes`
+    RetentionBytes = 6,
+    /// `retention.ms`
+    RetentionMs = 7,
+    /// `segment.bytes`
+    SegmentBytes = 8,
+    /// `telpher.durability`
+    Durability = 9,
+}
+
+/// What a value is, as DescribeConfigs says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One of some words.
+    Word,
+    /// A number of 32 bits.
+    Int,
+    /// A number of 64 bits.
+    Long,
+    /// Words with commas between.
+    List,
+}
+
+/// Why a configuration is refused: INVALID_CONFIG.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadConfig {
+    /// There is no such key.
+    #[error("unknown topic config `{key}`: there are {}", names())]
+    Key {
+        /// What was given.
+        key: String,
+    },
+    /// The key takes no such value.
+    #[error("`{value}` is no value of {}: {}", key.name(), key.expects())]
+    Value {
+        /// Of what.
+        key: Key,
+        /// What was given.
+        value: String,
+    },
+    /// Only lists are appended to.
+    #[error("{} is no list", key.name())]
+    NoList {
+        /// Of what.
+        key: Key,
+    },
+}
+
+/// What is done to a value, as IncrementalAlterConfigs has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Alter<'a> {
+    /// It is this.
+    Set(&'a str),
+    /// It is the default again.
+    Reset,
+    /// A list gets these words too.
+    Append(&'a str),
+    /// A list loses these words.
+    Subtract(&'a str),
+}
+
+impl Key {
+    /// All keys, by name.
+    pub const ALL: [Self; 9] = [
+        Self::CleanupPolicy,
+        Self::CompressionType,
+        Self::DeleteRetentionMs,
+        Self::MaxMessageBytes,
+        Self::MessageTimestampType,
+        Self::RetentionBytes,
+        Self::RetentionMs,
+        Self::SegmentBytes,
+        Self::Durability,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CleanupPolicy => "cleanup.policy",
+            Self::CompressionType => "compression.type",
+            Self::DeleteRetentionMs => "delete.retention.ms",
+            Self::MaxMessageBytes => "max.message.bytes",
+            Self::MessageTimestampType => "message.timestamp.type",
+            Self::RetentionBytes => "retention.bytes",
+            Self::RetentionMs => "retention.ms",
+            Self::SegmentBytes => "segment.bytes",
+            Self::Durability => "telpher.durability",
+        }
+    }
+
+    /// The key of that name.
+    pub fn parse(name: &str) -> Result<Self, BadConfig> {
+        let key = Self::ALL.into_iter().find(|it| it.name() == name);
+        key.ok_or_else(|| BadConfig::Key {
+            key: name.chars().take(100).collect(),
+        })
+    }
+
+    pub(crate) fn from_u8(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| *it as u8 == number)
+    }
+
+    /// What it is unless it is set.
+    pub fn default(self) -> &'static str {
+        match self {
+            Self::CleanupPolicy => "delete",
+            Self::CompressionType => "producer",
+            Self::DeleteRetentionMs => "86400000",
+            Self::MaxMessageBytes => "1048588",
+            Self::MessageTimestampType => "CreateTime",
+            Self::RetentionBytes => "-1",
+            Self::RetentionMs => "604800000",
+            Self::SegmentBytes => "1073741824",
+            Self::Durability => "disk",
+        }
+    }
+
+    /// What its values are.
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::CleanupPolicy => Kind::List,
+            Self::CompressionType | Self::MessageTimestampType | Self::Durability => Kind::Word,
+            Self::DeleteRetentionMs | Self::RetentionBytes | Self::RetentionMs => Kind::Long,
+            Self::MaxMessageBytes | Self::SegmentBytes => Kind::Int,
+        }
+    }
+
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::CleanupPolicy => &["delete", "compact"],
+            Self::CompressionType => &["producer"],
+            Self::MessageTimestampType => &["CreateTime", "LogAppendTime"],
+            Self::Durability => &["disk", "memory"],
+            _ => &[],
+        }
+    }
+
+    /// The lowest and the highest number.
+    fn range(self) -> (i64, i64) {
+        match self {
+            Self::RetentionBytes | Self::RetentionMs => (-1, i64::MAX),
+            Self::DeleteRetentionMs => (0, i64::MAX),
+            // Below that Kafka's own segments do not hold a batch's header.
+            Self::SegmentBytes => (14, i64::from(i32::MAX)),
+            _ => (0, i64::from(i32::MAX)),
+        }
+    }
+
+    fn expects(self) -> String {
+        match self.kind() {
+            Kind::Word => format!("it is {}", self.words().join(" or ")),
+            Kind::List => format!("it is made of {}", self.words().join(", ")),
+            Kind::Int | Kind::Long => {
+                let (lowest, highest) = self.range();
+                format!("it is a number from {lowest} to {highest}")
+            }
+        }
+    }
+
+    fn check(self, value: &str) -> Result<(), BadConfig> {
+        let is_right = match self.kind() {
+            Kind::Word => self.words().contains(&value),
+            Kind::List => !value.is_empty() && items(value).all(|it| self.words().contains(&it)),
+            Kind::Int | Kind::Long => {
+                let (lowest, highest) = self.range();
+                let number = value.trim().parse::<i64>();
+                number.is_ok_and(|number| (lowest..=highest).contains(&number))
+            }
+        };
+        if is_right {
+            return Ok(());
+        }
+        Err(BadConfig::Value {
+            key: self,
+            value: value.chars().take(100).collect(),
+        })
+    }
+}
+
+impl Config {
+    /// Sets or resets a value.
+    pub fn alter(&mut self, key: Key, what: Alter<'_>) -> Result<(), BadConfig> {
+        let value = match what {
+            Alter::Set(value) => Some(value.to_owned()),
+            Alter::Reset => None,
+            Alter::Append(_) | Alter::Subtract(_) if key.kind() != Kind::List => {
+                return Err(BadConfig::NoList { key });
+            }
+            Alter::Append(more) => {
+                let mut list: Vec<_> = items(self.value(key)).collect();
+                list.extend(items(more));
+                let mut seen = Vec::new();
+                list.retain(|it| {
+                    !seen.contains(it) && {
+                        seen.push(*it);
+                        true
+                    }
+                });
+                Some(list.join(","))
+            }
+            Alter::Subtract(less) => {
+                let list = items(self.value(key));
+                let left: Vec<_> = list
+                    .filter(|it| !items(less).any(|gone| gone == *it))
+                    .collect();
+                Some(left.join(","))
+            }
+        };
+        if let Some(value) = &value {
+            key.check(value)?;
+        }
+        self.set.retain(|it| it.0 != key);
+        if let Some(value) = value {
+            let at = self.set.partition_point(|it| it.0 < key);
+            self.set.insert(at, (key, value));
+        }
+        Ok(())
+    }
+
+    /// The value of a key, as text.
+    pub fn value(&self, key: Key) -> &str {
+        let set = self.set.iter().find(|it| it.0 == key);
+        set.map_or(key.default(), |it| &it.1)
+    }
+
+    /// Whether it is not the default that counts.
+    pub fn is_set(&self, key: Key) -> bool {
+        self.set.iter().any(|it| it.0 == key)
+    }
+
+    /// What is set, by key.
+    pub fn set(&self) -> impl ExactSizeIterator<Item = (Key, &str)> {
+        self.set.iter().map(|(key, value)| (*key, value.as_str()))
+    }
+
+    /// `cleanup.policy`
+    pub fn cleanup(&self) -> Cleanup {
+        let has = |word| items(self.value(Key::CleanupPolicy)).any(|it| it == word);
+        Cleanup {
+            deletes: has("delete"),
+            compacts: has("compact"),
+        }
+    }
+
+    /// `retention.ms`
+    pub fn retention_ms(&self) -> Option<i64> {
+        Some(self.number(Key::RetentionMs)).filter(|it| *it >= 0)
+    }
+
+    /// `retention.bytes`
+    pub fn retention_bytes(&self) -> Option<u64> {
+        u64::try_from(self.number(Key::RetentionBytes)).ok()
+    }
+
+    /// `delete.retention.ms`
+    pub fn delete_retention_ms(&self) -> i64 {
+        self.number(Key::DeleteRetentionMs)
+    }
+
+    /// `segment.bytes`
+    pub fn segment_bytes(&self) -> u64 {
+        self.number(Key::SegmentBytes).unsigned_abs()
+    }
+
+    /// `max.message.bytes`
+    pub fn batch_size_max(&self) -> usize {
+        usize::try_from(self.number(Key::MaxMessageBytes)).unwrap_or(usize::MAX)
+    }
+
+    /// `message.timestamp.type`
+    pub fn timestamps(&self) -> Timestamps {
+        match self.value(Key::MessageTimestampType) {
+            "LogAppendTime" => Timestamps::Append,
+            _ => Timestamps::Create,
+        }
+    }
+
+    /// `telpher.durability`
+    pub fn durability(&self) -> Durability {
+        match self.value(Key::Durability) {
+            "memory" => Durability::Memory,
+            _ => Durability::Disk,
+        }
+    }
+
+    fn number(&self, key: Key) -> i64 {
+        let number = self.value(key).trim().parse();
+        number.expect("a number was checked when it was set")
+    }
+}
+
+fn items(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|it| !it.is_empty())
+}
+
+fn names() -> String {
+    Key::ALL.map(Key::name).join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Where in the stream what is: a sparse list of blocks, each a run of batches.
+//!
+//! It is derived from the batches and never larger than a bound. A block says where it begins, how
+//! many bytes it has and which of its timestamps is the highest; blocks are also what retention takes.
+
+use std::ops::Range;
+
+use crate::partition::Place;
+
+/// A run of batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// Its first batch in the stream.
+    pub(crate) record: u64,
+    /// Its first offset.
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    /// The highest in it.
+    pub(crate) timestamp_max: i64,
+    /// The first offset of the first batch that has it.
+    pub(crate) peak: u64,
+}
+
+/// The highest timestamp, and the first batch that has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peak {
+    /// The timestamp.
+    pub timestamp: i64,
+    /// The first offset of the batch.
+    pub offset: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Index {
+    blocks: Vec<Block>,
+    blocks_max: usize,
+    /// Bytes at which another block begins.
+    block_bytes: u64,
+    bytes: u64,
+}
+
+impl Index {
+    pub(crate) fn new(block_bytes: u64, blocks_max: usize) -> Self {
+        Self {
+            blocks: Vec::new(),
+            blocks_max: blocks_max.max(2),
+            block_bytes: block_bytes.max(1),
+            bytes: 0,
+        }
+    }
+
+    /// One as it was kept; see [`Index::parts`].
+    pub(crate) fn restore(block_bytes: u64, blocks: Vec<Block>, blocks_max: usize) -> Self {
+        let bytes = blocks
+            .iter()
+            .fold(0, |sum: u64, it| sum.saturating_add(it.bytes));
+        Self {
+            blocks,
+            bytes,
+            ..Self::new(block_bytes, blocks_max)
+        }
+    }
+
+    pub(crate) fn parts(&self) -> (u64, &[Block]) {
+        (self.block_bytes, &self.blocks)
+    }
+
+    pub(crate) fn appended(&mut self, place: Place, size: u32, timestamp: i64) {
+        let size = u64::from(size);
+        self.bytes = self.bytes.saturating_add(size);
+        match self.blocks.last_mut() {
+            Some(block) if block.bytes < self.block_bytes => {
+                block.bytes = block.bytes.saturating_add(size);
+                if timestamp > block.timestamp_max {
+                    (block.timestamp_max, block.peak) = (timestamp, place.offset);
+                }
+            }
+            _ => self.blocks.push(Block {
+                record: place.record,
+                offset: place.offset,
+                bytes: size,
+                timestamp_max: timestamp,
+                peak: place.offset,
+            }),
+        }
+        if self.blocks.len() > self.blocks_max {
+            self.thin();
+        }
+    }
+
+    /// Makes one block of two.
+    fn thin(&mut self) {
+        self.block_bytes = self.block_bytes.saturating_mul(2);
+        let pairs = self.blocks.chunks(2).map(|pair| match pair {
+            [first, second] => first.with(second),
+            rest => rest[0],
+        });
+        self.blocks = pairs.collect();
+    }
+
+    /// Drops the blocks that end at or before `log_start`.
+    pub(crate) fn trim(&mut self, log_start: u64) {
+        let gone = self.blocks.partition_point(|it| it.offset <= log_start);
+        let gone = gone.saturating_sub(1);
+        for block in self.blocks.drain(..gone) {
+            self.bytes -= block.bytes;
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The batch from which on to look for an offset.
+    pub(crate) fn seek(&self, offset: u64) -> u64 {
+        let behind = self.blocks.partition_point(|it| it.offset <= offset);
+        let block = self.blocks.get(behind.saturating_sub(1));
+        block.map_or(0, |it| it.record)
+    }
+
+    /// The batch from which on to look for the first timestamp that is not lower.
+    pub(crate) fn seek_time(&self, timestamp: i64) -> Option<u64> {
+        let mut blocks = self.blocks.iter();
+        let block = blocks.find(|it| it.timestamp_max >= timestamp);
+        block.map(|it| it.record)
+    }
+
+    /// The highest timestamp, as far as that is known: if the peak of the first block is before
+    /// `log_start`, what is left of that block must be looked through, unless another is higher.
+    pub(crate) fn peak(&self, log_start: u64) -> (Option<Peak>, Option<Range<u64>>) {
+        let (stale, sure) = match self.blocks.split_first() {
+            Some((first, rest)) if first.peak < log_start => (Some(first), rest),
+            _ => (None, &self.blocks[..]),
+        };
+        let best = sure.iter().reduce(|best, block| {
+            if block.timestamp_max > best.timestamp_max {
+                block
+            } else {
+                best
+            }
+        });
+        let known = best.map(|block| Peak {
+            timestamp: block.timestamp_max,
+            offset: block.peak,
+        });
+        let unsure =
+            stale.filter(|it| known.is_none_or(|known| it.timestamp_max >= known.timestamp));
+        let until = self.blocks.get(1).map_or(u64::MAX, |it| it.record);
+        (known, unsure.map(|block| block.record..until))
+    }
+
+    /// The blocks, each with the offset behind it; `end` is that of the partition.
+    pub(crate) fn blocks(&self, end: u64) -> impl Iterator<Item = (&Block, u64)> {
+        let starts = self.blocks.iter().skip(1).map(|it| it.offset);
+        self.blocks.iter().zip(starts.chain([end]))
+    }
+}
+
+impl Block {
+    fn with(&self, next: &Self) -> Self {
+        let is_higher = next.timestamp_max > self.timestamp_max;
+        let highest = if is_higher { next } else { self };
+        Self {
+            bytes: self.bytes.saturating_add(next.bytes),
+            timestamp_max: highest.timestamp_max,
+            peak: highest.peak,
+            ..*self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

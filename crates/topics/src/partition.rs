@@ -1,0 +1,366 @@
+//! A partition: which batch gets which offsets, and up to where who may read.
+//!
+//! ```text
+//!   log start          last stable        durable         end
+//!      │                   │                 │             │
+//!   ───┴───────────────────┴─────────────────┴─────────────┴──▸ offsets
+//!      └─ read_committed ──┘                 │
+//!      └─────────── read_uncommitted ────────┘
+//! ```
+//!
+//! Kafka calls `durable` the high watermark. A batch is decided about ([`Partition::decide`]), written
+//! where the decision says, and told of ([`Partition::appended`]); all under one lock, so that the
+//! order of decisions is that of the stream. The same calls make the partition again from its
+//! [`Partition::encode`] and what its stream holds behind that.
+
+mod read;
+mod retention;
+mod view;
+
+pub use read::{Find, Found, Isolation, OutOfRange};
+pub use retention::Retention;
+pub use view::ProducerView;
+
+use crate::epochs::Epochs;
+use crate::index::Index;
+use crate::producers::{Judged, Producers};
+use crate::transactions::{Aborted, Transactions};
+use crate::{ProducerId, producers};
+
+/// What a partition is not larger than.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Producers that are remembered; of more, those without a transaction that were silent for the
+    /// longest time are forgotten.
+    pub producers_max: usize,
+    /// Entries of the index; with more, each stands for twice the bytes.
+    pub blocks_max: usize,
+    /// Bytes that an entry of the index stands for at first.
+    pub block_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            producers_max: 100_000,
+            blocks_max: 1024,
+            block_bytes: 64 << 10,
+        }
+    }
+}
+
+/// Facts of a batch of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Offsets that it takes, at least one.
+    pub offsets: u32,
+    /// Bytes.
+    pub size: u32,
+    /// The highest timestamp in it.
+    pub timestamp_max: i64,
+    /// Who produced it, if it is to be known again.
+    pub producer: Option<Sequenced>,
+    /// Whether it belongs to its producer's transaction.
+    pub is_transactional: bool,
+}
+
+/// A batch's place in what its producer produced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequenced {
+    /// Who.
+    pub id: ProducerId,
+    /// From 0.
+    pub epoch: i16,
+    /// Of the first record, from 0.
+    pub sequence: i32,
+}
+
+/// Facts of a batch that ends a transaction. It takes one offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// Whose.
+    pub id: ProducerId,
+    /// In which epoch.
+    pub epoch: i16,
+    /// How.
+    pub ending: Ending,
+    /// Of the coordinator that ended it.
+    pub coordinator_epoch: i32,
+    /// Bytes.
+    pub size: u32,
+    /// When.
+    pub timestamp: i64,
+}
+
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It counts.
+    Commit,
+    /// It never happened.
+    Abort,
+}
+
+/// Where a batch was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Of its first record.
+    pub offset: u64,
+    /// Of the batch in the partition's stream, which counts batches.
+    pub record: u64,
+    /// The time, in milliseconds since 1970-01-01 UTC.
+    pub now_ms: i64,
+}
+
+/// What becomes of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It is written; its first record gets this offset.
+    Append {
+        /// The end of the partition.
+        offset: u64,
+    },
+    /// It was written before. To be answered when the partition is durable up to `end`.
+    Duplicate {
+        /// Of its first record.
+        offset: u64,
+        /// Behind its last record.
+        end: u64,
+        /// What it was stamped with.
+        timestamp: i64,
+    },
+}
+
+/// Why a batch is not written, with the error that Kafka has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// OUT_OF_ORDER_SEQUENCE_NUMBER.
+    #[error("sequence {sequence} of producer {} does not follow {last}", id.0)]
+    OutOfOrder {
+        /// Who.
+        id: ProducerId,
+        /// Of the batch.
+        sequence: i32,
+        /// The newest that is known in its epoch; -1 for none.
+        last: i32,
+    },
+    /// INVALID_PRODUCER_EPOCH.
+    #[error("epoch {epoch} of producer {} is over, it is at {current}", id.0)]
+    Epoch {
+        /// Who.
+        id: ProducerId,
+        /// Of the batch.
+        epoch: i16,
+        /// The newest that is known.
+        current: i16,
+    },
+    /// INVALID_TXN_STATE.
+    #[error("producer {} is in a transaction and the batch is not", id.0)]
+    Outside {
+        /// Who.
+        id: ProducerId,
+    },
+    /// TRANSACTION_COORDINATOR_FENCED.
+    #[error("coordinator epoch {epoch} is over, it is at {current}")]
+    Coordinator {
+        /// Of the marker.
+        epoch: i32,
+        /// The newest that is known.
+        current: i32,
+    },
+}
+
+/// A small change of a partition that is no batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing before this offset is there any more.
+    LogStart(u64),
+    /// Another leader, and the end of the partition when it began.
+    Leader {
+        /// Counted by whoever elects.
+        epoch: i32,
+        /// Where it begins.
+        start: u64,
+    },
+    /// Everything before this offset was compacted: of each key only the newest record is left, and
+    /// nothing that was aborted.
+    Cleaned(u64),
+}
+
+/// One partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    pub(crate) limits: Limits,
+    pub(crate) log_start: u64,
+    pub(crate) end: u64,
+    pub(crate) durable: u64,
+    pub(crate) cleaned: u64,
+    pub(crate) epochs: Epochs,
+    pub(crate) index: Index,
+    pub(crate) producers: Producers,
+    pub(crate) transactions: Transactions,
+}
+
+impl Partition {
+    /// An empty one.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            log_start: 0,
+            end: 0,
+            durable: 0,
+            cleaned: 0,
+            epochs: Epochs::default(),
+            index: Index::new(limits.block_bytes, limits.blocks_max),
+            producers: Producers::default(),
+            transactions: Transactions::default(),
+        }
+    }
+
+    /// What becomes of a client's batch.
+    pub fn decide(&self, batch: &Batch) -> Result<Decision, Refusal> {
+        let offset = self.end;
+        let Some(producer) = &batch.producer else {
+            return Ok(Decision::Append { offset });
+        };
+        match self.producers.judge(producer, batch)? {
+            Judged::Next => Ok(Decision::Append { offset }),
+            Judged::Seen {
+                offset,
+                end,
+                timestamp,
+            } => Ok(Decision::Duplicate {
+                offset,
+                end,
+                timestamp,
+            }),
+        }
+    }
+
+    /// Whether a marker is written. One for a transaction that is not there is written too: whoever
+    /// ends a transaction may have to say so twice.
+    pub fn decide_marker(&self, marker: &Marker) -> Result<u64, Refusal> {
+        self.producers.judge_marker(marker)?;
+        Ok(self.end)
+    }
+
+    /// A batch was written where [`Partition::decide`] said, or is read from the stream. After
+    /// compaction its offset may be behind the end.
+    pub fn appended(&mut self, place: Place, batch: &Batch) {
+        debug_assert!(place.offset >= self.end, "offsets are never used twice");
+        let begins = batch
+            .producer
+            .and_then(|producer| self.producers.appended(place, &producer, batch));
+        if let Some(id) = begins {
+            self.transactions.begin(id, place.offset);
+        }
+        self.producers.forget_above(self.limits.producers_max);
+        self.index.appended(place, batch.size, batch.timestamp_max);
+        self.end = place.offset + u64::from(batch.offsets);
+    }
+
+    /// As [`Partition::appended`], of a marker.
+    pub fn marked(&mut self, place: Place, marker: &Marker) {
+        debug_assert!(place.offset >= self.end, "offsets are never used twice");
+        if let Some(first) = self.producers.marked(place, marker) {
+            self.transactions
+                .finish(marker.id, first..place.offset, marker.ending);
+        }
+        self.producers.forget_above(self.limits.producers_max);
+        self.index.appended(place, marker.size, marker.timestamp);
+        self.end = place.offset + 1;
+    }
+
+    /// Everything before `end` is durable.
+    pub fn durable(&mut self, end: u64) {
+        self.durable = self.durable.max(end.min(self.end));
+        self.transactions.durable(self.durable);
+    }
+
+    /// Takes a change that was written.
+    pub fn apply(&mut self, change: Change) {
+        match change {
+            Change::LogStart(offset) => {
+                self.log_start = self.log_start.max(offset.min(self.end));
+                self.epochs.trim(self.log_start);
+                self.index.trim(self.log_start);
+                self.transactions.trim(self.log_start);
+            }
+            Change::Leader { epoch, start } => self.epochs.begin(epoch, start),
+            Change::Cleaned(offset) => {
+                self.cleaned = self.cleaned.max(offset);
+                self.transactions.trim(offset);
+            }
+        }
+    }
+
+    /// Forgets the producers that were silent for `silent_ms` and are in no transaction.
+    pub fn expire(&mut self, now_ms: i64, silent_ms: i64) {
+        self.producers.expire(now_ms, silent_ms);
+    }
+
+    /// The first offset that is there.
+    pub fn log_start(&self) -> u64 {
+        self.log_start
+    }
+
+    /// The next offset.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Up to where everything is durable.
+    pub fn high_watermark(&self) -> u64 {
+        self.durable
+    }
+
+    /// Up to where everything is durable and of a transaction that is over.
+    pub fn last_stable(&self) -> u64 {
+        let unstable = self.transactions.first_unstable();
+        unstable
+            .unwrap_or(self.durable)
+            .min(self.durable)
+            .max(self.log_start)
+    }
+
+    /// Producers that are remembered.
+    pub fn producers(&self) -> impl Iterator<Item = ProducerView> + '_ {
+        self.producers.iter().map(ProducerView::from)
+    }
+
+    /// Bytes of all batches that are there, to the block.
+    pub fn size(&self) -> u64 {
+        self.index.bytes()
+    }
+
+    pub(crate) fn all_aborted(&self) -> &[Aborted] {
+        self.transactions.all_aborted()
+    }
+
+    /// From which epoch on to where: the newest of them that is not newer than `epoch`, and the
+    /// offset behind its last one. `None` if that is not known.
+    pub fn end_of_epoch(&self, epoch: i32) -> Option<(i32, u64)> {
+        self.epochs.end_of(epoch, self.durable)
+    }
+
+    /// The epoch of the leader; `None` before there was one.
+    pub fn leader_epoch(&self) -> Option<i32> {
+        self.epochs.newest()
+    }
+}
+
+impl From<(ProducerId, &producers::Entry)> for ProducerView {
+    fn from((id, entry): (ProducerId, &producers::Entry)) -> Self {
+        Self {
+            id,
+            epoch: entry.epoch,
+            last_sequence: entry.last_sequence(),
+            last_ms: entry.last_ms,
+            coordinator_epoch: entry.coordinator_epoch,
+            transaction_start: entry.transaction,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

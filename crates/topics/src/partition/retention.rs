@@ -1,0 +1,72 @@
+//! What is kept for how long.
+
+use std::ops::Range;
+
+use super::{Change, OutOfRange, Partition};
+
+/// How much of a partition is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// What is older goes.
+    pub ms: Option<i64>,
+    /// What is not needed for so many bytes goes.
+    pub bytes: Option<u64>,
+}
+
+impl Partition {
+    /// What is to go now: whole blocks of the index from the beginning on, as Kafka takes whole
+    /// segments, and nothing that is not durable.
+    pub fn decide_retention(&self, retention: Retention, now_ms: i64) -> Option<Change> {
+        let oldest_ms = retention.ms.map(|ms| now_ms.saturating_sub(ms));
+        let mut spare = retention
+            .bytes
+            .map_or(0, |bytes| self.index.bytes().saturating_sub(bytes));
+        let mut log_start = self.log_start;
+        for (block, end) in self.index.blocks(self.end) {
+            let is_old = oldest_ms.is_some_and(|oldest_ms| block.timestamp_max < oldest_ms);
+            let is_spare = block.bytes <= spare;
+            if end > self.durable || !(is_old || is_spare) {
+                break;
+            }
+            spare -= block.bytes.min(spare);
+            log_start = end;
+        }
+        (log_start > self.log_start).then_some(Change::LogStart(log_start))
+    }
+
+    /// What a client wants deleted: everything before `offset`, or all that is durable.
+    pub fn decide_delete(&self, offset: Option<u64>) -> Result<Option<Change>, OutOfRange> {
+        let offset = offset.unwrap_or(self.durable);
+        if offset > self.durable {
+            return Err(OutOfRange {
+                offset,
+                log_start: self.log_start,
+                end: self.durable,
+            });
+        }
+        Ok((offset > self.log_start).then_some(Change::LogStart(offset)))
+    }
+
+    /// What is to be compacted, if so much is new that it is worth it: `dirty` of the bytes, from 0
+    /// to 1. Neither what is still being written to nor what is not settled.
+    pub fn decide_compaction(&self, dirty: f64) -> Option<Range<u64>> {
+        let stable = self.last_stable();
+        let (mut total, mut new, mut until) = (0, 0, self.log_start);
+        let mut blocks = self.index.blocks(self.end).peekable();
+        while let Some((block, end)) = blocks.next() {
+            if end > stable || blocks.peek().is_none() {
+                break;
+            }
+            total += block.bytes;
+            new += if end > self.cleaned { block.bytes } else { 0 };
+            until = end;
+        }
+        let is_worth_it = new > 0 && new as f64 >= dirty * total as f64;
+        is_worth_it.then_some(self.log_start..until)
+    }
+
+    /// Up to where the newest compaction came.
+    pub fn cleaned(&self) -> u64 {
+        self.cleaned
+    }
+}

@@ -1,0 +1,183 @@
+//! Transactions in a partition.
+
+use super::check;
+
+#[test]
+fn nothing_of_a_transaction_is_stable_before_it_ends_durably() {
+    check(
+        "batch 2
+         txn 7 0 0 3
+         batch 1
+         sync
+         show
+         commit 7 0
+         show
+         durable 7
+         show",
+        "batch 2: 0
+         txn 7 0 0 3: 2
+         batch 1: 5
+         show: 0 2 6 6, 150 bytes
+         commit 7 0: 6
+         show: 0 2 6 7, 200 bytes
+         show: 0 7 7 7, 200 bytes",
+    );
+}
+
+#[test]
+fn the_first_transaction_that_goes_on_holds_what_is_stable() {
+    check(
+        "txn 7 0 0 1
+         txn 8 0 0 1
+         commit 8 0
+         txn 8 0 1 1
+         sync
+         show
+         commit 7 0
+         sync
+         show
+         abort 8 0
+         sync
+         show",
+        "txn 7 0 0 1: 0
+         txn 8 0 0 1: 1
+         commit 8 0: 2
+         txn 8 0 1 1: 3
+         show: 0 0 4 4, 200 bytes
+         commit 7 0: 4
+         show: 0 3 5 5, 250 bytes
+         abort 8 0: 5
+         show: 0 6 6 6, 300 bytes",
+    );
+}
+
+#[test]
+fn a_reader_is_told_of_what_was_aborted_in_its_range() {
+    check(
+        "txn 7 0 0 1
+         txn 8 0 0 1
+         abort 8 0
+         txn 9 0 0 1
+         abort 7 0
+         commit 9 0
+         txn 8 0 1 1
+         abort 8 0
+         sync
+         aborted 0 8
+         aborted 2 4
+         aborted 3 5
+         aborted 5 8
+         aborted 6 6
+         restart
+         aborted 0 8
+         delete 5
+         aborted 0 8
+         clean 8
+         aborted 0 8",
+        "txn 7 0 0 1: 0
+         txn 8 0 0 1: 1
+         abort 8 0: 2
+         txn 9 0 0 1: 3
+         abort 7 0: 4
+         commit 9 0: 5
+         txn 8 0 1 1: 6
+         abort 8 0: 7
+         aborted 0 8: [(8, 1), (7, 0), (8, 6)]
+         aborted 2 4: [(8, 1), (7, 0)]
+         aborted 3 5: [(7, 0)]
+         aborted 5 8: [(8, 6)]
+         aborted 6 6: []
+         aborted 0 8: [(8, 1), (7, 0), (8, 6)]
+         delete 5: LogStart(5)
+         aborted 0 8: [(8, 6)]
+         aborted 0 8: []",
+    );
+}
+
+#[test]
+fn a_marker_of_a_newer_epoch_fences_and_one_of_an_older_is_refused() {
+    check(
+        "txn 7 0 0 1
+         abort 7 1
+         txn 7 0 1 1
+         abort 7 0
+         txn 7 1 0 1
+         producers",
+        "txn 7 0 0 1: 0
+         abort 7 1: 1
+         txn 7 0 1 1: epoch 0 of producer 7 is over, it is at 1
+         abort 7 0: epoch 0 of producer 7 is over, it is at 1
+         txn 7 1 0 1: 2
+         producers: 7 at 1.0 since 2",
+    );
+}
+
+#[test]
+fn a_coordinator_of_an_older_epoch_is_refused() {
+    check(
+        "txn 7 0 0 1
+         commit 7 0 5
+         txn 7 0 1 1
+         commit 7 0 4
+         commit 7 0 5",
+        "txn 7 0 0 1: 0
+         commit 7 0 5: 1
+         txn 7 0 1 1: 2
+         commit 7 0 4: coordinator epoch 4 is over, it is at 5
+         commit 7 0 5: 3",
+    );
+}
+
+#[test]
+fn in_a_transaction_nothing_is_sent_outside_of_it() {
+    check(
+        "txn 7 0 0 1
+         send 7 0 1 1
+         commit 7 0
+         send 7 0 1 1",
+        "txn 7 0 0 1: 0
+         send 7 0 1 1: producer 7 is in a transaction and the batch is not
+         commit 7 0: 1
+         send 7 0 1 1: 2",
+    );
+}
+
+#[test]
+fn a_transaction_may_be_ended_twice_and_in_a_partition_that_it_never_wrote_to() {
+    check(
+        "commit 7 0
+         txn 7 0 0 1
+         abort 7 0
+         abort 7 0
+         sync
+         show
+         aborted 0 9",
+        "commit 7 0: 0
+         txn 7 0 0 1: 1
+         abort 7 0: 2
+         abort 7 0: 3
+         show: 0 4 4 4, 200 bytes
+         aborted 0 9: [(7, 1)]",
+    );
+}
+
+#[test]
+fn an_abandoned_transaction_whose_beginning_was_deleted_holds_what_is_left() {
+    check(
+        "txn 7 0 0 2
+         batch 3
+         sync
+         delete 4
+         show
+         restart
+         abort 7 1
+         sync
+         show",
+        "txn 7 0 0 2: 0
+         batch 3: 2
+         delete 4: LogStart(4)
+         show: 4 4 5 5, 100 bytes
+         abort 7 1: 5
+         show: 4 6 6 6, 150 bytes",
+    );
+}

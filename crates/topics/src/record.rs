@@ -1,0 +1,61 @@
+//! What stands in the streams of topics, byte by byte. What groups keep is in
+//! [`crate::groups`].
+//!
+//! Records are told apart by the tag that a stream keeps beside each. All numbers are little-endian;
+//! a `text` is UTF-8 behind its length, u16; `count ×` is a u32 and so many of what follows. A layout
+//! is never changed: another one gets another tag.
+//!
+//! ```text
+//! a partition       1 BATCH        a record batch as Kafka has it, from its base offset on
+//!                   2 CHANGE       what u8: 1 log start | offset u64
+//!                                           2 leader | epoch i32 | start u64
+//!                                           3 cleaned | offset u64
+//!                   3 PARTITION    see `partition`
+//! the catalogue     1 TOPIC        id 16 | name text | partitions u32 | created_ms i64
+//!                                  | count × (key u8 | value text)
+//!                   2 TOPIC_GONE   id 16
+//! the coordinator   1 TRANSACTION  name text | producer i64 | epoch i16 | last producer i64 (-1 none)
+//!                                  | last epoch i16 | timeout_ms i32 | state u8 | started_ms i64
+//!                                  | updated_ms i64 | count × participant
+//!                                  participant: 1 u8 | topic 16 | partition u32, or 2 u8 | group text
+//!                   2 TRANSACTION_GONE  the name
+//!                   3 PRODUCER_IDS      all before this one are given away i64
+//! ```
+//!
+//! Of a topic and of a transaction the newest record counts. BATCH and CHANGE count in their order,
+//! from the PARTITION on that says where it was taken.
+
+mod bytes;
+mod catalogue;
+mod coordinator;
+mod partition;
+
+pub use partition::Snapshot;
+
+/// Tag of a record batch.
+pub const BATCH: u8 = 1;
+/// Tag of a [`crate::Change`].
+pub const CHANGE: u8 = 2;
+/// Tag of a [`Snapshot`].
+pub const PARTITION: u8 = 3;
+/// Tag of a [`crate::Topic`].
+pub const TOPIC: u8 = 1;
+/// Tag of the [`crate::TopicId`] of a topic that was deleted: its 16 bytes.
+pub const TOPIC_GONE: u8 = 2;
+/// Tag of a [`crate::Transaction`].
+pub const TRANSACTION: u8 = 1;
+/// Tag of the name of a transaction that was forgotten: its bytes, and nothing else.
+pub const TRANSACTION_GONE: u8 = 2;
+/// Tag of [`crate::Reserved`] ids of producers.
+pub const PRODUCER_IDS: u8 = 3;
+
+/// Bytes that are no record of their tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed {what} of a topic")]
+pub struct Malformed {
+    /// What was being read.
+    pub what: &'static str,
+}
+
+#[cfg(test)]
+mod tests;
