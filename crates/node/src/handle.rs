@@ -75,6 +75,8 @@ pub(crate) struct Inner {
     pub(crate) sync_times: OnceLock<Arc<journal::SyncTimes>>,
     /// What is derived from conversations, when somebody keeps it.
     pub(crate) views: OnceLock<crate::views::Kept>,
+    /// Quotas.
+    pub(crate) quotas: crate::quotas::State,
     /// Agents that are called, when somebody calls them.
     pub(crate) webhooks: OnceLock<crate::webhooks::Kept>,
     next_connection: AtomicU64,
@@ -107,6 +109,7 @@ impl Handle {
     fn with_store(limits: Limits, ports: Ports, store: Option<Store>) -> Self {
         Self {
             inner: Arc::new(Inner {
+                quotas: crate::quotas::State::new(&ports),
                 ports,
                 limits,
                 counters: Counters::default(),
@@ -273,6 +276,7 @@ impl Handle {
             drop(pressures);
         }
         self.inner.settle(outcomes);
+        let is_quota = self.quotas().sweep();
         let store = self.inner.store.as_ref();
         let is_stored = store.is_some_and(|store| {
             let is_mailbox = store.sweep(&self.inner);
@@ -281,7 +285,7 @@ impl Handle {
         });
         let mut to_sweep = self.inner.to_sweep.lock();
         to_sweep.append(&mut kept);
-        is_stored || !to_sweep.is_empty()
+        is_stored || is_quota || !to_sweep.is_empty()
     }
 }
 
@@ -301,7 +305,7 @@ impl Inner {
         outcomes: &mut Vec<(Arc<Slot>, u64, Outcome)>,
     ) {
         match caller {
-            Caller::Peer { peer, tag } => {
+            Caller::Peer { peer, tag, .. } => {
                 self.counters.count_failure(failure.code);
                 peer.push_now(Outgoing::Failure {
                     tag: Some(tag),

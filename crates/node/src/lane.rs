@@ -7,6 +7,7 @@ use std::sync::Arc;
 use routing::{Call, Calls, Ticket};
 
 use crate::peer::Peer;
+use crate::quotas::InFlight;
 use crate::store::Slot;
 use crate::throttle::{Pressure, Throttle, ThrottleId};
 
@@ -23,7 +24,12 @@ const STOPPED_AFTER_NS: u64 = 250_000_000;
 #[derive(Clone)]
 pub(crate) enum Caller {
     /// A client, and its own number for the call.
-    Peer { peer: Arc<Peer>, tag: Ticket },
+    Peer {
+        peer: Arc<Peer>,
+        tag: Ticket,
+        /// Counts the call as one of the client's, where a limit does, until it has ended.
+        _in_flight: Option<Arc<InFlight>>,
+    },
     /// A mailbox, and the message that is to be acknowledged.
     Mailbox { slot: Arc<Slot>, offset: u64 },
 }

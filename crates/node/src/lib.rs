@@ -17,6 +17,7 @@ mod later;
 mod one_way;
 mod peer;
 pub mod ports;
+pub mod quotas;
 mod storage;
 mod store;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use one_way::Durability;
 pub use peer::Facts;
 pub use ports::{Clock, Delivery, Entropy, Extract, Failure, Message, Outgoing, Outlet, Ports};
 pub use ports::{Pushed, StoredRecord};
+pub use quotas::Quotas;
 pub use routing::{ConnectionId, Ticket};
 pub use storage::{StorageState, StorageView, SyncTimesView};
 pub use store::{AdminError, Key, MailboxView, MessageView, Options as StoreOptions, Part, Range};

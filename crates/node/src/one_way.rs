@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use model::ErrorCode;
+use quota::Unit;
 use routing::Ticket;
 
 use crate::counters::Counter;
@@ -34,6 +35,13 @@ impl Turn<'_> {
         self.local.tally.count(Counter::Sends);
         let size = message.size();
         self.local.tally.add(Counter::Bytes, size);
+        if let Err(throttled) = self.admit(&[(Unit::SENDS, 1)]) {
+            match report {
+                Some(tag) => self.fail(tag, throttled.as_failure()),
+                None => self.inner.counters.count_failure(throttled.code()),
+            }
+            return self.consume(size);
+        }
         match self.deliver(route, message) {
             Ok(Copies { delivered, dropped }) => {
                 if let Some(tag) = report {
@@ -58,6 +66,10 @@ impl Turn<'_> {
     /// A one-way message that is acknowledged.
     pub fn write(&mut self, route: u16, tag: Ticket, durability: Durability, message: Message<'_>) {
         let mut size = message.size();
+        if let Err(throttled) = self.admit(&[(Unit::SENDS, 1)]) {
+            self.fail(tag, throttled.as_failure());
+            return self.consume(size);
+        }
         match durability {
             Durability::Disk(key) => {
                 if key.is_some() {

@@ -9,6 +9,7 @@ use routing::ConnectionId;
 
 use crate::lane::Lane;
 use crate::ports::{Outgoing, Outlet, Pushed};
+use crate::quotas::Charged;
 use crate::tokens::Token;
 
 /// What a door knows of a client when it opens a connection.
@@ -50,6 +51,8 @@ pub(crate) struct Peer {
     pub(crate) lane: Mutex<Lane>,
     /// What subscribers that ask are told.
     pub(crate) source: String,
+    /// Who is charged for what it does, where a limit counts it at the door.
+    pub(crate) charged: Charged,
     pub(crate) opened_unix_ms: u64,
     pub(crate) subscriptions: Mutex<BTreeSet<Name>>,
 }
@@ -68,6 +71,7 @@ impl Peer {
         let lane = Mutex::new(Lane::new(facts.credit_messages, facts.credit_bytes));
         Self {
             id,
+            charged: Charged::new(&facts),
             facts,
             outlet,
             lane,

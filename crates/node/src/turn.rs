@@ -17,6 +17,7 @@ use crate::handle::Inner;
 use crate::lane::Caller;
 use crate::peer::{Handed, Peer};
 use crate::ports::{Failure, Message, Outgoing};
+use crate::quotas::InFlight;
 use crate::store::{Outcome, check_stream_name};
 use crate::throttle::{Throttle, ThrottleId};
 
@@ -245,7 +246,11 @@ impl<'a> Turn<'a> {
             let message = "more calls in flight than the node accepts";
             return self.fail(tag, Failure::new(ErrorCode::Busy, message));
         }
-        match self.try_request(route, tag, stream, message) {
+        let in_flight = match self.admit_call() {
+            Ok(in_flight) => in_flight,
+            Err(throttled) => return self.fail(tag, throttled.as_failure()),
+        };
+        match self.try_request(route, tag, stream, message, in_flight) {
             Ok(path) => self.local.paths[tag.slot as usize] = Some(path),
             Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
         }
@@ -257,6 +262,7 @@ impl<'a> Turn<'a> {
         tag: Ticket,
         stream: bool,
         message: Message<'_>,
+        in_flight: Option<Arc<InFlight>>,
     ) -> Result<Path, (ErrorCode, String)> {
         let table = &**self.table.get_or_insert_with(|| self.inner.table.read());
         let Bound {
@@ -279,6 +285,7 @@ impl<'a> Turn<'a> {
             let caller = Caller::Peer {
                 peer: self.peer.clone(),
                 tag,
+                _in_flight: in_flight.clone(),
             };
             let Some(ticket) = responder.admit_call(caller, deadline_ns, self.inner) else {
                 full += 1;
@@ -336,7 +343,7 @@ impl<'a> Turn<'a> {
         };
         let (peer, tag) = match caller {
             None => return self.local.tally.count(Counter::LateReplies),
-            Some(Caller::Peer { peer, tag }) => (peer, tag),
+            Some(Caller::Peer { peer, tag, .. }) => (peer, tag),
             // One answer is enough for a message from a mailbox, and what it says is nobody's.
             Some(Caller::Mailbox { .. }) if more => return,
             Some(Caller::Mailbox { slot, offset }) => {
@@ -360,7 +367,7 @@ impl<'a> Turn<'a> {
             return self.local.tally.count(Counter::LateReplies);
         };
         let (peer, tag) = match call.caller {
-            Caller::Peer { peer, tag } => (peer, tag),
+            Caller::Peer { peer, tag, .. } => (peer, tag),
             Caller::Mailbox { slot, offset } => {
                 let again = match failure.retry_after_ms {
                     0 => Again::Later,

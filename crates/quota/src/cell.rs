@@ -197,6 +197,15 @@ impl Cell {
         }
     }
 
+    /// Becomes as a new one would be; slots that are held stay held. The cell is up to date.
+    pub(crate) fn refill(&mut self, kind: &Kind, dial: &Dial, now_ns: u64) {
+        if !matches!(kind, Kind::Slots { .. }) {
+            let full = Self::full(self.limit, kind, dial, now_ns);
+            self.amount = full.amount;
+            self.warned = 0;
+        }
+    }
+
     /// Adds credit once, which may lie above the capacity until it is taken.
     pub(crate) fn grant(&mut self, kind: &Kind, count: u64) {
         match *kind {

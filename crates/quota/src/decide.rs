@@ -73,6 +73,9 @@ pub enum Refused {
         /// What was wanted.
         need: u64,
     },
+    /// An id is empty or too long.
+    #[error("the id of a take has 1 to 255 bytes")]
+    Id,
     /// What is given back must be held.
     #[error("`{unit}` is given back: take it with a hold")]
     HoldNeeded {
@@ -327,6 +330,22 @@ impl Plan {
                 is_shared: step.is_overflow,
                 shadowed: step.shadowed,
             })
+        })
+    }
+
+    /// Why a take does not pass whose turn it is not: others wait for the cell of that step, for so
+    /// much. The plan was [looked](look) at.
+    pub fn behind(&self, rules: &Rules, number: usize, ahead: u64, now_ns: u64) -> Option<Denied> {
+        let step = self.steps.get(number)?;
+        let (cell, kind) = step.now.as_ref()?;
+        let dial = rules.dial(step.index);
+        let need = u64::try_from(step.count).ok()?;
+        Some(Denied {
+            limit: cell.limit,
+            index: step.index,
+            have: cell.have(kind, dial, now_ns),
+            need,
+            when: cell.ready(kind, dial, now_ns, need.saturating_add(ahead)),
         })
     }
 

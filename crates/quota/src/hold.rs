@@ -60,6 +60,11 @@ impl Holds {
         }
     }
 
+    /// How many there may be.
+    pub fn set_count_max(&mut self, count_max: usize) {
+        self.count_max = count_max;
+    }
+
     /// Whether there is room for another.
     pub fn check_room(&self) -> Result<(), HoldsFull> {
         match self.by_id.len() < self.count_max {

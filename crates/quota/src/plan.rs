@@ -6,7 +6,7 @@
 use crate::cell::{Cell, When};
 use crate::decide::Refused;
 use crate::key::{Key, Seed};
-use crate::limit::{AMOUNT_MAX, Durability, Kind};
+use crate::limit::{AMOUNT_MAX, Durability, Kind, Limit};
 use crate::rules::Rules;
 use crate::subject::{Prefix, Subject, Tier};
 use crate::table::CellId;
@@ -52,6 +52,11 @@ impl Plan {
         &self.steps
     }
 
+    /// The cells by name, in the order of the steps.
+    pub fn keys<'a>(&self, rules: &Rules, subject: &Subject<'a>) -> impl Iterator<Item = Key<'a>> {
+        self.steps.iter().map(|step| step.key(rules, subject))
+    }
+
     /// The tables to lock, in this order.
     pub fn tables(&self) -> &[u16] {
         &self.tables
@@ -63,6 +68,12 @@ impl Plan {
             self.tables.insert(place, table);
             self.place();
         }
+    }
+
+    /// Leaves out the cells of other limits.
+    pub fn retain(&mut self, rules: &Rules, keep: impl Fn(&Limit) -> bool) {
+        self.steps.retain(|step| keep(rules.limit(step.index)));
+        self.line_up();
     }
 
     /// Whether what is taken must be on disk before it is answered.

@@ -19,12 +19,13 @@ pub struct Place {
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Queue<W> {
-    waiting: BTreeMap<Place, (Box<str>, W)>,
+    waiting: BTreeMap<Place, (Box<str>, u64, W)>,
     /// Of subjects that wait: where the last take of each finishes.
     finishes: BTreeMap<(Reverse<u8>, Box<str>), (u64, usize)>,
     /// Of each priority, where its last admitted take finished.
     virtual_now: BTreeMap<Reverse<u8>, u64>,
     turns: u64,
+    cost: u64,
 }
 
 /// A cost of one with a weight of one; larger than any weight.
@@ -37,6 +38,7 @@ impl<W> Default for Queue<W> {
             finishes: BTreeMap::new(),
             virtual_now: BTreeMap::new(),
             turns: 0,
+            cost: 0,
         }
     }
 }
@@ -58,13 +60,14 @@ impl<W> Queue<W> {
             finish: entry.0,
             turn: self.turns,
         };
-        self.waiting.insert(place, (subject.into(), who));
+        self.waiting.insert(place, (subject.into(), cost, who));
+        self.cost = self.cost.saturating_add(cost);
         place
     }
 
     /// Whose turn it is.
     pub fn first(&self) -> Option<(Place, &W)> {
-        let (place, (_, who)) = self.waiting.first_key_value()?;
+        let (place, (_, _, who)) = self.waiting.first_key_value()?;
         Some((*place, who))
     }
 
@@ -77,7 +80,8 @@ impl<W> Queue<W> {
 
     /// Somebody does not wait any more.
     pub fn remove(&mut self, place: Place) -> Option<W> {
-        let (subject, who) = self.waiting.remove(&place)?;
+        let (subject, cost, who) = self.waiting.remove(&place)?;
+        self.cost = self.cost.saturating_sub(cost);
         let key = (place.priority, subject);
         if let Some((_, count)) = self.finishes.get_mut(&key) {
             *count -= 1;
@@ -86,6 +90,16 @@ impl<W> Queue<W> {
             }
         }
         Some(who)
+    }
+
+    /// What all of them wait for.
+    pub fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Whoever waits at that place.
+    pub fn at(&mut self, place: Place) -> Option<&mut W> {
+        self.waiting.get_mut(&place).map(|(_, _, who)| who)
     }
 
     /// How many wait.

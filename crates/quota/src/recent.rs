@@ -28,6 +28,12 @@ impl<V> Recent<V> {
         self.known.get(id)
     }
 
+    /// Every id, oldest first, with until when it is known.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &V, u64)> {
+        let order = self.order.iter();
+        order.filter_map(|(until_ns, id)| Some((&**id, self.known.get(id)?, *until_ns)))
+    }
+
     /// Takes note of an id that is not known, for the window and at least until that moment.
     pub fn insert(&mut self, id: &str, value: V, until_ns: u64, now_ns: u64) {
         self.forget(now_ns);

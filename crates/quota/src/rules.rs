@@ -266,6 +266,16 @@ impl Rules {
         halted.map(|(prefix, halt)| (&**prefix, halt))
     }
 
+    /// What is left of a cell, rounded down, and what there is at most.
+    pub fn standing(&self, key: Key<'_>, cell: &Cell, now_ns: u64) -> Option<(i128, u64)> {
+        let index = self.policies.index(key.limit)?;
+        let mut cell = *cell;
+        let (kind, _) = self.bring_up(index, &mut cell, key.prefix, now_ns);
+        let dial = &self.dials[index];
+        let capacity = kind.capacity_by(dial.factor_at(now_ns));
+        Some((cell.have(&kind, dial, now_ns), capacity))
+    }
+
     /// Brings a cell up to date, and says what stands for it now, and until when.
     pub(crate) fn bring_up(
         &self,

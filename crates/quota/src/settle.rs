@@ -40,6 +40,22 @@ impl Rules {
             let change = i128::from(truly) - i128::from(reserved);
             (change != 0).then_some(change)
         });
+        self.overflow_as(plan, hold);
+    }
+
+    /// Plans to use again what a hold of that subject held when it was kept: slots are not.
+    pub fn plan_slots(&self, plan: &mut Plan, subject: &Subject<'_>, hold: &Hold) {
+        plan.clear();
+        plan.add(self, subject, |index| {
+            let is_slot = matches!(self.kind(index), Kind::Slots { .. });
+            let held = charge(hold, self, index).filter(|_| is_slot)?;
+            Some(i128::from(held.count))
+        });
+        self.overflow_as(plan, hold);
+    }
+
+    /// What was taken from the cell that subjects share is given back to it.
+    fn overflow_as(&self, plan: &mut Plan, hold: &Hold) {
         for number in 0..plan.steps.len() {
             let of = charge(hold, self, plan.steps[number].index);
             if of.is_some_and(|charge| charge.is_overflow) {
@@ -117,11 +133,7 @@ pub fn reset<T: DerefMut<Target = Table>>(
         let Some(id) = step.found else { continue };
         let mut cell = *tables[step.place].cell(id);
         let (kind, _) = rules.bring_up(step.index, &mut cell, key.prefix, now_ns);
-        if matches!(kind, Kind::Slots { .. }) {
-            continue;
-        }
-        let full = crate::cell::Cell::full(key.limit, &kind, rules.dial(step.index), now_ns);
-        (cell.amount, cell.at, cell.warned) = (full.amount, full.at.max(cell.at), 0);
+        cell.refill(&kind, rules.dial(step.index), now_ns);
         tables[step.place].put(step.found, key, step.hash, cell);
         step.now = Some((cell, kind));
     }

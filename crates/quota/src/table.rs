@@ -280,17 +280,34 @@ impl Table {
         !self.dirty.is_empty()
     }
 
-    /// Hands over each cell that is not kept yet, and takes it for kept from now on.
-    pub fn take_dirty(&mut self, mut each: impl FnMut(Key<'_>, &Cell)) {
-        for id in std::mem::take(&mut self.dirty) {
-            let entry = self.entry_mut(id.0);
-            if !std::mem::take(&mut entry.cell.is_dirty) {
-                continue;
-            }
-            if let Some(key) = Key::from_bytes(entry.cell.limit, &entry.key) {
+    /// Hands over each cell that is not kept yet.
+    pub fn each_dirty(&self, mut each: impl FnMut(Key<'_>, &Cell)) {
+        for id in &self.dirty {
+            let entry = self.entry(id.0);
+            let key = Key::from_bytes(entry.cell.limit, &entry.key);
+            if let Some(key) = key.filter(|_| entry.cell.is_dirty) {
                 each(key, &entry.cell);
             }
         }
+    }
+
+    /// Everything is kept.
+    pub fn clean(&mut self) {
+        for id in std::mem::take(&mut self.dirty) {
+            self.entry_mut(id.0).cell.is_dirty = false;
+        }
+    }
+
+    /// Makes a cell as a new one would be, if there is one; slots that are held stay held.
+    pub fn reset(&mut self, rules: &Rules, key: Key<'_>, now_ns: u64) {
+        let hash = Seed::of_limit(rules.seed.hash(key.prefix), key.limit);
+        let (Some(id), Some(index)) = (self.get(key, hash), rules.policies.index(key.limit)) else {
+            return;
+        };
+        let mut cell = *self.cell(id);
+        let (kind, _) = rules.bring_up(index, &mut cell, key.prefix, now_ns);
+        cell.refill(&kind, rules.dial(index), now_ns);
+        self.touch(id, cell);
     }
 
     /// Hands over up to `count` cells from a place on; returns the next place, or `None` at the end.

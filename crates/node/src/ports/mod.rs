@@ -5,6 +5,7 @@ pub mod caller;
 pub mod disk;
 pub mod offload;
 mod outlet;
+pub mod quota_store;
 
 use std::sync::Arc;
 

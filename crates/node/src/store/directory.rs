@@ -28,17 +28,20 @@ pub(crate) enum Kind {
     Events = 4,
     /// How an agent is called, and what it was not able to answer.
     Agent = 5,
+    /// What is kept of quotas.
+    Quotas = 6,
 }
 
 impl Kind {
     fn from_u8(number: u8) -> Option<Self> {
-        const ALL: [Kind; 6] = [
+        const ALL: [Kind; 7] = [
             Kind::Void,
             Kind::Mailbox,
             Kind::Raw,
             Kind::Conversation,
             Kind::Events,
             Kind::Agent,
+            Kind::Quotas,
         ];
         ALL.get(usize::from(number)).copied()
     }
@@ -88,7 +91,7 @@ pub struct NamedStream {
     pub shard: ShardId,
     /// Its number.
     pub stream: StreamId,
-    /// What it is for: `mailbox`, `stream`, `conversation`, `events`, `agent`, or `unused`.
+    /// What it is for: `mailbox`, `stream`, `conversation`, `events`, `agent`, `quotas`, or `unused`.
     pub kind: &'static str,
     /// Its name.
     pub name: String,
@@ -108,6 +111,7 @@ impl NamedStream {
                 Kind::Conversation => "conversation",
                 Kind::Events => "events",
                 Kind::Agent => "agent",
+                Kind::Quotas => "quotas",
             },
             name: name.to_owned(),
         })

@@ -2,6 +2,7 @@
 
 use journal::{AppendError, ReadError, ReadLimit, StreamId};
 use model::{ErrorCode, Name};
+use quota::Unit;
 use routing::Ticket;
 
 use super::answers::{Answer, Waiting};
@@ -81,6 +82,9 @@ impl<'a> Turn<'a> {
         records: impl Iterator<Item = &'r [u8]> + Clone,
     ) {
         let size = records.clone().map(<[u8]>::len).sum::<usize>();
+        if let Err(throttled) = self.admit(&[(Unit::APPENDED_BYTES, size as u64)]) {
+            return self.fail(tag, throttled.as_failure());
+        }
         match self.try_append(route, tag, expected, records) {
             Ok(waiting) => self.local.answers.push(waiting, size as u64),
             Err(refusal) => self.refuse_stream(tag, &refusal),

@@ -5,7 +5,9 @@ use super::bytes::{Rest, Write};
 use crate::cell::Cell;
 use crate::key::Key;
 use crate::limit::{Kind, LimitId};
+use crate::plan::Plan;
 use crate::rules::{Rules, stored};
+use crate::subject::Subject;
 use crate::table::Table;
 
 const OVERRIDDEN: u8 = 1;
@@ -41,6 +43,16 @@ pub fn encode_cell(rules: &Rules, key: Key<'_>, cell: &Cell, out: &mut Vec<u8>) 
         kind,
     }
     .encode(out);
+}
+
+impl Plan {
+    /// Appends the cells of a take that was admitted, as they stand now, to a record of cells.
+    pub fn encode_cells(&self, rules: &Rules, subject: &Subject<'_>, out: &mut Vec<u8>) {
+        let taken = self.steps.iter().filter(|step| step.shadowed.is_none());
+        for (step, (cell, _)) in taken.filter_map(|step| Some((step, step.now.as_ref()?))) {
+            encode_cell(rules, step.key(rules, subject), cell, out);
+        }
+    }
 }
 
 impl CellRecord<'_> {

@@ -1,0 +1,54 @@
+//! What somebody who takes again and again keeps, so that no take allocates.
+
+use std::sync::Arc;
+
+use quota::{Plan, Rules, Standing, Warned};
+
+/// Used for one take after the other; remembers how the limits of the last one stand.
+#[derive(Default)]
+pub struct Desk {
+    pub(crate) plan: Plan,
+    pub(crate) rules: Option<Arc<Rules>>,
+    pub(crate) now_ns: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Desk {
+    /// Nothing was taken yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How every limit stands that the last take, or look, was about: in the order in which the limits
+    /// were written, those for one organisation behind those for all.
+    pub fn standings(&self) -> impl Iterator<Item = Standing<'_>> {
+        let rules = self.rules.iter();
+        rules.flat_map(|rules| self.plan.standings(rules, self.now_ns))
+    }
+
+    /// When that was, in nanoseconds since 1970-01-01 UTC.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    pub(crate) fn begin(&mut self, rules: &Arc<Rules>, now_ns: u64) {
+        let is_known = self
+            .rules
+            .as_ref()
+            .is_some_and(|known| Arc::ptr_eq(known, rules));
+        if !is_known {
+            self.rules = Some(rules.clone());
+        }
+        self.now_ns = now_ns;
+    }
+
+    pub(crate) fn warned(&self) -> impl Iterator<Item = Warned> + '_ {
+        self.plan.warned()
+    }
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.standings()).finish()
+    }
+}

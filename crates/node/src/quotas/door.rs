@@ -1,0 +1,182 @@
+//! Limits on what a client does at the doors, whatever it says of its costs.
+//!
+//! Charged is the client's name; without one its token's, `default/default/TOKEN`; without either
+//! all of them share `default/default/anonymous`. A take at a door waits for no disk: what a `sync`
+//! limit counts there is on its way when the client goes on. Nothing of what was denied is done.
+
+use std::sync::{Arc, Weak};
+
+use model::{ErrorCode, Name};
+use parking_lot::Mutex;
+use quota::{Cost, Hold, Settled, Subject, Unit};
+
+use super::Quotas;
+use super::desk::Desk;
+use super::outcome::{Outcome, Take};
+use super::take::Turn as Whose;
+use crate::handle::Inner;
+use crate::peer::Facts;
+use crate::ports::Failure;
+use crate::turn::Turn;
+
+/// What doors count.
+pub(super) const COUNTED: [Unit; 3] = [Unit::SENDS, Unit::REQUESTS_IN_FLIGHT, Unit::APPENDED_BYTES];
+
+/// A client is over a limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Throttled {
+    code: ErrorCode,
+    retry_after_ms: u32,
+    message: String,
+}
+
+impl Throttled {
+    /// What went wrong.
+    pub(crate) fn code(&self) -> ErrorCode {
+        self.code
+    }
+
+    /// As the client is told.
+    pub(crate) fn as_failure(&self) -> Failure<'_> {
+        Failure {
+            retry_after_ms: self.retry_after_ms,
+            ..Failure::new(self.code, &self.message)
+        }
+    }
+}
+
+/// A call that is counted until this is dropped.
+pub(crate) struct InFlight {
+    node: Weak<Inner>,
+    hold: Hold,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Some(inner) = self.node.upgrade() {
+            Quotas { inner: &inner }.give_back(&self.hold);
+        }
+    }
+}
+
+/// Who is charged for what a client does.
+pub(crate) struct Charged {
+    principal: String,
+    /// Its own: nobody else waits for it.
+    desk: Mutex<Desk>,
+}
+
+impl Charged {
+    /// As the client introduced itself.
+    pub(crate) fn new(facts: &Facts) -> Self {
+        let of_token = || {
+            let token = facts.token.as_ref()?;
+            Name::parse(&format!("default/default/{}", token.name)).ok()
+        };
+        let name = facts.name.clone().or_else(of_token);
+        let principal = name.map_or_else(|| ANONYMOUS.to_owned(), |name| name.base().to_owned());
+        let desk = Mutex::default();
+        Self { principal, desk }
+    }
+}
+
+const ANONYMOUS: &str = "default/default/anonymous";
+
+impl Turn<'_> {
+    /// Whether the client may do what costs that. Without a limit on any of it, one atomic says so.
+    pub(crate) fn admit(&self, costs: &[Cost]) -> Result<(), Throttled> {
+        let is_counted =
+            self.inner.quotas.is_at_doors() && costs.iter().any(|(_, count)| *count > 0);
+        if !is_counted {
+            return Ok(());
+        }
+        let Charged { principal, desk } = &self.peer.charged;
+        Quotas { inner: self.inner }.admit_at_door(&mut desk.lock(), principal, costs)
+    }
+
+    /// The same for a call, which is counted until it has ended.
+    pub(crate) fn admit_call(&self) -> Result<Option<Arc<InFlight>>, Throttled> {
+        if !self.inner.quotas.is_at_doors() {
+            return Ok(None);
+        }
+        let costs = [(Unit::SENDS, 1), (Unit::REQUESTS_IN_FLIGHT, 1)];
+        let quotas = Quotas { inner: self.inner };
+        let Charged { principal, desk } = &self.peer.charged;
+        let mut desk = desk.lock();
+        quotas.admit_at_door(&mut desk, principal, &costs)?;
+        let hold = charged(&desk, principal);
+        Ok((!hold.charges.is_empty()).then(|| {
+            let node = Arc::downgrade(self.inner);
+            Arc::new(InFlight { node, hold })
+        }))
+    }
+}
+
+/// What the desk's last take took.
+fn charged(desk: &Desk, principal: &str) -> Hold {
+    let rules = desk.rules.as_ref();
+    Hold {
+        subject: principal.into(),
+        charges: rules.map_or_else(Box::default, |rules| desk.plan.charges(rules)),
+        deadline_ns: u64::MAX,
+    }
+}
+
+impl Quotas<'_> {
+    fn admit_at_door(
+        self,
+        desk: &mut Desk,
+        principal: &str,
+        costs: &[Cost],
+    ) -> Result<(), Throttled> {
+        // It was made from a name.
+        let Ok(subject) = Subject::new(principal, "") else {
+            return Ok(());
+        };
+        let take = Take {
+            subject,
+            costs,
+            hold: None,
+            id: None,
+        };
+        let now_ns = self.now_ns();
+        let rules = self.state().rules.read();
+        let taken = self.take_by(&rules, desk, &take, Whose::AtDoor, now_ns);
+        let (code, retry_after_ns, message) = match taken.outcome {
+            Outcome::Admitted { .. } => return Ok(()),
+            Outcome::Denied(denial) => {
+                let retry_after_ns = denial.retry_after_ns.unwrap_or(0);
+                let message = format!("`{principal}` is over limit `{}`", denial.limit.name);
+                (ErrorCode::Throttled, retry_after_ns, message)
+            }
+            Outcome::Halted { prefix, reason } => {
+                let message = format!("`{prefix}` is halted: {reason}");
+                (ErrorCode::Denied, 0, message)
+            }
+            Outcome::Refused(refused) => (ErrorCode::TooLarge, 0, refused.to_string()),
+            Outcome::Unavailable { reason } => (ErrorCode::Unavailable, 0, reason),
+        };
+        // Never early: what is left of a millisecond is waited for, too.
+        let retry_after_ms = retry_after_ns.div_ceil(1_000_000);
+        Err(Throttled {
+            code,
+            retry_after_ms: u32::try_from(retry_after_ms).unwrap_or(u32::MAX),
+            message,
+        })
+    }
+
+    /// Slots are free again; what else was taken stays taken.
+    fn give_back(self, hold: &Hold) {
+        let Ok(subject) = Subject::new(&hold.subject, "") else {
+            return;
+        };
+        let (now_ns, mut desk) = (self.now_ns(), Desk::new());
+        let rules = self.state().rules.read();
+        rules.plan_settle(&mut desk.plan, &subject, hold, Settled::Expired);
+        let mut locked = self.lock(&desk.plan);
+        // There is room: a cell of slots that are in use is there.
+        let _ = quota::settle(&rules, &mut desk.plan, &subject, hold, &mut locked, now_ns);
+        drop((locked, rules));
+        self.wake_waiting();
+    }
+}

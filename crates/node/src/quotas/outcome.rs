@@ -1,0 +1,151 @@
+//! What is asked, and what is answered.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use journal::{Journal, Status, Ticket};
+use quota::{Cost, HoldId, Kind, Limit, Refused, Subject, When};
+
+/// A take.
+#[derive(Clone, Copy, Debug)]
+pub struct Take<'a> {
+    /// Who.
+    pub subject: Subject<'a>,
+    /// How much of what.
+    pub costs: &'a [Cost],
+    /// Reserved for so long at most, until it is settled; else what is taken is taken.
+    pub hold: Option<Duration>,
+    /// What the taker calls it: a second take of the subject with this id takes nothing and is
+    /// answered like the first. At most 255 bytes.
+    pub id: Option<&'a str>,
+}
+
+/// What became of a take.
+#[derive(Clone, Debug)]
+#[must_use = "it was decided in any case"]
+pub struct Taken {
+    /// What the taker is told, when what it rests on is on disk.
+    pub outcome: Outcome,
+    /// What must be on disk before.
+    pub durable: Option<Durable>,
+    /// It was decided without the store that the cells lie in.
+    pub is_degraded: bool,
+}
+
+/// What the taker is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was taken, everywhere.
+    Admitted {
+        /// What settles it, if it was to be held.
+        hold: Option<HoldId>,
+        /// It was taken before, by a take with this id.
+        is_repeat: bool,
+    },
+    /// It was not, anywhere.
+    Denied(Denial),
+    /// Nothing is admitted for that prefix: somebody said so.
+    Halted {
+        /// The prefix.
+        prefix: Box<str>,
+        /// Why.
+        reason: Box<str>,
+    },
+    /// It makes no sense: no wait would help.
+    Refused(Refused),
+    /// It could not be decided, or not be kept; nothing was taken.
+    Unavailable {
+        /// For people.
+        reason: String,
+    },
+}
+
+/// Why a take did not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denial {
+    /// The limit that will let it pass last.
+    pub limit: Arc<Limit>,
+    /// What is left, rounded down; less than nothing is debt.
+    pub have: i128,
+    /// What was wanted.
+    pub need: u64,
+    /// When it would pass if nobody else took.
+    pub when: When,
+    /// How long that is; `None` for nobody knows, or never.
+    pub retry_after_ns: Option<u64>,
+}
+
+impl Denial {
+    /// Whether there is nothing to wait for: a budget is spent, or what is gone does not come back.
+    pub fn is_exhausted(&self) -> bool {
+        match self.when {
+            When::Period(_) | When::Never => true,
+            When::At(_) => matches!(self.limit.kind, Kind::Budget { .. }),
+            When::Release => false,
+        }
+    }
+
+    /// What would pass now.
+    pub fn would_pass(&self) -> u64 {
+        u64::try_from(self.have.max(0)).unwrap_or(u64::MAX)
+    }
+}
+
+/// What was taken may be on disk, or not: the journal has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the journal has failed: whether this is on disk will be known when the node is started again"
+)]
+pub struct Unconfirmed;
+
+/// Ends when something is on disk: a future; or, for whoever answers in order, something to look at.
+#[derive(Clone)]
+pub struct Durable {
+    journal: Arc<Journal>,
+    ticket: Ticket,
+}
+
+impl Durable {
+    pub(crate) fn new(journal: &Arc<Journal>, ticket: Ticket) -> Self {
+        let journal = journal.clone();
+        Self { journal, ticket }
+    }
+
+    /// Whether it is on disk; until that is known nothing, and the waker is woken once it may be.
+    pub fn poll_durable(&self, waker: &Waker) -> Poll<Result<(), Unconfirmed>> {
+        let status = match self.journal.status(self.ticket) {
+            Status::Pending => self.journal.notify(self.ticket, waker),
+            status => status,
+        };
+        match status {
+            Status::Pending => Poll::Pending,
+            Status::Durable => Poll::Ready(Ok(())),
+            Status::Failed => Poll::Ready(Err(Unconfirmed)),
+        }
+    }
+
+    /// Sleeps until that is known. Nobody does who serves others.
+    pub fn wait(&self) -> Result<(), Unconfirmed> {
+        match self.journal.wait(self.ticket) {
+            Status::Durable => Ok(()),
+            Status::Pending | Status::Failed => Err(Unconfirmed),
+        }
+    }
+}
+
+impl Future for Durable {
+    type Output = Result<(), Unconfirmed>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_durable(cx.waker())
+    }
+}
+
+impl std::fmt::Debug for Durable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Durable({:?})", self.ticket)
+    }
+}

@@ -1,0 +1,295 @@
+//! Takes that wait until they pass.
+//!
+//! Whoever is denied by a cell waits in that cell's queue, which is fair ([`quota::Queue`]); only the
+//! first in a queue tries again. There is no timer here: the one who waits says when to look again,
+//! and its door has the clock for that. Invariant: *a take that waits leaves its queue exactly once:
+//! admitted, at its deadline, or because nobody wants it any more*; whoever is behind it is woken.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Waker;
+use std::time::Duration;
+
+use quota::{Cost, Denied, LimitId, Place, Plan, Queue, Rules, Subject, When};
+
+use super::Quotas;
+use super::desk::Desk;
+use super::outcome::{Outcome, Take, Taken};
+use super::take::Turn;
+use crate::handle::Inner;
+
+/// A queue by its cell: the limit, and the prefix as people write it.
+type Cell = (LimitId, Box<str>);
+
+/// Who waits for which cell.
+#[derive(Default)]
+pub(super) struct Queues {
+    by_cell: BTreeMap<Cell, Queue<Option<Waker>>>,
+}
+
+/// A take that waits. Dropping it ends the wait.
+pub struct Parked {
+    inner: Arc<Inner>,
+    name: Box<str>,
+    run: Box<str>,
+    costs: Vec<Cost>,
+    hold: Option<Duration>,
+    id: Option<Box<str>>,
+    priority: u8,
+    deadline_ns: u64,
+    place: Option<(Cell, Place)>,
+}
+
+/// What became of looking at it.
+#[derive(Debug)]
+pub enum Attempt {
+    /// It is decided.
+    Done(Taken),
+    /// It waits: look again after that time, or when the waker is woken.
+    Wait(Duration),
+}
+
+impl Quotas<'_> {
+    /// A take that waits for up to `wait` if it does not pass at once. It is decided by
+    /// [looking](Parked::poll) at it. Higher priorities go first.
+    pub fn take_waiting(self, take: &Take<'_>, wait: Duration, priority: u8) -> Parked {
+        let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        Parked {
+            inner: self.inner.clone(),
+            name: take.subject.name().into(),
+            run: take.subject.run().into(),
+            costs: take.costs.to_vec(),
+            hold: take.hold,
+            id: take.id.map(Into::into),
+            priority,
+            deadline_ns: self.now_ns().saturating_add(wait_ns),
+            place: None,
+        }
+    }
+
+    /// Why a take does not pass whose turn it is not: others wait for one of its cells, which is that
+    /// one. Whoever is first in its queue is behind nobody there.
+    pub(super) fn behind_others(
+        self,
+        rules: &Rules,
+        plan: &mut Plan,
+        subject: &Subject<'_>,
+        own: Option<&(Cell, Place)>,
+        now_ns: u64,
+    ) -> Option<(Denied, Cell)> {
+        if self.state().waiting.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let queues = self.state().queues.lock();
+        let found = plan
+            .keys(rules, subject)
+            .enumerate()
+            .find_map(|(step, key)| {
+                let cell: Cell = (key.limit, key.prefix.to_string().into());
+                let queue = queues.by_cell.get(&cell)?;
+                let (first, _) = queue.first()?;
+                let is_own = own.is_some_and(|(own, place)| *own == cell && *place == first);
+                (!is_own).then(|| (step, cell, queue.cost()))
+            });
+        drop(queues);
+        let (step, cell, ahead) = found?;
+        let mut locked = self.lock(plan);
+        quota::look(rules, plan, subject, &mut locked, now_ns);
+        let denied = plan.behind(rules, step, ahead, now_ns)?;
+        Some((denied, cell))
+    }
+
+    /// Something was given back, or the rules are others: the first of each queue tries again.
+    pub(super) fn wake_waiting(self) {
+        if self.state().waiting.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut queues = self.state().queues.lock();
+        let firsts: Vec<Waker> = queues
+            .by_cell
+            .values_mut()
+            .filter_map(first_waker)
+            .collect();
+        drop(queues);
+        firsts.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Parked {
+    /// Tries if it is its turn. Until it is decided, it is looked at again when it says so.
+    pub fn poll(&mut self, desk: &mut Desk, waker: &Waker) -> Attempt {
+        let inner = self.inner.clone();
+        let quotas = Quotas { inner: &inner };
+        let now_ns = quotas.now_ns();
+        let rules = quotas.state().rules.read();
+        let (name, run, id) = (self.name.clone(), self.run.clone(), self.id.clone());
+        let costs = self.costs.clone();
+        let subject = match Subject::new(&name, &run) {
+            Ok(subject) => subject,
+            Err(error) => {
+                let reason = error.to_string();
+                return Attempt::Done(Taken::at_once(Outcome::Unavailable { reason }));
+            }
+        };
+        let take = Take {
+            subject,
+            costs: &costs,
+            hold: self.hold,
+            id: id.as_deref(),
+        };
+        if rules.plan(&mut desk.plan, &subject, &costs).is_ok()
+            && let Some((denied, cell)) = {
+                let own = self.place.as_ref();
+                quotas.behind_others(&rules, &mut desk.plan, &subject, own, now_ns)
+            }
+        {
+            desk.begin(&rules, now_ns);
+            if now_ns >= self.deadline_ns {
+                self.leave(quotas, Left::GaveUp);
+                return Attempt::Done(quotas.denied(&rules, &take, &denied, now_ns));
+            }
+            let weight = rules.limit(denied.index).weight;
+            return self.wait_for(quotas, cell, (denied.need, weight), waker, now_ns, u64::MAX);
+        }
+        let taken = quotas.take_by(&rules, desk, &take, Turn::Mine, now_ns);
+        let Outcome::Denied(denial) = &taken.outcome else {
+            self.leave(quotas, Left::Admitted);
+            return Attempt::Done(taken);
+        };
+        let again_ns = match denial.when {
+            When::At(at_ns) | When::Period(at_ns) => at_ns,
+            When::Release => self.deadline_ns,
+            When::Never => u64::MAX,
+        };
+        let index = rules.policies().find(&denial.limit.name);
+        let cell = index.and_then(|index| cell_of(&rules, index, &subject, desk));
+        match cell.filter(|_| now_ns < self.deadline_ns && again_ns <= self.deadline_ns) {
+            None => {
+                self.leave(quotas, Left::GaveUp);
+                Attempt::Done(taken)
+            }
+            Some(cell) => {
+                let share = (denial.need, denial.limit.weight);
+                self.wait_for(quotas, cell, share, waker, now_ns, again_ns)
+            }
+        }
+    }
+
+    fn wait_for(
+        &mut self,
+        quotas: Quotas<'_>,
+        cell: Cell,
+        share: (u64, u32),
+        waker: &Waker,
+        now_ns: u64,
+        again_ns: u64,
+    ) -> Attempt {
+        if !self.enter(quotas, cell, share, waker) {
+            let reason = "as many takes wait as may".to_owned();
+            return Attempt::Done(Taken::at_once(Outcome::Unavailable { reason }));
+        }
+        // One nanosecond at least: nobody looks again and again at the same moment.
+        let wait_ns = again_ns.min(self.deadline_ns).saturating_sub(now_ns).max(1);
+        Attempt::Wait(Duration::from_nanos(wait_ns))
+    }
+
+    /// When it is given up, in nanoseconds of [`Quotas::now_ns`].
+    pub fn deadline_ns(&self) -> u64 {
+        self.deadline_ns
+    }
+
+    /// Waits in that cell's queue, if it does not already; false if as many wait as may.
+    fn enter(
+        &mut self,
+        quotas: Quotas<'_>,
+        cell: Cell,
+        (need, weight): (u64, u32),
+        waker: &Waker,
+    ) -> bool {
+        let state = quotas.state();
+        if let Some((known, place)) = &self.place
+            && *known == cell
+        {
+            let mut queues = state.queues.lock();
+            let own = queues
+                .by_cell
+                .get_mut(known)
+                .and_then(|queue| queue.at(*place));
+            if let Some(own) = own {
+                *own = Some(waker.clone());
+            }
+            return true;
+        }
+        self.leave(quotas, Left::GaveUp);
+        let waiting_max = state.options.read().waiting_max;
+        let mut queues = state.queues.lock();
+        if state.waiting.load(Ordering::Relaxed) >= waiting_max {
+            return false;
+        }
+        state.waiting.fetch_add(1, Ordering::Relaxed);
+        let queue = queues.by_cell.entry(cell.clone()).or_default();
+        let place = queue.push(&self.name, self.priority, need, weight, Some(waker.clone()));
+        self.place = Some((cell, place));
+        true
+    }
+
+    fn leave(&mut self, quotas: Quotas<'_>, left: Left) {
+        let Some((cell, place)) = self.place.take() else {
+            return;
+        };
+        let state = quotas.state();
+        let mut queues = state.queues.lock();
+        let Some(queue) = queues.by_cell.get_mut(&cell) else {
+            return;
+        };
+        let is_first = queue.first().is_some_and(|(first, _)| first == place);
+        let removed = match left {
+            Left::Admitted if is_first => queue.admit(),
+            Left::Admitted | Left::GaveUp => queue.remove(place),
+        };
+        if removed.is_some() {
+            state.waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        let next = if is_first { first_waker(queue) } else { None };
+        if queue.is_empty() {
+            queues.by_cell.remove(&cell);
+        }
+        drop(queues);
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+}
+
+fn cell_of(rules: &Rules, index: usize, subject: &Subject<'_>, desk: &Desk) -> Option<Cell> {
+    let limit = rules.policies().limits()[index].0;
+    let mut keys = desk.plan.keys(rules, subject);
+    let key = keys.find(|key| key.limit == limit)?;
+    Some((key.limit, key.prefix.to_string().into()))
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy)]
+enum Left {
+    Admitted,
+    GaveUp,
+}
+
+fn first_waker(queue: &mut Queue<Option<Waker>>) -> Option<Waker> {
+    let (place, _) = queue.first()?;
+    queue.at(place)?.clone()
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        let inner = self.inner.clone();
+        self.leave(Quotas { inner: &inner }, Left::GaveUp);
+    }
+}
+
+impl std::fmt::Debug for Parked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Parked({}, {:?})", self.name, self.place)
+    }
+}

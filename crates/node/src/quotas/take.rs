@@ -1,0 +1,332 @@
+//! A take, decided on the thread that asks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use quota::record::{self, Taken as TakenRecord};
+use quota::{Decision, Denied, Hold, HoldId, Plan, Refused, Rules, Settled, Subject, When};
+
+use super::desk::Desk;
+use super::events::EventKind;
+use super::outcome::{Denial, Outcome, Take, Taken};
+use super::{Locked, Quotas, SHARDS};
+
+/// Bytes of an id.
+const ID_SIZE_MAX: usize = 255;
+
+impl<'a> Quotas<'a> {
+    /// Decides a take. How its limits stand then, the desk knows.
+    pub fn take(self, desk: &mut Desk, take: &Take<'_>) -> Taken {
+        let now_ns = self.now_ns();
+        let rules = self.state().rules.read();
+        self.take_by(&rules, desk, take, Turn::NotWaiting, now_ns)
+    }
+
+    /// Decides takes in order, all at the same moment; `each` is told of one after the other.
+    pub fn take_batch<'t>(
+        self,
+        desk: &mut Desk,
+        takes: impl IntoIterator<Item = Take<'t>>,
+        mut each: impl FnMut(&Desk, Taken),
+    ) {
+        let now_ns = self.now_ns();
+        let rules = self.state().rules.read();
+        for take in takes {
+            let taken = self.take_by(&rules, desk, &take, Turn::NotWaiting, now_ns);
+            each(desk, taken);
+        }
+    }
+
+    pub(super) fn take_by(
+        self,
+        rules: &Arc<Rules>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        turn: Turn,
+        now_ns: u64,
+    ) -> Taken {
+        desk.begin(rules, now_ns);
+        if let Err(outcome) = plan(rules, &mut desk.plan, take, turn) {
+            return Taken::at_once(outcome);
+        }
+        let is_noted = take.hold.is_some() || take.id.is_some();
+        let home = is_noted.then(|| rules.home_of(&take.subject));
+        if turn == Turn::NotWaiting
+            && let Some((denied, _)) =
+                self.behind_others(rules, &mut desk.plan, &take.subject, None, now_ns)
+        {
+            return self.denied(rules, take, &denied, now_ns);
+        }
+        loop {
+            if let Some(home) = home {
+                desk.plan.add_table(home);
+            }
+            // One table is the common case, and needs no list.
+            let decided = match *desk.plan.tables() {
+                [table] => {
+                    let mut locked = [Locked(self.state().shard(table))];
+                    self.decide(rules, desk, take, home, &mut locked, now_ns)
+                }
+                _ => {
+                    let mut locked = self.lock(&desk.plan);
+                    self.decide(rules, desk, take, home, &mut locked, now_ns)
+                }
+            };
+            match decided {
+                Decided::Taken(taken) => return taken,
+                Decided::Denied(denied) => return self.denied(rules, take, &denied, now_ns),
+                Decided::NoRoom(step) => desk.plan.overflow(rules, step),
+            }
+        }
+    }
+
+    /// Decides with everything locked that is needed, and keeps what must be kept before the answer.
+    fn decide(
+        self,
+        rules: &Arc<Rules>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        home: Option<u16>,
+        locked: &mut [Locked<'_>],
+        now_ns: u64,
+    ) -> Decided {
+        let home = home.and_then(|home| desk.plan.tables().binary_search(&home).ok());
+        if let (Some(home), Some(id)) = (home, take.id)
+            && let Some(hold) = locked[home]
+                .0
+                .recent
+                .get(&id_of(&take.subject, id))
+                .copied()
+        {
+            quota::look(rules, &mut desk.plan, &take.subject, locked, now_ns);
+            let is_sync = desk.plan.is_sync(rules);
+            return Decided::Taken(self.repeated(hold, is_sync));
+        }
+        if take.hold.is_some()
+            && let Some(full) = home.and_then(|home| locked[home].0.holds.check_room().err())
+        {
+            let reason = full.to_string();
+            return Decided::Taken(Taken::at_once(Outcome::Unavailable { reason }));
+        }
+        match quota::decide(rules, &mut desk.plan, &take.subject, locked, now_ns) {
+            Decision::Admitted => {}
+            Decision::Denied(denied) => return Decided::Denied(denied),
+            Decision::NoRoom(step) => return Decided::NoRoom(step),
+            Decision::Refused(refused) => {
+                return Decided::Taken(Taken::at_once(Outcome::Refused(refused)));
+            }
+            Decision::Halted { prefix, reason } => {
+                return Decided::Taken(Taken::at_once(Outcome::Halted { prefix, reason }));
+            }
+        }
+        let note = home.map(|home| self.note(rules, &desk.plan, take, &mut locked[home], now_ns));
+        let hold = note.as_ref().and_then(|note| note.hold);
+        let durable = match self.keep_taken(rules, desk, take, note.as_ref()) {
+            Ok(durable) => durable,
+            Err(reason) => {
+                if let (Some(home), Some(hold)) = (home, hold) {
+                    locked[home].0.holds.remove(hold);
+                }
+                self.undo(rules, desk, take, locked, now_ns);
+                return Decided::Taken(Taken::at_once(Outcome::Unavailable { reason }));
+            }
+        };
+        if let (Some(home), Some(note)) = (home, note) {
+            let shard = &mut locked[home].0;
+            if let Some((id, until_ns)) = note.id {
+                shard.recent.insert(&id, note.hold, until_ns, now_ns);
+            }
+            if durable.is_none() && self.is_kept() {
+                shard.unkept.extend(note.records);
+            }
+        }
+        self.tell_warned(rules, desk, take);
+        self.need_sweep();
+        Decided::Taken(Taken {
+            outcome: Outcome::Admitted {
+                hold,
+                is_repeat: false,
+            },
+            durable,
+            is_degraded: false,
+        })
+    }
+
+    /// Makes the hold, and the records of it and of the id.
+    fn note(
+        self,
+        rules: &Rules,
+        plan: &Plan,
+        take: &Take<'_>,
+        home: &mut Locked<'_>,
+        now_ns: u64,
+    ) -> Note {
+        let mut note = Note::default();
+        let mut until_ns = now_ns;
+        if let Some(lasting) = take.hold {
+            let hold_max = self.state().options.read().hold_max;
+            let lasting_ns = u64::try_from(lasting.min(hold_max).as_nanos()).unwrap_or(u64::MAX);
+            until_ns = now_ns.saturating_add(lasting_ns);
+            let id = self.next_hold(rules.home_of(&take.subject));
+            let hold = Hold {
+                subject: take.subject.to_string().into(),
+                charges: plan.charges(rules),
+                deadline_ns: until_ns,
+            };
+            let mut bytes = Vec::new();
+            record::encode_hold(id, &hold, &mut bytes);
+            note.records.push((record::HOLD, bytes));
+            home.0.holds.insert(id, hold);
+            note.hold = Some(id);
+        }
+        if let Some(id) = take.id {
+            let id = id_of(&take.subject, id);
+            let mut bytes = Vec::new();
+            let taken = TakenRecord {
+                until_ns,
+                hold: note.hold,
+                id: &id,
+            };
+            taken.encode(&mut bytes);
+            note.records.push((record::TAKEN, bytes));
+            note.id = Some((id, until_ns));
+        }
+        note
+    }
+
+    /// A hold's name says in which shard it is.
+    fn next_hold(self, home: u16) -> HoldId {
+        let number = self.state().next_hold.fetch_add(1, Ordering::Relaxed);
+        HoldId((number.wrapping_mul(u64::from(SHARDS)) | u64::from(home)).max(1))
+    }
+
+    /// The first answer again; what it rests on may not be on disk yet.
+    fn repeated(self, hold: Option<HoldId>, is_sync: bool) -> Taken {
+        Taken {
+            outcome: Outcome::Admitted {
+                hold,
+                is_repeat: true,
+            },
+            durable: if is_sync {
+                self.everything_so_far()
+            } else {
+                None
+            },
+            is_degraded: false,
+        }
+    }
+
+    /// Gives back what was taken and could not be kept. Everything is locked still.
+    fn undo(
+        self,
+        rules: &Rules,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        locked: &mut [Locked<'_>],
+        now_ns: u64,
+    ) {
+        let hold = Hold {
+            subject: take.subject.to_string().into(),
+            charges: desk.plan.charges(rules),
+            deadline_ns: now_ns,
+        };
+        let tables = desk.plan.tables().to_vec();
+        rules.plan_settle(&mut desk.plan, &take.subject, &hold, Settled::Cancelled);
+        tables
+            .into_iter()
+            .for_each(|table| desk.plan.add_table(table));
+        // There was room for each of these cells a moment ago, and it was not let go.
+        let _ = quota::settle(rules, &mut desk.plan, &take.subject, &hold, locked, now_ns);
+    }
+
+    pub(super) fn denied(
+        self,
+        rules: &Rules,
+        take: &Take<'_>,
+        denied: &Denied,
+        now_ns: u64,
+    ) -> Taken {
+        let limit = rules.limit(denied.index).clone();
+        self.state().denied.lock().count(take.subject.name());
+        self.tell(take.subject.name(), || EventKind::Denied {
+            limit: limit.name.clone(),
+        });
+        let retry_after_ns = match denied.when {
+            When::At(at_ns) | When::Period(at_ns) => Some(at_ns.saturating_sub(now_ns)),
+            When::Release | When::Never => None,
+        };
+        Taken::at_once(Outcome::Denied(Denial {
+            limit,
+            have: denied.have,
+            need: denied.need,
+            when: denied.when,
+            retry_after_ns,
+        }))
+    }
+
+    fn tell_warned(self, rules: &Rules, desk: &Desk, take: &Take<'_>) {
+        for warned in desk.warned() {
+            self.tell(take.subject.name(), || EventKind::Threshold {
+                limit: rules.limit(warned.index).name.clone(),
+                share: warned.share,
+            });
+        }
+    }
+}
+
+/// Whether it is the taker's turn at a cell that others wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is.
+    Mine,
+    /// It does not wait, and does not overtake who does.
+    NotWaiting,
+    /// A door takes for whoever is connected, and gives slots back by itself.
+    AtDoor,
+}
+
+enum Decided {
+    Taken(Taken),
+    Denied(Denied),
+    NoRoom(usize),
+}
+
+/// What is kept of a take beside its cells.
+#[derive(Default)]
+pub(super) struct Note {
+    pub(super) hold: Option<HoldId>,
+    pub(super) records: Vec<(u8, Vec<u8>)>,
+    id: Option<(String, u64)>,
+}
+
+impl Taken {
+    pub(super) fn at_once(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            durable: None,
+            is_degraded: false,
+        }
+    }
+}
+
+fn plan(rules: &Rules, plan: &mut Plan, take: &Take<'_>, turn: Turn) -> Result<(), Outcome> {
+    if take
+        .id
+        .is_some_and(|id| id.len() > ID_SIZE_MAX || id.is_empty())
+    {
+        return Err(Outcome::Refused(Refused::Id));
+    }
+    let planned = rules.plan(plan, &take.subject, take.costs);
+    planned.map_err(Outcome::Refused)?;
+    match plan.has_slots(rules) {
+        Some(unit) if take.hold.is_none() && turn != Turn::AtDoor => {
+            Err(Outcome::Refused(Refused::HoldNeeded { unit }))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// As ids are known: each subject has its own.
+fn id_of(subject: &Subject<'_>, id: &str) -> String {
+    format!("{subject}\n{id}")
+}

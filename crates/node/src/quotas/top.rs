@@ -1,0 +1,92 @@
+//! Who takes most, owes most, or is denied most.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::Quotas;
+
+/// By what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopBy {
+    /// Takes that were denied since the node was started, by subject; counts of the lower places may
+    /// be too high.
+    Denied,
+    /// What is used of a bucket now.
+    Taken,
+    /// What is owed to a bucket now.
+    Debt,
+}
+
+/// One of the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopRow {
+    /// A subject, or the prefix of a bucket.
+    pub name: Box<str>,
+    /// Whose bucket; none for takes that were denied.
+    pub limit: Option<Arc<str>>,
+    /// How much.
+    pub count: u64,
+}
+
+/// Rows at most.
+const ROWS_MAX: usize = 1_000;
+
+impl Quotas<'_> {
+    /// The first ones. Looks at every bucket, a shard at a time, unless it is asked for takes that
+    /// were denied.
+    pub fn top(self, by: TopBy, count: usize) -> Vec<TopRow> {
+        let count = count.min(ROWS_MAX);
+        if by == TopBy::Denied {
+            let row = |(name, count)| TopRow {
+                name,
+                limit: None,
+                count,
+            };
+            return self
+                .state()
+                .denied
+                .lock()
+                .top(count)
+                .into_iter()
+                .map(row)
+                .collect();
+        }
+        let (now_ns, rules) = (self.now_ns(), self.rules());
+        let mut first = BinaryHeap::<Reverse<(u64, quota::LimitId, String)>>::new();
+        for shard in &self.state().shards {
+            shard.lock().table.walk(0, usize::MAX, |key, cell| {
+                let Some((have, capacity)) = rules.standing(key, cell, now_ns) else {
+                    return;
+                };
+                let amount = match by {
+                    TopBy::Debt => -have,
+                    TopBy::Taken | TopBy::Denied => i128::from(capacity) - have,
+                };
+                let amount = u64::try_from(amount.max(0)).unwrap_or(u64::MAX);
+                let is_among = first.len() < count
+                    || first
+                        .peek()
+                        .is_some_and(|Reverse((least, ..))| amount > *least);
+                if amount > 0 && is_among {
+                    first.push(Reverse((amount, key.limit, key.prefix.to_string())));
+                    if first.len() > count {
+                        first.pop();
+                    }
+                }
+            });
+        }
+        let rows = first
+            .into_sorted_vec()
+            .into_iter()
+            .map(|Reverse((count, limit, name))| {
+                let index = rules.policies().index(limit);
+                TopRow {
+                    name: name.into(),
+                    limit: index.map(|index| rules.limit(index).name.clone()),
+                    count,
+                }
+            });
+        rows.collect()
+    }
+}
