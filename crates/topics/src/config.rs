@@ -212,7 +212,10 @@ impl Key {
     fn check(self, value: &str) -> Result<(), BadConfig> {
         let is_right = match self.kind() {
             Kind::Word => self.words().contains(&value),
-            Kind::List => !value.is_empty() && items(value).all(|it| self.words().contains(&it)),
+            Kind::List => {
+                let is_word = |it| self.words().contains(&it);
+                items(value).next().is_some() && items(value).all(is_word)
+            }
             Kind::Int | Kind::Long => {
                 let (lowest, highest) = self.range();
                 let number = value.trim().parse::<i64>();

@@ -1,1 +1,63 @@
+use super::*;
 
+/// An index over batches of one offset and 10 bytes each, with these timestamps.
+fn index(blocks_max: usize, timestamps: &[i64]) -> Index {
+    let mut index = Index::new(20, blocks_max);
+    for (at, timestamp) in (0..).zip(timestamps) {
+        let place = Place {
+            offset: 100 + at,
+            record: at,
+            now_ms: 0,
+        };
+        index.appended(place, 10, *timestamp);
+    }
+    index
+}
+
+#[test]
+fn with_too_many_blocks_each_stands_for_twice_the_bytes() {
+    let timestamps: Vec<i64> = (0..1000).map(|it| it * 7 % 1000).collect();
+    let index = index(4, &timestamps);
+    let (block_bytes, blocks) = index.parts();
+    assert!((2..=4).contains(&blocks.len()), "{}", blocks.len());
+    assert!(block_bytes >= 2500, "{block_bytes}");
+    assert_eq!(index.bytes(), 10_000);
+    let of_blocks: u64 = blocks.iter().map(|it| it.bytes).sum();
+    assert_eq!(of_blocks, 10_000);
+    // What is sought is never behind where it is.
+    for (at, timestamp) in (0..).zip(&timestamps) {
+        assert!(index.seek(100 + at) <= at);
+        assert!(index.seek_time(*timestamp).is_some_and(|it| it <= at));
+    }
+    assert_eq!(index.seek_time(1000), None);
+    let peak = Peak {
+        timestamp: 999,
+        offset: 100 + timestamps.iter().position(|it| *it == 999).unwrap() as u64,
+    };
+    assert_eq!(index.peak(0), (Some(peak), None));
+}
+
+#[test]
+fn what_is_trimmed_is_not_counted_and_the_rest_is_found_where_it_was() {
+    let mut index = index(8, &[5, 9, 3, 4, 1, 2]);
+    index.trim(101);
+    assert_eq!((index.bytes(), index.seek(101)), (60, 0));
+    index.trim(103);
+    assert_eq!((index.bytes(), index.seek(103)), (40, 2));
+    assert_eq!(index.seek_time(3), Some(2));
+    assert_eq!(index.seek_time(5), None);
+    index.trim(1000);
+    assert_eq!(index.bytes(), 20);
+}
+
+#[test]
+fn a_peak_that_was_trimmed_is_looked_for_only_where_it_may_be() {
+    let index = index(8, &[9, 4, 3, 5, 1, 2]);
+    let peak = |timestamp, offset| Some(Peak { timestamp, offset });
+    assert_eq!(index.peak(100), (peak(9, 100), None));
+    assert_eq!(index.peak(101), (peak(5, 103), Some(0..2)));
+    // Nothing in the first block can be above what is known.
+    let index = self::index(8, &[4, 3, 9, 1]);
+    assert_eq!(index.peak(101), (peak(9, 102), None));
+    assert_eq!(Index::new(1, 2).peak(0), (None, None));
+}

@@ -1,0 +1,168 @@
+//! Producers that take each other's names, go on after errors, and are too slow.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const PRODUCERS: usize = 3;
+
+#[derive(Clone, Debug)]
+enum Doing {
+    /// Takes the name anew.
+    Init(usize),
+    /// Goes on as what it is.
+    Bump(usize),
+    Add(usize, u32),
+    End(usize, bool),
+    /// The markers are durable.
+    Done,
+    Pass(i64),
+}
+
+fn doing() -> impl Strategy<Value = Doing> {
+    let producer = || 0..PRODUCERS;
+    prop_oneof![
+        2 => producer().prop_map(Doing::Init),
+        1 => producer().prop_map(Doing::Bump),
+        4 => (producer(), 0..3_u32).prop_map(|(it, index)| Doing::Add(it, index)),
+        3 => (producer(), any::<bool>()).prop_map(|(it, commits)| Doing::End(it, commits)),
+        4 => Just(Doing::Done),
+        2 => (0..300_i64).prop_map(Doing::Pass),
+    ]
+}
+
+const NAME: &str = "a";
+
+#[derive(Default)]
+struct Model {
+    /// What each producer believes to be.
+    held: [Option<Answer>; PRODUCERS],
+    /// How the transaction was said to end, as long as it is prepared.
+    promised: Option<Ending>,
+    newest: Option<Answer>,
+}
+
+fn write(desk: &mut Desk, model: &mut Model, transaction: Transaction) {
+    let answer = Answer {
+        producer: transaction.producer,
+        epoch: transaction.epoch,
+    };
+    let newest = model.newest.replace(answer);
+    let rises = newest.is_none_or(|it| (it.producer, it.epoch) <= (answer.producer, answer.epoch));
+    assert!(rises, "{newest:?} then {answer:?}");
+    if let Some(promised) = model.promised {
+        let kept = match promised {
+            Ending::Commit => State::CompleteCommit,
+            Ending::Abort => State::CompleteAbort,
+        };
+        assert_eq!(
+            transaction.state, kept,
+            "a prepared transaction ends as it was prepared"
+        );
+    }
+    model.promised = transaction.state.ending();
+    desk.write(transaction);
+}
+
+fn run(desk: &mut Desk, model: &mut Model, doing: &Doing) {
+    let claim = |who: usize, held: &[Option<Answer>]| {
+        held[who].map(|it| Claim {
+            name: NAME,
+            producer: it.producer,
+            epoch: it.epoch,
+        })
+    };
+    match *doing {
+        Doing::Init(who) | Doing::Bump(who) => {
+            let is_bump = matches!(doing, Doing::Bump(_));
+            let expected = model.held[who].filter(|_| is_bump).map(|it| Expected {
+                producer: it.producer,
+                epoch: it.epoch,
+            });
+            let fresh = ProducerId(desk.fresh);
+            desk.fresh += 1;
+            match desk
+                .coordinator
+                .init(NAME, 500, expected, fresh, desk.now_ms)
+            {
+                Ok(Init::Write(transaction)) => {
+                    let (producer, epoch) = (transaction.producer, transaction.epoch);
+                    let answer = Answer { producer, epoch };
+                    assert!(!model.held.contains(&Some(answer)), "two have {answer:?}");
+                    model.held[who] = Some(answer);
+                    write(desk, model, transaction);
+                }
+                Ok(Init::Abort(transaction)) => write(desk, model, transaction),
+                Ok(Init::Already(answer)) => {
+                    let others = (0..PRODUCERS).filter(|it| *it != who);
+                    let mut others = others.map(|it| model.held[it]);
+                    assert!(!others.any(|it| it == Some(answer)), "two have {answer:?}");
+                    model.held[who] = Some(answer);
+                }
+                Err(_) => {}
+            }
+        }
+        Doing::Add(who, index) => {
+            let Some(claim) = claim(who, &model.held) else {
+                return;
+            };
+            let added = desk
+                .coordinator
+                .add(&claim, &[partition(index)], desk.now_ms);
+            if let Ok(Step::Write(transaction)) = added {
+                assert_eq!(model.held[who], model.newest, "a fenced producer goes on");
+                write(desk, model, transaction);
+            }
+        }
+        Doing::End(who, commits) => {
+            let Some(claim) = claim(who, &model.held) else {
+                return;
+            };
+            let ending = if commits {
+                Ending::Commit
+            } else {
+                Ending::Abort
+            };
+            if let Ok(step) = desk.coordinator.end(&claim, ending, desk.now_ms) {
+                assert_eq!(model.held[who], model.newest, "a fenced producer ends");
+                if let Step::Write(transaction) = step {
+                    write(desk, model, transaction);
+                }
+            }
+        }
+        Doing::Done => {
+            let transaction = desk.coordinator.get(NAME).map_or(0, |it| it.epoch);
+            if let Some(it) = desk.coordinator.complete(NAME, transaction, desk.now_ms) {
+                write(desk, model, it);
+            }
+        }
+        Doing::Pass(ms) => {
+            desk.now_ms += ms;
+            let overdue: Vec<_> = desk.coordinator.overdue(desk.now_ms).collect();
+            for transaction in overdue {
+                write(desk, model, transaction);
+            }
+            let next_ms = desk.coordinator.next_ms();
+            assert!(next_ms.is_none_or(|it| it > desk.now_ms));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_two_producers_are_let_in_and_every_prepared_end_is_kept(
+        all in prop::collection::vec(doing(), 1..120),
+    ) {
+        let mut desk = Desk {
+            coordinator: Coordinator::new(BOUNDS),
+            log: Vec::new(),
+            now_ms: 0,
+            fresh: 100,
+        };
+        let mut model = Model::default();
+        for it in &all {
+            run(&mut desk, &mut model, it);
+            prop_assert_eq!(desk.restored(), desk.coordinator.clone());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The layouts as they stand on disks: never regenerated.
+
+use super::*;
+
+#[track_caller]
+fn same(bytes: &[u8], expected: &[&[u8]]) {
+    assert_eq!(bytes, expected.concat());
+}
+
+#[test]
+fn a_topic() {
+    let bytes = encoded(|out| topic().encode(out));
+    let expected: &[&[u8]] = &[
+        b"0123456789abcdef\x06\0orders\x03\0\0\0\x02\x01\0\0\0\0\0\0",
+        b"\x02\0\0\0",
+        b"\x01\x07\0compact",
+        b"\x07\x02\0-1",
+    ];
+    same(&bytes, expected);
+    assert_eq!(Topic::decode(&bytes), Ok(topic()));
+}
+
+#[test]
+fn a_transaction() {
+    let bytes = encoded(|out| transaction().encode(out));
+    let expected: &[&[u8]] = &[
+        b"\x06\0copy-1\x07\0\0\0\0\0\0\0\x02\0",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x60\xea\0\0\x01",
+        b"\x03\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+        b"\x02\0\0\0",
+        b"\x010123456789abcdef\x05\0\0\0",
+        b"\x02\x07\0readers",
+    ];
+    same(&bytes, expected);
+    assert_eq!(Transaction::decode(&bytes), Ok(transaction()));
+}
+
+#[test]
+fn a_partition() {
+    let bytes = encoded(|out| partition().encode(3, out));
+    let expected: &[&[u8]] = &[
+        b"\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+        b"\x01\0\0\0\x04\0\0\0\x01\0\0\0\0\0\0\0",
+        b"\0\0\x01\0\0\0\0\0",
+        b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x16\x01\0\0\0\0\0\0",
+        b"\x09\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+        b"\x02\0\0\0",
+        b"\x06\0\0\0\0\0\0\0\x01\0\xff\xff\xff\xff\x09\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
+        b"\x01\x06\0\0\0\x02\0\0\0\0\0\0\0\x02\0\0\0\x08\0\0\0\0\0\0\0",
+        b"\x07\0\0\0\0\0\0\0\x01\0\x03\0\0\0\x09\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff",
+        b"\x01\x06\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\x08\0\0\0\0\0\0\0",
+        b"\x01\0\0\0",
+        b"\x07\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
+    ];
+    same(&bytes, expected);
+    let read = Partition::decode(&bytes, Limits::default()).unwrap();
+    assert_eq!((read.records, read.partition), (3, partition()));
+}
+
+#[test]
+fn small_things() {
+    let change = |change: Change| encoded(|out| change.encode(out));
+    assert_eq!(change(Change::LogStart(7)), b"\x01\x07\0\0\0\0\0\0\0");
+    let leader = Change::Leader { epoch: 2, start: 9 };
+    assert_eq!(change(leader), b"\x02\x02\0\0\0\x09\0\0\0\0\0\0\0");
+    assert_eq!(change(Change::Cleaned(3)), b"\x03\x03\0\0\0\0\0\0\0");
+    assert_eq!(Reserved(1000).encode(), *b"\xe8\x03\0\0\0\0\0\0");
+    assert_eq!((BATCH, CHANGE, PARTITION), (1, 2, 3));
+    assert_eq!((TOPIC, TOPIC_GONE), (1, 2));
+    assert_eq!((TRANSACTION, TRANSACTION_GONE, PRODUCER_IDS), (1, 2, 3));
+}
+
+#[test]
+fn the_numbers_of_what_is_named() {
+    let states = [
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+    ];
+    for (number, name) in (0..).zip(states) {
+        let state = State::from_u8(number).unwrap();
+        assert_eq!((state as u8, state.as_str()), (number, name));
+    }
+    assert_eq!(State::from_u8(6), None);
+    let keys = [
+        "cleanup.policy",
+        "compression.type",
+        "delete.retention.ms",
+        "max.message.bytes",
+        "message.timestamp.type",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "telpher.durability",
+    ];
+    for (number, name) in (1..).zip(keys) {
+        assert_eq!(Key::from_u8(number).map(Key::name), Some(name));
+    }
+    assert_eq!(Key::from_u8(10), None);
+}
