@@ -10,7 +10,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::step::{self, cargo};
 
-const TARGETS: [&str; 5] = ["frames", "parts", "chunks", "conversations", "kafka"];
+const TARGETS: [&str; 6] = [
+    "frames",
+    "parts",
+    "chunks",
+    "conversations",
+    "kafka",
+    "batches",
+];
 
 /// Inputs up to this size; larger ones find nothing that smaller ones do not.
 const INPUT_SIZE_MAX: &str = "4096";
