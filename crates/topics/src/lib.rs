@@ -29,6 +29,7 @@ mod epochs;
 pub mod groups;
 mod ids;
 mod index;
+mod keys;
 mod names;
 mod partition;
 mod producer_ids;
@@ -44,6 +45,7 @@ pub use coordinator::{
 };
 pub use ids::{NO_EPOCH, NO_SEQUENCE, ProducerId, TopicId, sequence_after};
 pub use index::Peak;
+pub use keys::partition_of;
 pub use names::{BadName, NAME_LENGTH_MAX, check_name};
 pub use partition::{
     Batch, Change, Decision, Ending, Find, Found, Isolation, Limits, Marker, OutOfRange, Partition,

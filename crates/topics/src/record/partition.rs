@@ -108,12 +108,11 @@ impl Partition {
         let epochs = epochs(&mut rest)?;
         let index = index(&mut rest, limits)?;
         let producers = producers(&mut rest, end)?;
-        let ongoing = producers
-            .iter()
-            .filter_map(|(id, entry)| Some((entry.transaction?, *id)))
-            .collect();
+        let ongoing = ongoing(&producers);
         let aborted = aborted(&mut rest)?;
-        if log_start > end {
+        let ongoing = ongoing.ok_or(rest.malformed())?;
+        let is_ahead = ongoing.last_key_value().is_some_and(|it| *it.0 >= end);
+        if log_start > end || is_ahead {
             return Err(rest.malformed());
         }
         rest.end()?;
@@ -207,10 +206,25 @@ fn producers(rest: &mut Rest<'_>, end: u64) -> Result<HashMap<ProducerId, Entry>
             transaction: Some(rest.u64()?).filter(|it| *it != NO_TRANSACTION),
             window: window(rest, end)?,
         };
-        producers.insert(id, entry);
-        Ok(())
+        match producers.insert(id, entry) {
+            None => Ok(()),
+            Some(_) => Err(rest.malformed()),
+        }
     })?;
     Ok(producers)
+}
+
+/// The transactions that go on; `None` if two of them begin at the same place.
+fn ongoing(producers: &HashMap<ProducerId, Entry>) -> Option<BTreeMap<u64, ProducerId>> {
+    let mut ongoing = BTreeMap::new();
+    for (id, entry) in producers {
+        if let Some(first) = entry.transaction
+            && ongoing.insert(first, *id).is_some()
+        {
+            return None;
+        }
+    }
+    Some(ongoing)
 }
 
 fn window(rest: &mut Rest<'_>, end: u64) -> Result<Window, Malformed> {
