@@ -32,6 +32,7 @@ mod terms;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::{Ending, ProducerId};
 use group::{Group, Step};
 
 pub use member::Profile;
@@ -40,8 +41,8 @@ pub use options::Options;
 pub use record::{Malformed, MarkKept, Marks, Record, Snapshot};
 pub use restore::Restore;
 pub use terms::{
-    Caller, Candidate, Decision, Described, Description, Join, Joined, Leaver, Mark, Outcome,
-    Overview, Protocol, Refused, State, Synced, Synchronize, Token,
+    Caller, Candidate, Decision, Described, Description, Join, Joined, Leaver, Mark, Overview,
+    Protocol, Refused, State, Synced, Synchronize, Token,
 };
 
 /// Any number of groups. See the module's documentation.
@@ -195,18 +196,18 @@ impl Groups {
     /// producer may, and that the group is in the transaction.
     pub fn commit_in_transaction(
         &mut self,
-        producer_id: i64,
+        producer: ProducerId,
         caller: Caller<'_>,
         marks: &[Mark<'_>],
         now_ms: u64,
         out: &mut Vec<Decision>,
     ) -> Result<Vec<Result<(), Refused>>, Refused> {
-        self.commit_as(Some(producer_id), caller, marks, None, now_ms, out)
+        self.commit_as(Some(producer), caller, marks, None, now_ms, out)
     }
 
     fn commit_as(
         &mut self,
-        producer_id: Option<i64>,
+        producer: Option<ProducerId>,
         caller: Caller<'_>,
         marks: &[Mark<'_>],
         expires_ms: Option<u64>,
@@ -232,13 +233,13 @@ impl Groups {
         };
         let group = self.groups.entry(id.clone());
         let group = group.or_insert_with(|| Group::new(id.clone()));
-        let checked = group.check_commit(caller, producer_id, now_ms);
+        let checked = group.check_commit(caller, producer, now_ms);
         let mut step = Step {
             options: &self.options,
             now_ms,
             out,
         };
-        let answers = checked.map(|()| group.commit(producer_id, marks, expires_ms, &mut step));
+        let answers = checked.map(|()| group.commit(producer, marks, expires_ms, &mut step));
         // A commit makes nothing due earlier.
         if group.is_nothing() {
             self.drop(&id);
@@ -250,13 +251,13 @@ impl Groups {
     pub fn end_transaction(
         &mut self,
         group: &str,
-        producer_id: i64,
-        outcome: Outcome,
+        producer: ProducerId,
+        ending: Ending,
         now_ms: u64,
         out: &mut Vec<Decision>,
     ) {
         self.with(group, now_ms, out, |group, step| {
-            group.end_transaction(producer_id, outcome, step);
+            group.end_transaction(producer, ending, step);
         });
     }
 
@@ -264,7 +265,7 @@ impl Groups {
     pub fn delete_offsets(
         &mut self,
         group: &str,
-        partitions: &[(&str, i32)],
+        partitions: &[(&str, u32)],
         now_ms: u64,
         out: &mut Vec<Decision>,
     ) -> Result<Vec<Result<(), Refused>>, Refused> {
@@ -318,19 +319,19 @@ impl Groups {
     }
 
     /// What is committed of one partition.
-    pub fn committed(&self, group: &str, topic: &str, partition: i32) -> Option<&Committed> {
+    pub fn committed(&self, group: &str, topic: &str, partition: u32) -> Option<&Committed> {
         self.groups.get(group)?.offsets.get(topic, partition)
     }
 
     /// All that is committed, by topic and partition.
-    pub fn all_committed(&self, group: &str) -> impl Iterator<Item = (&str, i32, &Committed)> {
+    pub fn all_committed(&self, group: &str) -> impl Iterator<Item = (&str, u32, &Committed)> {
         let group = self.groups.get(group).into_iter();
         group.flat_map(|it| it.offsets.iter())
     }
 
     /// Whether an open transaction would commit an offset there: whoever asks for stable offsets is
     /// told `UNSTABLE_OFFSET_COMMIT` (88).
-    pub fn is_unstable(&self, group: &str, topic: &str, partition: i32) -> bool {
+    pub fn is_unstable(&self, group: &str, topic: &str, partition: u32) -> bool {
         let group = self.groups.get(group);
         group.is_some_and(|it| it.offsets.is_pending(topic, partition))
     }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::record::{MarkKept, Marks, Record};
-use super::terms::{Mark, Outcome};
+use super::terms::Mark;
+use crate::{Ending, ProducerId};
 
 /// Most marks of one record when all of them are written anew.
 const MARKS_PER_RECORD: usize = 1_000;
@@ -26,14 +27,14 @@ pub struct Committed {
     order: u64,
 }
 
-type Partitions = BTreeMap<Arc<str>, BTreeMap<i32, Committed>>;
+type Partitions = BTreeMap<Arc<str>, BTreeMap<u32, Committed>>;
 
 /// The offsets of one group.
 #[derive(Debug, Default)]
 pub(super) struct Offsets {
     committed: Partitions,
     /// What a producer's transaction would commit. None of these is empty.
-    pending: BTreeMap<i64, Partitions>,
+    pending: BTreeMap<ProducerId, Partitions>,
     /// Commits so far.
     order: u64,
     /// Marks that are held, committed and pending.
@@ -46,10 +47,15 @@ impl Offsets {
     }
 
     /// Marks that it takes more to hold that one, as committed or in that transaction.
-    pub(super) fn growth(&self, producer_id: Option<i64>, topic: &str, partition: i32) -> usize {
-        let held = match producer_id {
+    pub(super) fn growth(
+        &self,
+        producer: Option<ProducerId>,
+        topic: &str,
+        partition: u32,
+    ) -> usize {
+        let held = match producer {
             None => Some(&self.committed),
-            Some(producer_id) => self.pending.get(&producer_id),
+            Some(producer) => self.pending.get(&producer),
         };
         let found = held
             .and_then(|it| it.get(topic))
@@ -57,28 +63,28 @@ impl Offsets {
         usize::from(!found)
     }
 
-    pub(super) fn get(&self, topic: &str, partition: i32) -> Option<&Committed> {
+    pub(super) fn get(&self, topic: &str, partition: u32) -> Option<&Committed> {
         self.committed.get(topic)?.get(&partition)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, i32, &Committed)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, u32, &Committed)> {
         flat(&self.committed)
     }
 
     /// Whether an open transaction would commit an offset of that partition.
-    pub(super) fn is_pending(&self, topic: &str, partition: i32) -> bool {
+    pub(super) fn is_pending(&self, topic: &str, partition: u32) -> bool {
         let mut pending = self.pending.values().filter_map(|it| it.get(topic));
         pending.any(|it| it.contains_key(&partition))
     }
 
     /// Takes marks in, as committed or in that transaction.
-    pub(super) fn commit(&mut self, producer_id: Option<i64>, marks: &Marks) {
+    pub(super) fn commit(&mut self, producer: Option<ProducerId>, marks: &Marks) {
         if marks.marks.is_empty() {
             return;
         }
-        let held = match producer_id {
+        let held = match producer {
             None => &mut self.committed,
-            Some(producer_id) => self.pending.entry(producer_id).or_default(),
+            Some(producer) => self.pending.entry(producer).or_default(),
         };
         for mark in &marks.marks {
             self.order += 1;
@@ -96,14 +102,14 @@ impl Offsets {
     }
 
     /// Whether that producer has anything that its transaction would commit.
-    pub(super) fn has_pending(&self, producer_id: i64) -> bool {
-        self.pending.contains_key(&producer_id)
+    pub(super) fn has_pending(&self, producer: ProducerId) -> bool {
+        self.pending.contains_key(&producer)
     }
 
     /// A transaction has ended: what it would commit counts, or is forgotten. What was committed
     /// behind it stays.
-    pub(super) fn end(&mut self, producer_id: i64, outcome: Outcome) {
-        let Some(pending) = self.pending.remove(&producer_id) else {
+    pub(super) fn end(&mut self, producer: ProducerId, ending: Ending) {
+        let Some(pending) = self.pending.remove(&producer) else {
             return;
         };
         for (topic, partitions) in pending {
@@ -111,7 +117,7 @@ impl Offsets {
                 self.count -= 1;
                 let newer = self.get(&topic, partition);
                 let counts = newer.is_none_or(|it| it.order < committed.order);
-                if outcome == Outcome::Committed && counts {
+                if ending == Ending::Commit && counts {
                     let before = put(&mut self.committed, &topic, partition, committed);
                     self.count += usize::from(before.is_none());
                 }
@@ -120,7 +126,7 @@ impl Offsets {
     }
 
     /// Forgets a partition, also in open transactions. Says whether there was anything.
-    pub(super) fn forget(&mut self, topic: &str, partition: i32) -> bool {
+    pub(super) fn forget(&mut self, topic: &str, partition: u32) -> bool {
         let mut found = usize::from(take(&mut self.committed, topic, partition));
         for pending in self.pending.values_mut() {
             found += usize::from(take(pending, topic, partition));
@@ -131,7 +137,7 @@ impl Offsets {
     }
 
     /// Partitions of that topic of which anything is held.
-    pub(super) fn partitions(&self, topic: &str) -> BTreeSet<i32> {
+    pub(super) fn partitions(&self, topic: &str) -> BTreeSet<u32> {
         let held = self.pending.values().chain([&self.committed]);
         let held = held.filter_map(|it| it.get(topic));
         held.flat_map(|it| it.keys().copied()).collect()
@@ -140,8 +146,8 @@ impl Offsets {
     /// Records that make the same again, in the order of the commits.
     pub(super) fn records(&self, group: &Arc<str>) -> Vec<Record> {
         let pending = self.pending.iter();
-        let pending = pending.flat_map(|(producer_id, it)| {
-            flat(it).map(|(topic, partition, mark)| (Some(*producer_id), topic, partition, mark))
+        let pending = pending.flat_map(|(producer, it)| {
+            flat(it).map(|(topic, partition, mark)| (Some(*producer), topic, partition, mark))
         });
         let committed = self
             .iter()
@@ -153,7 +159,7 @@ impl Offsets {
         });
         let chunks = alike.flat_map(|it| it.chunks(MARKS_PER_RECORD));
         let records = chunks.filter_map(|chunk| {
-            let (producer_id, .., first) = *chunk.first()?;
+            let (producer, .., first) = *chunk.first()?;
             let marks = Marks {
                 group: group.clone(),
                 committed_ms: first.committed_ms,
@@ -163,9 +169,9 @@ impl Offsets {
                     .map(|(_, topic, partition, it)| it.mark(topic, *partition).into())
                     .collect(),
             };
-            Some(match producer_id {
+            Some(match producer {
                 None => Record::Committed(marks),
-                Some(producer_id) => Record::Pending { producer_id, marks },
+                Some(producer) => Record::Pending { producer, marks },
             })
         });
         records.collect()
@@ -173,7 +179,7 @@ impl Offsets {
 }
 
 impl Committed {
-    fn mark<'a>(&'a self, topic: &'a str, partition: i32) -> Mark<'a> {
+    fn mark<'a>(&'a self, topic: &'a str, partition: u32) -> Mark<'a> {
         Mark {
             topic,
             partition,
@@ -196,14 +202,14 @@ impl From<Mark<'_>> for MarkKept {
     }
 }
 
-fn flat(held: &Partitions) -> impl Iterator<Item = (&str, i32, &Committed)> {
+fn flat(held: &Partitions) -> impl Iterator<Item = (&str, u32, &Committed)> {
     held.iter().flat_map(|(topic, partitions)| {
         let partitions = partitions.iter();
         partitions.map(|(partition, it)| (&**topic, *partition, it))
     })
 }
 
-fn put(held: &mut Partitions, topic: &str, partition: i32, it: Committed) -> Option<Committed> {
+fn put(held: &mut Partitions, topic: &str, partition: u32, it: Committed) -> Option<Committed> {
     if let Some(partitions) = held.get_mut(topic) {
         return partitions.insert(partition, it);
     }
@@ -211,7 +217,7 @@ fn put(held: &mut Partitions, topic: &str, partition: i32, it: Committed) -> Opt
     None
 }
 
-fn take(held: &mut Partitions, topic: &str, partition: i32) -> bool {
+fn take(held: &mut Partitions, topic: &str, partition: u32) -> bool {
     let Some(partitions) = held.get_mut(topic) else {
         return false;
     };

@@ -14,10 +14,10 @@
 //!                | topics u8 (0 not known, 1) list of text | assignment bytes)
 //! 2 COMMITTED  group text | committed_ms u64 | expires_ms u64 (its top: when the group's time is
 //!              over) | marks list of
-//!                (topic text | partition i32 | offset i64 | leader_epoch i32 | metadata text)
-//! 3 PENDING    producer_id i64 | COMMITTED
-//! 4 ENDED      group text | producer_id i64 | outcome u8 (0 aborted, 1 committed)
-//! 5 FORGOTTEN  group text | partitions list of (topic text | partition i32)
+//!                (topic text | partition u32 | offset i64 | leader_epoch i32 | metadata text)
+//! 3 PENDING    producer i64 | COMMITTED
+//! 4 ENDED      group text | producer i64 | ending u8 (0 aborted, 1 committed)
+//! 5 FORGOTTEN  group text | partitions list of (topic text | partition u32)
 //! 6 GONE       group text
 //! ```
 //!
@@ -32,7 +32,8 @@ use std::sync::Arc;
 use bytes::{Put, Rest};
 
 use super::member::Profile;
-use super::terms::{Outcome, Protocol};
+use super::terms::Protocol;
+use crate::{Ending, ProducerId};
 
 const GROUP: u8 = 1;
 const COMMITTED: u8 = 2;
@@ -59,7 +60,7 @@ pub enum Record {
     /// Offsets were committed in a transaction.
     Pending {
         /// Whose transaction.
-        producer_id: i64,
+        producer: ProducerId,
         /// What counts if it is committed.
         marks: Marks,
     },
@@ -68,16 +69,16 @@ pub enum Record {
         /// Of which group.
         group: Arc<str>,
         /// Whose transaction.
-        producer_id: i64,
+        producer: ProducerId,
         /// How.
-        outcome: Outcome,
+        ending: Ending,
     },
     /// Offsets were deleted or have expired.
     Forgotten {
         /// Of which group.
         group: Arc<str>,
         /// Topics and partitions.
-        partitions: Vec<(Box<str>, i32)>,
+        partitions: Vec<(Box<str>, u32)>,
     },
     /// A group was deleted or has expired.
     Gone {
@@ -124,7 +125,7 @@ pub struct MarkKept {
     /// Which topic.
     pub topic: Box<str>,
     /// Which partition of it.
-    pub partition: i32,
+    pub partition: u32,
     /// The next record to read.
     pub offset: i64,
     /// The leader epoch of the last record that was read, -1 if it is not known.
@@ -166,25 +167,23 @@ impl Record {
     /// # Panics
     /// When a part is longer than its length can say: the engine lets none of these in.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        if let Self::Pending { producer_id, .. } = self {
-            out.i64(*producer_id);
+        if let Self::Pending { producer, .. } = self {
+            out.i64(producer.0);
         }
         out.text(self.group());
         match self {
             Self::Group(snapshot) => put_snapshot(snapshot, out),
             Self::Committed(marks) | Self::Pending { marks, .. } => put_marks(marks, out),
             Self::Ended {
-                producer_id,
-                outcome,
-                ..
+                producer, ending, ..
             } => {
-                out.i64(*producer_id);
-                out.push(u8::from(*outcome == Outcome::Committed));
+                out.i64(producer.0);
+                out.push(u8::from(*ending == Ending::Commit));
             }
             Self::Forgotten { partitions, .. } => {
                 out.list(partitions, |out, (topic, partition)| {
                     out.text(topic);
-                    out.i32(*partition);
+                    out.u32(*partition);
                 });
             }
             Self::Gone { .. } => {}
@@ -198,20 +197,20 @@ impl Record {
             GROUP => Self::Group(snapshot(&mut rest)?),
             COMMITTED => Self::Committed(marks(&mut rest)?),
             PENDING => Self::Pending {
-                producer_id: rest.i64()?,
+                producer: ProducerId(rest.i64()?),
                 marks: marks(&mut rest)?,
             },
             ENDED => Self::Ended {
                 group: rest.text()?.into(),
-                producer_id: rest.i64()?,
-                outcome: match rest.flag()? {
-                    false => Outcome::Aborted,
-                    true => Outcome::Committed,
+                producer: ProducerId(rest.i64()?),
+                ending: match rest.flag()? {
+                    false => Ending::Abort,
+                    true => Ending::Commit,
                 },
             },
             FORGOTTEN => Self::Forgotten {
                 group: rest.text()?.into(),
-                partitions: rest.list(|rest| Ok((rest.text()?.into(), rest.i32()?)))?,
+                partitions: rest.list(|rest| Ok((rest.text()?.into(), rest.u32()?)))?,
             },
             _ => Self::Gone {
                 group: rest.text()?.into(),
@@ -305,7 +304,7 @@ fn put_marks(marks: &Marks, out: &mut Vec<u8>) {
     out.u64(marks.expires_ms.unwrap_or(u64::MAX));
     out.list(&marks.marks, |out, mark| {
         out.text(&mark.topic);
-        out.i32(mark.partition);
+        out.u32(mark.partition);
         out.i64(mark.offset);
         out.i32(mark.leader_epoch);
         out.text(&mark.metadata);
@@ -323,7 +322,7 @@ fn marks(rest: &mut Rest<'_>) -> Result<Marks, Malformed> {
         marks: rest.list(|rest| {
             Ok(MarkKept {
                 topic: rest.text()?.into(),
-                partition: rest.i32()?,
+                partition: rest.u32()?,
                 offset: rest.i64()?,
                 leader_epoch: rest.i32()?,
                 metadata: rest.text()?.into(),

@@ -30,14 +30,12 @@ impl Restore {
         match record {
             Record::Group(snapshot) => group.restore(snapshot),
             Record::Committed(marks) => group.offsets.commit(None, &marks),
-            Record::Pending { producer_id, marks } => {
-                group.offsets.commit(Some(producer_id), &marks);
+            Record::Pending { producer, marks } => {
+                group.offsets.commit(Some(producer), &marks);
             }
             Record::Ended {
-                producer_id,
-                outcome,
-                ..
-            } => group.offsets.end(producer_id, outcome),
+                producer, ending, ..
+            } => group.offsets.end(producer, ending),
             Record::Forgotten { partitions, .. } => {
                 for (topic, partition) in partitions {
                     group.offsets.forget(&topic, partition);

@@ -131,22 +131,13 @@ pub struct Mark<'a> {
     /// Which topic.
     pub topic: &'a str,
     /// Which partition of it.
-    pub partition: i32,
+    pub partition: u32,
     /// The next record to read.
     pub offset: i64,
     /// The leader epoch of the last record that was read, -1 if it is not known.
     pub leader_epoch: i32,
     /// The client's own.
     pub metadata: &'a str,
-}
-
-/// How a transaction has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// What was written in it counts.
-    Committed,
-    /// Nothing of it ever was.
-    Aborted,
 }
 
 /// What the shell has to do, in this order.

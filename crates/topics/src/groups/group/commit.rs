@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::{Ending, ProducerId};
+
 use super::super::offsets::Committed;
 use super::super::record::{Marks, Record};
-use super::super::terms::{Caller, Mark, Outcome, Refused};
+use super::super::terms::{Caller, Mark, Refused};
 use super::{Group, Phase, Step};
 
 /// The type of those whose members are subscribed to topics.
@@ -16,7 +18,7 @@ impl Group {
     pub(in super::super) fn check_commit(
         &mut self,
         caller: Caller<'_>,
-        producer_id: Option<i64>,
+        producer: Option<ProducerId>,
         now_ms: u64,
     ) -> Result<(), Refused> {
         if caller.generation < 0 && self.is_empty() {
@@ -25,10 +27,10 @@ impl Group {
         let is_nobody =
             caller.generation < 0 && caller.member.is_empty() && caller.instance.is_none();
         if is_nobody {
-            return producer_id.map(|_| ()).ok_or(Refused::UnknownMember);
+            return producer.map(|_| ()).ok_or(Refused::UnknownMember);
         }
         self.check_caller(caller)?;
-        if producer_id.is_none() {
+        if producer.is_none() {
             // A member of this generation that has not been told what is assigned to it.
             if matches!(self.phase, Phase::Completing { .. }) {
                 return Err(Refused::RebalanceInProgress);
@@ -41,7 +43,7 @@ impl Group {
     /// Commits, at once or when the transaction does.
     pub(in super::super) fn commit(
         &mut self,
-        producer_id: Option<i64>,
+        producer: Option<ProducerId>,
         marks: &[Mark<'_>],
         expires_ms: Option<u64>,
         step: &mut Step<'_>,
@@ -53,7 +55,7 @@ impl Group {
         let mut taken = Vec::new();
         let answers = marks.iter().map(|mark| {
             check_mark(mark, step)?;
-            let growth = self.offsets.growth(producer_id, mark.topic, mark.partition);
+            let growth = self.offsets.growth(producer, mark.topic, mark.partition);
             left = left.checked_sub(growth).ok_or(Refused::OffsetsMax {
                 max: step.options.offsets_max,
             })?;
@@ -64,14 +66,15 @@ impl Group {
         let marks = Marks {
             group: self.id.clone(),
             committed_ms: step.now_ms,
-            expires_ms,
+            // The top of the range stands for none.
+            expires_ms: expires_ms.filter(|it| *it < u64::MAX),
             marks: taken,
         };
         if !marks.marks.is_empty() {
-            self.offsets.commit(producer_id, &marks);
-            step.keep(match producer_id {
+            self.offsets.commit(producer, &marks);
+            step.keep(match producer {
                 None => Record::Committed(marks),
-                Some(producer_id) => Record::Pending { producer_id, marks },
+                Some(producer) => Record::Pending { producer, marks },
             });
         }
         answers
@@ -80,16 +83,16 @@ impl Group {
     /// A transaction has ended. Nothing happens if it has committed nothing here, or has ended.
     pub(in super::super) fn end_transaction(
         &mut self,
-        producer_id: i64,
-        outcome: Outcome,
+        producer: ProducerId,
+        ending: Ending,
         step: &mut Step<'_>,
     ) {
-        if self.offsets.has_pending(producer_id) {
-            self.offsets.end(producer_id, outcome);
+        if self.offsets.has_pending(producer) {
+            self.offsets.end(producer, ending);
             step.keep(Record::Ended {
                 group: self.id.clone(),
-                producer_id,
-                outcome,
+                producer,
+                ending,
             });
         }
     }
@@ -97,7 +100,7 @@ impl Group {
     /// Deletes offsets, but not of topics that the group is subscribed to.
     pub(in super::super) fn delete_offsets(
         &mut self,
-        partitions: &[(&str, i32)],
+        partitions: &[(&str, u32)],
         step: &mut Step<'_>,
     ) -> Result<Vec<Result<(), Refused>>, Refused> {
         if !self.is_empty() && *self.protocol_type != *CONSUMER {
@@ -123,7 +126,7 @@ impl Group {
         self.forget(gone, step);
     }
 
-    fn forget(&mut self, partitions: Vec<(Box<str>, i32)>, step: &mut Step<'_>) {
+    fn forget(&mut self, partitions: Vec<(Box<str>, u32)>, step: &mut Step<'_>) {
         let mut partitions = partitions;
         partitions.retain(|(topic, partition)| self.offsets.forget(topic, *partition));
         if !partitions.is_empty() {

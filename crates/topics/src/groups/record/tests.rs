@@ -163,7 +163,7 @@ fn offsets_that_were_committed() {
 #[test]
 fn offsets_that_a_transaction_would_commit() {
     let record = Record::Pending {
-        producer_id: 9,
+        producer: ProducerId(9),
         marks: marks(),
     };
     let producer: &[u8] = b"\x09\x00\x00\x00\x00\x00\x00\x00";
@@ -172,11 +172,11 @@ fn offsets_that_a_transaction_would_commit() {
 
 #[test]
 fn the_end_of_a_transaction() {
-    for (outcome, byte) in [(Outcome::Aborted, b"\x00"), (Outcome::Committed, b"\x01")] {
+    for (ending, byte) in [(Ending::Abort, b"\x00"), (Ending::Commit, b"\x01")] {
         let record = Record::Ended {
             group: "g".into(),
-            producer_id: 9,
-            outcome,
+            producer: ProducerId(9),
+            ending,
         };
         let bytes: &[&[u8]] = &[b"\x01\x00g\x09\x00\x00\x00\x00\x00\x00\x00", byte];
         golden(&record, 4, bytes);

@@ -23,7 +23,7 @@ fn an_offset_of_a_transaction_counts_when_it_is_committed() {
          offsets: t/0=5 t/1=6
          kept: g [("t", 0, 1)]
          kept: g [("t", 0, 5), ("t", 1, 6)] of 7
-         kept: g 7 Committed
+         kept: g 7 Commit
         "##,
     );
 }
