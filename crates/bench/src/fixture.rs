@@ -211,6 +211,7 @@ fn measured(case: &Case, system: System, noise: &mut Noise) -> Measurement {
         }),
         storage: None,
         memory: Vec::new(),
+        answered: None,
     }
 }
 

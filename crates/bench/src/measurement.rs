@@ -7,6 +7,7 @@
 //! closes with the last completion, or in a paced run with the end of the schedule if that is later
 //! (each message owns its whole interval, so 100 messages at 100 per second make one second).
 
+mod answered;
 mod figures;
 mod memory;
 mod reported;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 use crate::process::Usage;
+pub use answered::{Answered, Endpoint, Phase};
 pub use memory::MemoryPoint;
 pub use reported::ReportedLatency;
 pub use storage::Storage;
@@ -54,6 +56,9 @@ pub struct Measurement {
     /// Memory of the node over the run, set-up and ramp included, where that was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<MemoryPoint>,
+    /// The answers taken apart, where a limiter gave them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered: Option<Answered>,
 }
 
 /// The receiving side's counts.

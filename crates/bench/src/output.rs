@@ -7,6 +7,7 @@
 //! technical_report.md   its technical report
 //! rpc_report.md         the UVRPC report, where call modes were run
 //! store_report.md       FleetLM's report, where conversations were
+//! quota_report.md       the rate limiter's report, where takes were
 //! report.html           one page with everything, plots inside
 //! plots/*.svg           the same plots alone
 //! hdr/*.hlog            latency histograms, an interval per run, for HdrHistogram's tools
@@ -115,6 +116,13 @@ impl Output {
             .any(|result| result.case.area == Area::Store)
         {
             self.file("store_report.md", report::fleetlm(results).as_bytes())?;
+        }
+        if results
+            .cases
+            .iter()
+            .any(|result| result.case.area == Area::Quota)
+        {
+            self.file("quota_report.md", report::limiter(results).as_bytes())?;
         }
         self.file("report.html", report::page(results).as_bytes())?;
         for plot in plot::all(results) {

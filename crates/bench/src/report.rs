@@ -8,6 +8,7 @@ mod changes;
 mod html;
 mod markdown;
 mod overview;
+mod quota;
 mod slim;
 mod store;
 mod table;
@@ -19,6 +20,7 @@ pub(crate) use html::escape;
 pub use html::page;
 pub use markdown::markdown;
 pub use overview::{Detail, Section, overview, terminal};
+pub use quota::limiter;
 pub use slim::{full as slim, suite_summary, technical_report};
 pub use store::fleetlm;
 pub use table::Table;
@@ -40,12 +42,15 @@ pub enum Style {
     Uvrpc,
     /// FleetLM's: a row with throughput, CPU and memory for each door and each rival.
     Fleetlm,
+    /// The rate limiter's: answers by status, latencies, endpoints, thresholds.
+    Limiter,
 }
 
 impl Style {
     /// All styles.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Fleetlm,
+        Self::Limiter,
         Self::Table,
         Self::Markdown,
         Self::Slim,
@@ -61,6 +66,7 @@ impl Style {
             Self::Slim => slim(results),
             Self::Uvrpc => uvrpc(results),
             Self::Fleetlm => fleetlm(results),
+            Self::Limiter => limiter(results),
         }
     }
 }

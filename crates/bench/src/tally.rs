@@ -128,6 +128,7 @@ impl Tally {
             usage: None,
             storage: None,
             memory: Vec::new(),
+            answered: None,
         }
     }
 }

@@ -13,6 +13,7 @@ mod mortal;
 mod node;
 mod peer;
 mod placement;
+pub mod quota;
 pub mod role;
 pub mod rpc;
 pub mod store;

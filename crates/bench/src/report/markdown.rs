@@ -1,5 +1,6 @@
 //! One page that stands for a result: what was run, on what, the tables, and how to read the flags.
 
+use super::quota;
 use super::store;
 use super::{Detail, Section, overview};
 use crate::flags;
@@ -33,6 +34,10 @@ pub fn markdown(results: &Results) -> String {
     let store = store::current(results);
     if !store.is_empty() {
         text += &format!("\n{store}");
+    }
+    let quota = quota::current(results);
+    if !quota.is_empty() {
+        text += &format!("\n{quota}");
     }
     text += "\n## Results\n\nMeans over runs with Student's t 95 % intervals.\n";
     for section in overview(results, Detail::Full) {

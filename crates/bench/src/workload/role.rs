@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::child::{Actor, ChildError, Pin};
-use super::{agent, journal, rpc, store};
+use super::{agent, journal, quota, rpc, store};
 
 /// A role and everything it needs to know, as JSON on the command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,6 +29,8 @@ pub(super) enum Spec {
     JournalStreams(journal::StreamsSpec),
     /// Appends to conversations, or to what others have for them.
     StoreLoad(store::LoadSpec),
+    /// Takes from a limiter.
+    QuotaLoad(quota::LoadSpec),
 }
 
 /// Why a role could not play its part.
@@ -48,6 +50,7 @@ pub fn play(spec: &str) -> Result<(), Failure> {
         Spec::JournalDoor(spec) => journal::append(&spec),
         Spec::JournalStreams(spec) => journal::play_streams(&spec),
         Spec::StoreLoad(spec) => store::play(&spec),
+        Spec::QuotaLoad(spec) => quota::play(&spec),
     }
 }
 

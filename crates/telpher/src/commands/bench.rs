@@ -6,6 +6,7 @@ mod agent;
 mod compare;
 mod journal;
 mod outcome;
+mod quota;
 mod report;
 mod rpc;
 mod store;
@@ -26,6 +27,7 @@ Start here:
   telpher bench agent --rate 0 --mode request-reply   how many requests at most
   telpher bench journal                               appends that are on disk when they are acknowledged
   telpher bench store                                 messages in conversations, over every door
+  telpher bench quota                                 takes from agents' quotas
 
 Beside others, after `cargo xtask peers`:
   telpher bench rpc --peers bench/peers/bin           the floor, ZeroMQ, tarpc, tonic
@@ -47,6 +49,7 @@ pub(crate) enum Command {
     Rpc(rpc::Args),
     Journal(journal::Args),
     Store(store::Args),
+    Quota(quota::Args),
     Compare(compare::Args),
     Report(report::Args),
 }
@@ -57,6 +60,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Rpc(args) => rpc::run(&args),
         Command::Journal(args) => journal::run(&args),
         Command::Store(args) => store::run(&args),
+        Command::Quota(args) => quota::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Report(args) => report::run(&args),
     }

@@ -73,6 +73,8 @@ pub(super) enum Style {
     Uvrpc,
     /// Throughput, CPU and memory of a durable store, as FleetLM reports them
     Fleetlm,
+    /// Answers by status, latencies, endpoints and thresholds, as the rate limiter's report has them
+    Limiter,
     /// All of them
     All,
 }
@@ -108,6 +110,7 @@ impl Style {
                 report::Style::Slim => Self::Slim,
                 report::Style::Uvrpc => Self::Uvrpc,
                 report::Style::Fleetlm => Self::Fleetlm,
+                report::Style::Limiter => Self::Limiter,
             };
             styles.contains(&name) || styles.contains(&Self::All)
         };

@@ -1,0 +1,120 @@
+//! `bench quota`: takes that a limiter is asked for, and what it answers.
+//!
+//! | target | what it is |
+//! |---|---|
+//! | `telpher` | a node |
+//! | `url` | a server that runs already, with the same surface, in place of the node |
+//! | `express` | Express, ioredis and a Lua script in a Redis of its own |
+//! | `throttlecrab` | that crate's server over HTTP |
+//! | `http-floor` | the same answer to every request |
+//!
+//! A load is one process with one thread: it writes requests from templates and looks at answers no
+//! further than it must, and its own time per request is told beside the server's. A refused take is an
+//! answer, not an error. One decision counts as one message, however many share a request.
+//!
+//! Every run has a server of its own; what a server used is that of all its processes.
+
+mod agents;
+mod answer;
+mod caller;
+mod counts;
+mod exact;
+mod load;
+mod matrix;
+pub mod memory;
+mod pace;
+mod request;
+mod server;
+mod suite;
+mod threshold;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measurement::Answered;
+use crate::model::{CountedBy, Mode};
+use crate::tally::Tally;
+
+pub use exact::{Exactness, exactness};
+pub(super) use load::play;
+pub use matrix::{Matrix, Reuse, Step, Subject, Work};
+pub use suite::{misses, run};
+pub use threshold::{Threshold, thresholds};
+
+/// Takes as fast as they are answered, or on a schedule.
+pub const TAKE: Mode = Mode::new("take", CountedBy::Sender, true);
+/// A number of takes.
+pub const COUNT: Mode = Mode::new("count", CountedBy::Sender, true);
+/// Virtual users who ask several things in turn, and think.
+pub const MIX: Mode = Mode::new("mix", CountedBy::Sender, true);
+
+/// What a bucket holds unless told otherwise.
+pub const CAPACITY: u64 = 100;
+/// How many come back each second.
+pub const REFILL_PER_S: u64 = 10;
+
+/// What a load does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct LoadSpec {
+    /// `HOST:PORT`.
+    address: String,
+    dialect: Dialect,
+    pace: Pace,
+    agents: agents::Names,
+}
+
+/// How a take is put to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Dialect {
+    /// `POST /api/request`, a take each.
+    Request,
+    /// `POST /v1/take` with an array of so many.
+    Batch(u32),
+    /// throttlecrab's `POST /throttle`.
+    Throttle,
+}
+
+/// When requests leave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Pace {
+    /// Users who ask the steps in turn, then think; who is at it when the window ends comes to its end.
+    Users {
+        vus: u32,
+        steps: Vec<Step>,
+        think_ns: u64,
+        window_ns: u64,
+    },
+    /// So many requests, each as soon as its connection is free.
+    Count {
+        connections: u32,
+        pipeline: u32,
+        requests: u64,
+        reuse: Reuse,
+    },
+    /// As fast as they are answered, until the window ends.
+    Closed {
+        connections: u32,
+        pipeline: u32,
+        warmup_ns: u64,
+        window_ns: u64,
+    },
+    /// On a schedule, whatever the server does; one that finds no free connection waits for it.
+    Scheduled {
+        connections: u32,
+        rate: u64,
+        warmup_ns: u64,
+        window_ns: u64,
+    },
+}
+
+/// What a load counted in its window.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Asked {
+    tally: Tally,
+    answered: Answered,
+    window_ns: u64,
+}
+
+/// What a load says when its window opens.
+const STEADY: &str = "steady";

@@ -1,0 +1,113 @@
+//! What a load counts: everything once as a tally, and taken apart by endpoint.
+
+use super::answer::Decided;
+use super::request::Template;
+use crate::measurement::{Answered, Endpoint, Phase};
+use crate::tally::{Departure, Tally};
+
+/// The counts of a load.
+#[derive(Debug)]
+pub(super) struct Counts {
+    pub(super) tally: Tally,
+    pub(super) answered: Answered,
+}
+
+/// What a request's time consists of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Phases {
+    /// Until it was connected.
+    pub(super) connect_ns: u64,
+    /// From there to the first byte.
+    pub(super) waiting_ns: u64,
+    /// From there to the last.
+    pub(super) processing_ns: u64,
+}
+
+/// Whether a request has an intended time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timed {
+    FromSend,
+    FromIntention,
+}
+
+impl Counts {
+    /// Nothing yet, of the endpoints that the templates are for.
+    pub(super) fn of(templates: &[Template]) -> Self {
+        let endpoint = |template: &Template| Endpoint {
+            name: template.endpoint.to_owned(),
+            ..Endpoint::default()
+        };
+        let answered = Answered {
+            endpoints: templates.iter().map(endpoint).collect(),
+            ..Answered::default()
+        };
+        Self {
+            tally: Tally::new(),
+            answered,
+        }
+    }
+
+    /// A request for so many decisions left.
+    pub(super) fn sent(&mut self, decisions: u32, departure: Departure, timed: Timed) {
+        for _ in 0..decisions {
+            match timed {
+                Timed::FromSend => self.tally.sent(),
+                Timed::FromIntention => self.tally.sent_paced(departure),
+            }
+        }
+    }
+
+    /// It was answered at `done_ns`.
+    pub(super) fn answered(
+        &mut self,
+        endpoint: usize,
+        decided: Decided,
+        departure: Departure,
+        timed: Timed,
+        done_ns: u64,
+    ) {
+        let latency_ns = done_ns.saturating_sub(departure.sent_ns);
+        let endpoint = &mut self.answered.endpoints[endpoint];
+        for _ in 0..decided.allowed {
+            endpoint.allowed.record(latency_ns);
+        }
+        for _ in 0..decided.limited {
+            endpoint.limited.record(latency_ns);
+        }
+        for _ in 0..decided.allowed + decided.limited {
+            match timed {
+                Timed::FromSend => self.tally.answered(departure.sent_ns, done_ns),
+                Timed::FromIntention => self.tally.answered_paced(departure, done_ns),
+            }
+        }
+    }
+
+    /// It came to nothing, with every decision it was for.
+    pub(super) fn failed(&mut self, decisions: u32, kind: &str) {
+        (0..decisions).for_each(|_| self.tally.failed(kind));
+    }
+
+    /// The parts of its time.
+    pub(super) fn phases(&mut self, phases: Phases) {
+        let total_ns = phases.connect_ns + phases.processing_ns;
+        let times = [
+            ("Connect", phases.connect_ns),
+            ("Processing", phases.processing_ns),
+            ("Waiting", phases.waiting_ns),
+            ("Total", total_ns),
+        ];
+        let all = &mut self.answered.phases;
+        for (name, time_ns) in times {
+            if let Some(phase) = all.iter_mut().find(|phase| phase.name == name) {
+                phase.time.record(time_ns);
+                continue;
+            }
+            let mut phase = Phase {
+                name: name.to_owned(),
+                ..Phase::default()
+            };
+            phase.time.record(time_ns);
+            all.push(phase);
+        }
+    }
+}

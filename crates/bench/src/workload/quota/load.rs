@@ -1,0 +1,419 @@
+//! The role that asks: one thread, one `epoll`, as many connections as said.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+
+use rustix::event::{Timespec, epoll};
+
+use super::agents::Names;
+use super::answer::{Answer, checks, first, of_step, of_takes};
+use super::caller::{Caller, Flight, Inflow};
+use super::counts::{Counts, Phases, Timed};
+use super::pace::{Going, Next, Pacer};
+use super::request::{Template, To};
+use super::{Asked, Dialect, LoadSpec, Pace, Reuse, STEADY, Step};
+use crate::clock::now_ns;
+use crate::tally::Departure;
+use crate::workload::role::{Failure, Ready, hear, say};
+
+/// How long a server may say nothing at all though it was asked.
+const SILENCE_NS: u64 = 30_000_000_000;
+
+/// The loop looks around at least so often.
+const LOOK_NS: u64 = 1_000_000_000;
+
+/// Plays the role.
+///
+/// # Errors
+/// When the server cannot be reached, falls silent, or answers in a way that cannot be read.
+pub(crate) fn play(spec: &LoadSpec) -> Result<(), Failure> {
+    let opened_ns = now_ns();
+    let mut load = Load::open(spec)?;
+    say(&Ready {
+        address: None,
+        setup_ns: now_ns() - opened_ns,
+    })?;
+    if hear()?.is_some() {
+        say(&load.ask(|| say(&STEADY))?)?;
+    }
+    // The suite reads our memory before it lets us go.
+    hear()?;
+    Ok(())
+}
+
+struct Load<'a> {
+    spec: &'a LoadSpec,
+    address: SocketAddr,
+    poll: OwnedFd,
+    callers: Vec<Caller>,
+    templates: Vec<Template>,
+    counts: Counts,
+    /// Since when each has nothing to do, for the lag.
+    free_ns: Vec<u64>,
+    idle: VecDeque<usize>,
+    asleep: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Callers that may have something more to do.
+    working: usize,
+    /// Requests under way on all connections.
+    under_way: usize,
+    heard_ns: u64,
+}
+
+impl<'a> Load<'a> {
+    fn open(spec: &'a LoadSpec) -> Result<Self, Failure> {
+        let address = spec.address.to_socket_addrs()?.next();
+        let address = address.ok_or_else(|| format!("{} is no address", spec.address))?;
+        let templates = templates(spec);
+        let mut load = Self {
+            spec,
+            address,
+            poll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            callers: (0..spec.pace.callers()).map(|_| Caller::new()).collect(),
+            counts: Counts::of(&templates),
+            templates,
+            free_ns: vec![0; spec.pace.callers()],
+            idle: VecDeque::new(),
+            asleep: BinaryHeap::new(),
+            working: spec.pace.callers(),
+            under_way: 0,
+            heard_ns: now_ns(),
+        };
+        if spec.pace.reuse() == Reuse::Kept {
+            for caller in 0..load.callers.len() {
+                load.connect(caller)?;
+            }
+        }
+        Ok(load)
+    }
+
+    /// Asks until there is nothing more to ask. `open` is called once, when the window opens.
+    fn ask(&mut self, mut open: impl FnMut() -> Result<(), Failure>) -> Result<Asked, Failure> {
+        let begin_ns = now_ns();
+        let pacer = Pacer::new(&self.spec.pace, &self.spec.agents, begin_ns);
+        let mut pacer = pacer.ok_or("a schedule needs a rate")?;
+        self.heard_ns = begin_ns;
+        for caller in 0..self.callers.len() {
+            self.keep_busy(&mut pacer, caller, now_ns())?;
+        }
+        let mut events = Vec::with_capacity(self.callers.len().max(1));
+        let mut is_open = false;
+        while self.working > 0 {
+            if !is_open && now_ns() >= pacer.open_ns() {
+                is_open = true;
+                open()?;
+            }
+            self.wait(&pacer, &mut events)?;
+            for event in events.drain(..) {
+                let epoll::Event { flags, data } = event;
+                let ending =
+                    epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
+                let upto = match flags.intersects(ending) {
+                    true => Inflow::Ended,
+                    false => Inflow::Open,
+                };
+                self.on_ready(&mut pacer, data.u64() as usize, upto)?;
+            }
+            self.wake(&mut pacer)?;
+        }
+        if !is_open {
+            open()?;
+        }
+        let window_ns = now_ns().saturating_sub(pacer.open_ns()).max(1);
+        let counts = std::mem::replace(&mut self.counts, Counts::of(&self.templates));
+        Ok(Asked {
+            tally: counts.tally,
+            answered: counts.answered,
+            window_ns,
+        })
+    }
+
+    /// Waits for the next thing to happen: an answer, the end of a thought, a time of the schedule.
+    fn wait(&self, pacer: &Pacer, events: &mut Vec<epoll::Event>) -> Result<(), Failure> {
+        let now_ns = now_ns();
+        if self.under_way > 0 && now_ns.saturating_sub(self.heard_ns) > SILENCE_NS {
+            return Err("the server does not answer any more".into());
+        }
+        let mut until_ns = now_ns + LOOK_NS;
+        if let Some(Reverse((wake_ns, _))) = self.asleep.peek() {
+            until_ns = until_ns.min(*wake_ns);
+        }
+        if !self.idle.is_empty() {
+            until_ns = until_ns.min(pacer.due_ns());
+        }
+        if pacer.open_ns() > now_ns {
+            until_ns = until_ns.min(pacer.open_ns());
+        }
+        let left_ns = until_ns.saturating_sub(now_ns);
+        let timeout = Timespec {
+            tv_sec: (left_ns / 1_000_000_000) as i64,
+            tv_nsec: (left_ns % 1_000_000_000) as i64,
+        };
+        match epoll::wait(
+            &self.poll,
+            rustix::buffer::spare_capacity(events),
+            Some(&timeout),
+        ) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Those whose time has come have something to do.
+    fn wake(&mut self, pacer: &mut Pacer) -> Result<(), Failure> {
+        let now_ns = now_ns();
+        while let Some(Reverse((wake_ns, caller))) = self.asleep.peek().copied() {
+            if wake_ns > now_ns {
+                break;
+            }
+            self.asleep.pop();
+            self.keep_busy(pacer, caller, now_ns)?;
+        }
+        while !self.idle.is_empty() && pacer.due_ns() <= now_ns {
+            if let Some(caller) = self.idle.pop_front() {
+                self.keep_busy(pacer, caller, now_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection has something to read, or room for what is to be written.
+    fn on_ready(&mut self, pacer: &mut Pacer, key: usize, upto: Inflow) -> Result<(), Failure> {
+        let caller = &mut self.callers[key];
+        let inflow = caller.flush().and_then(|()| caller.fill(upto));
+        // A connection that breaks has ended.
+        let inflow = inflow.unwrap_or(Inflow::Ended);
+        if caller.flights.is_empty() {
+            if inflow == Inflow::Ended {
+                caller.hang_up();
+            }
+            return Ok(());
+        }
+        let done_ns = now_ns();
+        if !caller.bytes().is_empty() {
+            self.heard_ns = done_ns;
+            caller.first_byte_ns.get_or_insert(done_ns);
+        }
+        let is_free = self.take_answers(key, inflow, done_ns)?;
+        match is_free {
+            true => self.keep_busy(pacer, key, done_ns),
+            false => Ok(()),
+        }
+    }
+
+    /// Accounts for every answer that is there; whether any was, or will not come any more.
+    fn take_answers(&mut self, key: usize, inflow: Inflow, done_ns: u64) -> Result<bool, Failure> {
+        let caller = &mut self.callers[key];
+        let (mut at, mut count, mut is_last) = (0, 0, inflow == Inflow::Ended);
+        while let Some(flight) = caller.flights.get(count).copied() {
+            let bytes = &caller.bytes()[at..];
+            let Some(answer) = first(bytes, inflow == Inflow::Ended)? else {
+                break;
+            };
+            (at, count) = (at + answer.size, count + 1);
+            account(&mut self.counts, self.spec, flight, answer, done_ns);
+            is_last |= answer.is_last;
+        }
+        caller.consume(at);
+        caller.flights.drain(..count);
+        self.under_way -= count;
+        if count > 0 && self.spec.pace.is_counted_out() {
+            let (begun_ns, connected_ns) = caller.connect_ns;
+            let first_ns = caller.first_byte_ns.unwrap_or(done_ns);
+            self.counts.phases(Phases {
+                connect_ns: connected_ns - begun_ns,
+                waiting_ns: first_ns.saturating_sub(connected_ns),
+                processing_ns: done_ns.saturating_sub(connected_ns),
+            });
+        }
+        if count > 0 {
+            caller.first_byte_ns = None;
+        }
+        if is_last || (count > 0 && self.spec.pace.reuse() == Reuse::Never) {
+            self.lose(key);
+            return Ok(true);
+        }
+        Ok(count > 0)
+    }
+
+    /// The connection is gone, and with it what was under way.
+    fn lose(&mut self, key: usize) {
+        let caller = &mut self.callers[key];
+        caller.hang_up();
+        for flight in caller.flights.drain(..) {
+            self.under_way -= 1;
+            // A failure counts whenever it is: a run with one is no clean run.
+            if !flight.is_counted {
+                let timed = self.spec.pace.timed();
+                self.counts.sent(flight.decisions, flight.departure, timed);
+            }
+            self.counts.failed(flight.decisions, "connection-lost");
+        }
+    }
+
+    /// Gives a caller something to do, as long as there is room on its connection.
+    fn keep_busy(&mut self, pacer: &mut Pacer, key: usize, at_ns: u64) -> Result<(), Failure> {
+        self.free_ns[key] = at_ns;
+        while self.callers[key].flights.len() < self.spec.pace.depth() {
+            match pacer.next(key, at_ns) {
+                Next::Send(going) => self.put(pacer, key, going, at_ns)?,
+                Next::Sleep(until_ns) => {
+                    self.asleep.push(Reverse((until_ns, key)));
+                    break;
+                }
+                Next::Idle => {
+                    self.idle.push_back(key);
+                    break;
+                }
+                Next::Done => {
+                    self.working -= usize::from(self.callers[key].flights.is_empty());
+                    break;
+                }
+            }
+        }
+        if self.callers[key].flush().is_err() {
+            self.lose(key);
+            // What it was to say next is asked of it again, when it has a connection again.
+            self.asleep.push(Reverse((at_ns, key)));
+        }
+        Ok(())
+    }
+
+    /// Puts a request on its way.
+    fn put(
+        &mut self,
+        pacer: &mut Pacer,
+        key: usize,
+        going: Going,
+        at_ns: u64,
+    ) -> Result<(), Failure> {
+        self.callers[key].connect_ns = (at_ns, at_ns);
+        if !self.callers[key].is_connected() {
+            self.connect(key)?;
+            self.callers[key].connect_ns.1 = now_ns();
+        }
+        let departure = Departure {
+            intended_ns: going.intended_ns.unwrap_or(at_ns),
+            ready_ns: self.free_ns[key],
+            sent_ns: at_ns,
+        };
+        let flight = Flight {
+            template: going.template,
+            decisions: self.spec.decisions(),
+            departure,
+            is_counted: going.is_counted,
+        };
+        if flight.is_counted {
+            let timed = self.spec.pace.timed();
+            self.counts.sent(flight.decisions, departure, timed);
+        }
+        let caller = &mut self.callers[key];
+        let template = &self.templates[going.template];
+        template.write(caller.outbox(), || {
+            going.agent.unwrap_or_else(|| pacer.agent())
+        });
+        caller.flights.push_back(flight);
+        self.under_way += 1;
+        Ok(())
+    }
+
+    fn connect(&mut self, key: usize) -> Result<(), Failure> {
+        let connected = self.callers[key].connect(self.address, &self.poll, key);
+        connected.map_err(|error| format!("cannot connect to {}: {error}", self.address).into())
+    }
+}
+
+/// Counts one answer. A failure counts whenever it is.
+fn account(counts: &mut Counts, spec: &LoadSpec, flight: Flight, answer: Answer<'_>, done_ns: u64) {
+    let decided = match &spec.pace {
+        Pace::Users { steps, .. } => {
+            let step = steps[flight.template];
+            let (made, held) = checks(step, answer);
+            counts.answered.checks += made;
+            counts.answered.checks_held += held;
+            of_step(step, answer)
+        }
+        _ => of_takes(spec.dialect, answer),
+    };
+    let timed = spec.pace.timed();
+    match decided {
+        Ok(decided) if flight.is_counted => {
+            counts.answered(flight.template, decided, flight.departure, timed, done_ns);
+        }
+        Ok(_) => {}
+        Err(kind) => {
+            if !flight.is_counted {
+                counts.sent(flight.decisions, flight.departure, timed);
+            }
+            counts.failed(flight.decisions, &kind);
+        }
+    }
+}
+
+/// What the load sends: the steps of its users, or takes.
+fn templates(spec: &LoadSpec) -> Vec<Template> {
+    let to = To {
+        host: &spec.address,
+        reuse: spec.pace.reuse(),
+    };
+    let names: &Names = &spec.agents;
+    match &spec.pace {
+        Pace::Users { steps, .. } => {
+            let step = |step: &Step| Template::step(*step, to, names);
+            steps.iter().map(step).collect()
+        }
+        _ => vec![Template::take(spec.dialect, to, names)],
+    }
+}
+
+impl LoadSpec {
+    /// Decisions that one request asks for.
+    fn decisions(&self) -> u32 {
+        match self.dialect {
+            Dialect::Batch(count) => count,
+            Dialect::Request | Dialect::Throttle => 1,
+        }
+    }
+}
+
+impl Pace {
+    fn callers(&self) -> usize {
+        match *self {
+            Self::Users { vus, .. } => vus as usize,
+            Self::Count { connections, .. }
+            | Self::Closed { connections, .. }
+            | Self::Scheduled { connections, .. } => connections as usize,
+        }
+    }
+
+    /// Requests under way on a connection at most.
+    fn depth(&self) -> usize {
+        match *self {
+            Self::Users { .. } | Self::Scheduled { .. } => 1,
+            Self::Count { pipeline, .. } | Self::Closed { pipeline, .. } => pipeline as usize,
+        }
+    }
+
+    fn reuse(&self) -> Reuse {
+        match *self {
+            Self::Count { reuse, .. } => reuse,
+            _ => Reuse::Kept,
+        }
+    }
+
+    /// Whether each request's time is taken apart, as Apache Bench does.
+    fn is_counted_out(&self) -> bool {
+        matches!(self, Self::Count { pipeline: 1, .. })
+    }
+
+    fn timed(&self) -> Timed {
+        match self {
+            Self::Scheduled { .. } => Timed::FromIntention,
+            _ => Timed::FromSend,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,394 @@
+//! What a suite of quota benchmarks runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::agents::{DIGITS, Names, Order};
+use super::server::Target;
+use super::{COUNT, Dialect, MIX, Pace, TAKE};
+use crate::model::{Area, Case, Mode};
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Matrix {
+    /// Who is measured.
+    pub subject: Subject,
+    /// What is asked of it.
+    pub work: Work,
+    /// How many agents take part: a case for each number.
+    pub agents: Vec<u32>,
+    /// What comes before and is not counted: the load itself, or where that must find full buckets, takes for
+    /// other agents.
+    pub warmup: Duration,
+    /// Runs of each case.
+    pub repeats: u32,
+    /// Where nodes and peers keep what they keep; each run gets a directory of its own in it.
+    pub directory: PathBuf,
+}
+
+/// Who is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A node that each run starts.
+    Node,
+    /// A server that runs already: `HOST:PORT`.
+    Url(String),
+}
+
+/// What is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Work {
+    /// Virtual users who ask several things in turn, then think.
+    Mix {
+        /// How many.
+        vus: u32,
+        /// What they ask.
+        steps: Vec<Step>,
+        /// How long they think.
+        think: Duration,
+        /// After which nobody begins anew.
+        window: Duration,
+    },
+    /// A number of takes.
+    Count {
+        /// Over how many connections at once.
+        connections: u32,
+        /// How many.
+        requests: u64,
+        /// How connections are kept: a case for each way.
+        reuse: Vec<Reuse>,
+    },
+    /// Takes as fast as they are answered.
+    Closed {
+        /// Over how many connections.
+        connections: u32,
+        /// Requests under way on each: a case for each number.
+        pipelines: Vec<u32>,
+        /// Takes in a request of ours: a case for each number above one.
+        batches: Vec<u32>,
+        /// What is counted.
+        window: Duration,
+    },
+    /// Takes on a schedule.
+    Scheduled {
+        /// Over how many connections at most.
+        connections: u32,
+        /// Takes per second: a case for each number.
+        rates: Vec<u64>,
+        /// What is counted.
+        window: Duration,
+    },
+}
+
+/// What a virtual user asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// `GET /health`.
+    Health,
+    /// `POST /api/request`.
+    Request,
+    /// `GET /api/quota/:agentId`.
+    Quota,
+    /// `GET /api/test-rate-limit`.
+    Test,
+}
+
+/// How connections are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reuse {
+    /// HTTP/1.1, which keeps them.
+    Kept,
+    /// HTTP/1.0, and the client asks for it: Apache Bench with `-k`.
+    Asked,
+    /// HTTP/1.0, a connection for each request: Apache Bench without.
+    Never,
+}
+
+impl Step {
+    /// The name in flags and cases.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Health => "health",
+            Self::Request => "request",
+            Self::Quota => "quota",
+            Self::Test => "test",
+        }
+    }
+}
+
+impl Reuse {
+    /// The name in cases.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kept => "http-1.1",
+            Self::Asked => "on",
+            Self::Never => "off",
+        }
+    }
+}
+
+/// A case, and how it comes about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asking {
+    pub(super) case: Case,
+    pub(super) target: Target,
+    pub(super) dialect: Dialect,
+    pub(super) pace: Pace,
+    agents: u32,
+}
+
+/// What names of agents begin with, up to a number that no other run has.
+const PREFIX_SIZE: usize = 9;
+
+impl Matrix {
+    /// Every case of one target.
+    pub(super) fn askings(&self, target: Target) -> Vec<Asking> {
+        let plans = self.plans(target);
+        let of = |count: &u32| {
+            let count = *count;
+            plans
+                .iter()
+                .map(move |plan| self.asking(target, plan, count))
+        };
+        self.agents.iter().flat_map(of).collect()
+    }
+
+    fn asking(&self, target: Target, plan: &Plan, agents: u32) -> Asking {
+        let (mode, connections) = match &plan.pace {
+            Pace::Users { vus, .. } => (MIX, *vus),
+            Pace::Count { connections, .. } => (COUNT, *connections),
+            Pace::Closed { connections, .. } | Pace::Scheduled { connections, .. } => {
+                (TAKE, *connections)
+            }
+        };
+        let mut case = self.case(target, mode, connections, agents);
+        match &plan.pace {
+            Pace::Users {
+                steps, think_ns, ..
+            } => {
+                let names: Vec<_> = steps.iter().map(|step| step.name()).collect();
+                case = case
+                    .parameter("mix", names.join(","))
+                    .parameter("think_ms", think_ns / 1_000_000);
+            }
+            Pace::Count {
+                requests, reuse, ..
+            } => {
+                case = case
+                    .parameter("requests", requests)
+                    .parameter("keep-alive", reuse.name());
+            }
+            Pace::Closed { pipeline, .. } => case = case.in_flight(*pipeline),
+            Pace::Scheduled { rate, .. } => case = case.rate(*rate),
+        }
+        if let Dialect::Batch(count) = plan.dialect {
+            case = case.parameter("batch", count);
+        }
+        Asking {
+            case,
+            target,
+            dialect: plan.dialect,
+            pace: plan.pace.clone(),
+            agents,
+        }
+    }
+
+    /// A message's size is here that of the name that a take is for.
+    fn case(&self, target: Target, mode: Mode, connections: u32, agents: u32) -> Case {
+        Case::new(target.name(), Area::Quota, mode)
+            .clients(connections)
+            .size((PREFIX_SIZE + DIGITS) as u64)
+            .parameter("agents", agents)
+    }
+
+    /// What a target is asked, apart from the agents.
+    fn plans(&self, target: Target) -> Vec<Plan> {
+        let dialect = target.dialect();
+        let one = |pace: Pace| Plan { dialect, pace };
+        match &self.work {
+            Work::Mix {
+                vus,
+                steps,
+                think,
+                window,
+            } if target.has_surface() => vec![one(Pace::Users {
+                vus: *vus,
+                steps: steps.clone(),
+                think_ns: think.as_nanos() as u64,
+                window_ns: window.as_nanos() as u64,
+            })],
+            Work::Mix { .. } => Vec::new(),
+            Work::Count {
+                connections,
+                requests,
+                reuse,
+            } if target != Target::Floor => {
+                let pace = |reuse: &Reuse| Pace::Count {
+                    connections: *connections,
+                    pipeline: 1,
+                    requests: *requests,
+                    reuse: *reuse,
+                };
+                reuse.iter().map(pace).map(one).collect()
+            }
+            Work::Count { .. } => Vec::new(),
+            Work::Closed {
+                connections,
+                pipelines,
+                batches,
+                window,
+            } => {
+                let pace = |pipeline: u32| Pace::Closed {
+                    connections: *connections,
+                    pipeline,
+                    warmup_ns: self.warmup.as_nanos() as u64,
+                    window_ns: window.as_nanos() as u64,
+                };
+                let singles = pipelines.iter().map(|pipeline| one(pace(*pipeline)));
+                let batch = |count: &u32| Plan {
+                    dialect: Dialect::Batch(*count),
+                    pace: pace(1),
+                };
+                let batches = batches.iter().filter(|_| target.has_batches()).map(batch);
+                singles.chain(batches).collect()
+            }
+            Work::Scheduled {
+                connections,
+                rates,
+                window,
+            } => {
+                let pace = |rate: &u64| Pace::Scheduled {
+                    connections: *connections,
+                    rate: *rate,
+                    warmup_ns: self.warmup.as_nanos() as u64,
+                    window_ns: window.as_nanos() as u64,
+                };
+                rates.iter().map(pace).map(one).collect()
+            }
+        }
+    }
+}
+
+/// A way to ask and a time to do it.
+struct Plan {
+    dialect: Dialect,
+    pace: Pace,
+}
+
+impl Asking {
+    /// The agents of run `run` of this process, which no other run has asked for.
+    pub(super) fn names(&self, run: u32) -> Names {
+        names(run, self.agents, Order::Random)
+    }
+
+    /// What warms a server up for this, where it is not the beginning of the load itself.
+    pub(super) fn warm_up(&self, warmup: Duration) -> Option<Pace> {
+        let connections = match self.pace {
+            Pace::Users { vus, .. } => vus,
+            Pace::Count { connections, .. } => connections,
+            Pace::Closed { .. } | Pace::Scheduled { .. } => return None,
+        };
+        (!warmup.is_zero()).then_some(Pace::Closed {
+            connections,
+            pipeline: 1,
+            warmup_ns: 0,
+            window_ns: warmup.as_nanos() as u64,
+        })
+    }
+
+    /// The takes that one bucket is asked for, where it is one.
+    pub(super) fn takes_of_one(&self) -> Option<u64> {
+        match self.pace {
+            Pace::Count { requests, .. } if self.agents == 1 => Some(requests),
+            _ => None,
+        }
+    }
+}
+
+/// Agents that no other run of this process or of another one has asked for.
+pub(super) fn names(run: u32, count: u32, order: Order) -> Names {
+    let process = std::process::id() & 0xffff;
+    let prefix = format!("b{process:04x}{:03x}-", run & 0xfff);
+    debug_assert_eq!(prefix.len(), PREFIX_SIZE, "the size that cases tell");
+    Names {
+        prefix,
+        count,
+        order,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(work: Work) -> Matrix {
+        Matrix {
+            subject: Subject::Node,
+            work,
+            agents: vec![10_000, 1],
+            warmup: Duration::ZERO,
+            repeats: 1,
+            directory: PathBuf::from("."),
+        }
+    }
+
+    fn keys(matrix: &Matrix, target: Target) -> Vec<String> {
+        let askings = matrix.askings(target);
+        askings.iter().map(|one| one.case.key()).collect()
+    }
+
+    #[test]
+    fn batches_are_asked_of_those_who_know_them() {
+        let matrix = matrix(Work::Closed {
+            connections: 50,
+            pipelines: vec![1, 16],
+            batches: vec![100],
+            window: Duration::from_secs(1),
+        });
+        assert_eq!(keys(&matrix, Target::Node).len(), 6);
+        let crab = keys(&matrix, Target::Throttlecrab);
+        assert_eq!(crab.len(), 4);
+        assert_eq!(
+            crab[1],
+            "throttlecrab-quota-take-c50-s17-r0-f16-agents=10000"
+        );
+        assert_eq!(keys(&matrix, Target::Floor).len(), 4);
+    }
+
+    #[test]
+    fn a_mix_is_asked_of_those_who_have_its_surface() {
+        let matrix = matrix(Work::Mix {
+            vus: 50,
+            steps: vec![Step::Health, Step::Request],
+            think: Duration::from_millis(500),
+            window: Duration::from_secs(30),
+        });
+        assert_eq!(
+            keys(&matrix, Target::Express)[0],
+            "express-quota-mix-c50-s17-r0-agents=10000-mix=health_request-think_ms=500"
+        );
+        assert!(keys(&matrix, Target::Throttlecrab).is_empty());
+    }
+
+    #[test]
+    fn one_bucket_is_known_to_be_one() {
+        let matrix = matrix(Work::Count {
+            connections: 50,
+            requests: 1_000,
+            reuse: vec![Reuse::Asked, Reuse::Never],
+        });
+        let askings = matrix.askings(Target::Node);
+        assert!(askings[0].warm_up(Duration::ZERO).is_none());
+        assert!(askings[0].warm_up(Duration::from_secs(1)).is_some());
+        let takes: Vec<_> = askings.iter().map(Asking::takes_of_one).collect();
+        assert_eq!(takes, [None, None, Some(1_000), Some(1_000)]);
+        let name = format!("{}00000000", askings[0].names(7).prefix);
+        assert_eq!(name.len() as u64, askings[0].case.size);
+    }
+}

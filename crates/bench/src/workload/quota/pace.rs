@@ -1,0 +1,289 @@
+//! When each caller sends what: decided from the time alone, without a clock and without a socket.
+
+use super::Pace;
+use super::agents::{Agents, Names};
+use crate::pacing::Schedule;
+
+/// Decides for all callers of a load.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    kind: Kind,
+    agents: Agents,
+    /// When the counted window opens and when nothing more is begun.
+    open_ns: u64,
+    end_ns: u64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Users {
+        users: Vec<User>,
+        steps: usize,
+        think_ns: u64,
+    },
+    Count {
+        left: u64,
+    },
+    Closed,
+    Scheduled {
+        schedule: Schedule,
+        begin_ns: u64,
+        next: u64,
+    },
+}
+
+/// Where a virtual user is.
+#[derive(Debug, Clone, Copy, Default)]
+struct User {
+    step: usize,
+    /// For whom it asks until it thinks.
+    agent: u32,
+}
+
+/// What a caller that is free does now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Sends the template of that number.
+    Send(Going),
+    /// Thinks until then.
+    Sleep(u64),
+    /// Waits for [`Pacer::due_ns`].
+    Idle,
+    /// Nothing more.
+    Done,
+}
+
+/// What is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Going {
+    pub(super) template: usize,
+    /// For whom, where that was decided; else for whoever comes next.
+    pub(super) agent: Option<u32>,
+    /// When it was meant to leave, on a schedule.
+    pub(super) intended_ns: Option<u64>,
+    pub(super) is_counted: bool,
+}
+
+impl Pacer {
+    /// One that begins now. `None` for a schedule without a rate.
+    pub(super) fn new(pace: &Pace, names: &Names, begin_ns: u64) -> Option<Self> {
+        let (kind, warmup_ns, window_ns) = match pace {
+            Pace::Users {
+                vus,
+                steps,
+                think_ns,
+                window_ns,
+            } => {
+                let kind = Kind::Users {
+                    users: vec![User::default(); *vus as usize],
+                    steps: steps.len(),
+                    think_ns: *think_ns,
+                };
+                (kind, 0, *window_ns)
+            }
+            Pace::Count { requests, .. } => (Kind::Count { left: *requests }, 0, u64::MAX / 2),
+            Pace::Closed {
+                warmup_ns,
+                window_ns,
+                ..
+            } => (Kind::Closed, *warmup_ns, *window_ns),
+            Pace::Scheduled {
+                rate,
+                warmup_ns,
+                window_ns,
+                ..
+            } => {
+                let kind = Kind::Scheduled {
+                    schedule: Schedule::new(*rate, 1, 0)?,
+                    begin_ns,
+                    next: 0,
+                };
+                (kind, *warmup_ns, *window_ns)
+            }
+        };
+        Some(Self {
+            kind,
+            agents: Agents::of(names),
+            open_ns: begin_ns + warmup_ns,
+            end_ns: begin_ns + warmup_ns + window_ns,
+        })
+    }
+
+    /// When the window opens.
+    pub(super) fn open_ns(&self) -> u64 {
+        self.open_ns
+    }
+
+    /// For whom the next take is.
+    pub(super) fn agent(&mut self) -> u32 {
+        self.agents.next()
+    }
+
+    /// What caller `caller`, who is free, does at `now_ns`.
+    pub(super) fn next(&mut self, caller: usize, now_ns: u64) -> Next {
+        let (open_ns, end_ns) = (self.open_ns, self.end_ns);
+        let going = Going {
+            template: 0,
+            agent: None,
+            intended_ns: None,
+            is_counted: now_ns >= open_ns,
+        };
+        match &mut self.kind {
+            Kind::Users {
+                users,
+                steps,
+                think_ns,
+            } => {
+                let user = &mut users[caller];
+                if user.step == *steps {
+                    user.step = 0;
+                    return Next::Sleep(now_ns + *think_ns);
+                }
+                if user.step == 0 {
+                    if now_ns >= end_ns {
+                        return Next::Done;
+                    }
+                    user.agent = self.agents.next();
+                }
+                user.step += 1;
+                Next::Send(Going {
+                    template: user.step - 1,
+                    agent: Some(user.agent),
+                    ..going
+                })
+            }
+            Kind::Count { left: 0 } => Next::Done,
+            Kind::Count { left } => {
+                *left -= 1;
+                Next::Send(going)
+            }
+            Kind::Closed if now_ns >= end_ns => Next::Done,
+            Kind::Closed => Next::Send(going),
+            Kind::Scheduled {
+                schedule,
+                begin_ns,
+                next,
+            } => {
+                let intended_ns = *begin_ns + schedule.intended_ns(*next);
+                if intended_ns >= end_ns {
+                    return Next::Done;
+                }
+                if intended_ns > now_ns {
+                    return Next::Idle;
+                }
+                *next += 1;
+                Next::Send(Going {
+                    intended_ns: Some(intended_ns),
+                    is_counted: intended_ns >= open_ns,
+                    ..going
+                })
+            }
+        }
+    }
+
+    /// When callers that idle are wanted: with the next of the schedule, or to hear that there is none.
+    pub(super) fn due_ns(&self) -> u64 {
+        match &self.kind {
+            Kind::Scheduled {
+                schedule,
+                begin_ns,
+                next,
+            } => *begin_ns + schedule.intended_ns(*next),
+            Kind::Users { .. } | Kind::Count { .. } | Kind::Closed => self.end_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::quota::agents::Order;
+    use crate::workload::quota::{Reuse, Step};
+
+    fn pacer(pace: &Pace) -> Pacer {
+        let names = Names {
+            prefix: String::new(),
+            count: 10,
+            order: Order::InTurn,
+        };
+        Pacer::new(pace, &names, 1_000).unwrap()
+    }
+
+    fn template(next: Next) -> usize {
+        match next {
+            Next::Send(going) => going.template,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_user_asks_in_turn_for_one_agent_then_thinks_and_comes_to_its_end() {
+        let mut pacer = pacer(&Pace::Users {
+            vus: 2,
+            steps: vec![Step::Health, Step::Request],
+            think_ns: 500,
+            window_ns: 2_000,
+        });
+        assert_eq!(template(pacer.next(0, 1_000)), 0);
+        assert_eq!(template(pacer.next(1, 1_000)), 0);
+        let Next::Send(second) = pacer.next(0, 1_100) else {
+            panic!("it asks again");
+        };
+        assert_eq!((second.template, second.agent), (1, Some(0)));
+        assert_eq!(pacer.next(0, 1_200), Next::Sleep(1_700));
+        assert_eq!(template(pacer.next(0, 1_700)), 0);
+        // The end has come: what was begun is ended, and nothing else begun.
+        assert_eq!(template(pacer.next(0, 3_100)), 1);
+        assert_eq!(pacer.next(0, 3_200), Next::Sleep(3_700));
+        assert_eq!(pacer.next(0, 3_700), Next::Done);
+    }
+
+    #[test]
+    fn a_number_of_requests_is_shared_by_whoever_is_free() {
+        let mut pacer = pacer(&Pace::Count {
+            connections: 2,
+            pipeline: 1,
+            requests: 3,
+            reuse: Reuse::Kept,
+        });
+        for caller in [0, 0, 1] {
+            assert!(matches!(pacer.next(caller, 1_000), Next::Send(_)));
+        }
+        assert_eq!(pacer.next(1, 1_000), Next::Done);
+    }
+
+    #[test]
+    fn a_closed_loop_counts_nothing_before_its_window() {
+        let mut pacer = pacer(&Pace::Closed {
+            connections: 1,
+            pipeline: 1,
+            warmup_ns: 100,
+            window_ns: 1_000,
+        });
+        let mut counted = |now_ns| match pacer.next(0, now_ns) {
+            Next::Send(going) => Some(going.is_counted),
+            _ => None,
+        };
+        assert_eq!(counted(1_099), Some(false));
+        assert_eq!(counted(1_100), Some(true));
+        assert_eq!(counted(2_100), None);
+    }
+
+    #[test]
+    fn a_schedule_keeps_its_times_however_late_a_caller_is_free() {
+        let mut pacer = pacer(&Pace::Scheduled {
+            connections: 1,
+            rate: 1_000_000,
+            warmup_ns: 1_000,
+            window_ns: 2_000,
+        });
+        let mut intended = |now_ns| match pacer.next(0, now_ns) {
+            Next::Send(going) => (going.intended_ns, going.is_counted),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(intended(1_000), (Some(1_000), false));
+        assert_eq!(intended(3_500), (Some(2_000), true));
+        assert_eq!(intended(3_500), (Some(3_000), true));
+        assert_eq!(pacer.next(0, 3_500), Next::Done);
+    }
+}

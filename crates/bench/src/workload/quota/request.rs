@@ -1,0 +1,172 @@
+//! Requests as bytes: made once, and only the agents' numbers written anew.
+
+use super::agents::{DIGITS, Names, write_digits};
+use super::{CAPACITY, Dialect, REFILL_PER_S, Reuse, Step};
+
+/// A request but for the agents' numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Template {
+    bytes: Vec<u8>,
+    /// Where the digits of each number begin.
+    numbers: Vec<usize>,
+    /// Where it goes, in words.
+    pub(super) endpoint: &'static str,
+}
+
+/// To whom, and how the connection is kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct To<'a> {
+    pub(super) host: &'a str,
+    pub(super) reuse: Reuse,
+}
+
+/// Stands for an agent's number; it is in nothing else that a request is made of.
+const NUMBER: &str = "\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}";
+
+impl Template {
+    /// A step of a virtual user.
+    pub(super) fn step(step: Step, to: To<'_>, names: &Names) -> Self {
+        let name = format!("{}{NUMBER}", names.prefix);
+        match step {
+            Step::Health => Self::new("GET /health", to, "", "/health"),
+            Step::Request => Self::take(Dialect::Request, to, names),
+            Step::Quota => {
+                let line = format!("GET /api/quota/{name}");
+                Self::new(&line, to, "", "/api/quota")
+            }
+            Step::Test => Self::new("GET /api/test-rate-limit", to, "", "/api/test-rate-limit"),
+        }
+    }
+
+    /// A take, or several.
+    pub(super) fn take(dialect: Dialect, to: To<'_>, names: &Names) -> Self {
+        let name = format!("{}{NUMBER}", names.prefix);
+        match dialect {
+            Dialect::Request => {
+                let body = format!("{{\"agentId\":\"{name}\",\"tokens\":1}}");
+                Self::new("POST /api/request", to, &body, "/api/request")
+            }
+            Dialect::Batch(count) => {
+                let one = format!("{{\"subject\":\"default/default/{name}\"}}");
+                let body = format!("[{}]", vec![one; count as usize].join(","));
+                Self::new("POST /v1/take", to, &body, "/v1/take")
+            }
+            Dialect::Throttle => {
+                let body = format!(
+                    "{{\"key\":\"{name}\",\"max_burst\":{CAPACITY},\"count_per_period\":{REFILL_PER_S},\
+                     \"period\":1,\"quantity\":1}}"
+                );
+                Self::new("POST /throttle", to, &body, "/throttle")
+            }
+        }
+    }
+
+    fn new(line: &str, to: To<'_>, body: &str, endpoint: &'static str) -> Self {
+        // Apache Bench speaks HTTP/1.0, and asks for a connection that is kept.
+        let (version, connection) = match to.reuse {
+            Reuse::Kept => ("1.1", ""),
+            Reuse::Asked => ("1.0", "Connection: Keep-Alive\r\n"),
+            Reuse::Never => ("1.0", ""),
+        };
+        let host = to.host;
+        let mut text = format!("{line} HTTP/{version}\r\nHost: {host}\r\n{connection}");
+        if !body.is_empty() {
+            let length = body.len();
+            text += &format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
+        }
+        text += "\r\n";
+        text += body;
+        let numbers = text.match_indices(NUMBER).map(|(at, _)| at).collect();
+        Self {
+            bytes: text.into_bytes(),
+            numbers,
+            endpoint,
+        }
+    }
+
+    /// Appends the request, each number from `agent`.
+    pub(super) fn write(&self, out: &mut Vec<u8>, mut agent: impl FnMut() -> u32) {
+        let start = out.len();
+        out.extend_from_slice(&self.bytes);
+        for at in &self.numbers {
+            let place = start + at;
+            write_digits(&mut out[place..place + DIGITS], agent());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::quota::agents::Order;
+
+    fn names() -> Names {
+        Names {
+            prefix: "x-".to_owned(),
+            count: 10,
+            order: Order::InTurn,
+        }
+    }
+
+    fn written(template: &Template) -> String {
+        let mut out = Vec::new();
+        let mut next = 40;
+        template.write(&mut out, || {
+            next += 1;
+            next
+        });
+        String::from_utf8(out).unwrap()
+    }
+
+    fn to(reuse: Reuse) -> To<'static> {
+        To {
+            host: "127.0.0.1:3000",
+            reuse,
+        }
+    }
+
+    #[test]
+    fn a_take_names_its_agent_and_the_length_is_right() {
+        let take = Template::take(Dialect::Request, to(Reuse::Kept), &names());
+        let text = written(&take);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert_eq!(body, "{\"agentId\":\"x-00000041\",\"tokens\":1}");
+        assert!(
+            head.starts_with("POST /api/request HTTP/1.1\r\nHost: 127.0.0.1:3000\r\n"),
+            "{head}"
+        );
+        assert!(head.ends_with(&format!("Content-Length: {}", body.len())));
+    }
+
+    #[test]
+    fn each_of_a_batch_has_an_agent_of_its_own() {
+        let take = Template::take(Dialect::Batch(3), to(Reuse::Kept), &names());
+        let text = written(&take);
+        let (_, body) = text.split_once("\r\n\r\n").unwrap();
+        let items: Vec<serde_json::Value> = serde_json::from_str(body).unwrap();
+        let subjects = items.iter().map(|item| item["subject"].as_str().unwrap());
+        assert!(
+            subjects.eq([
+                "default/default/x-00000041",
+                "default/default/x-00000042",
+                "default/default/x-00000043",
+            ]),
+            "{body}"
+        );
+    }
+
+    #[test]
+    fn apache_bench_asks_for_what_it_wants_to_keep() {
+        let one = |reuse| written(&Template::step(Step::Quota, to(reuse), &names()));
+        let asked = one(Reuse::Asked);
+        assert!(
+            asked.starts_with("GET /api/quota/x-00000041 HTTP/1.0\r\n"),
+            "{asked}"
+        );
+        assert!(
+            asked.ends_with("\r\nConnection: Keep-Alive\r\n\r\n"),
+            "{asked}"
+        );
+        assert!(!one(Reuse::Never).contains("Connection"));
+    }
+}

@@ -1,0 +1,383 @@
+//! Runs a matrix: the subject, and beside it the floor and what others do of the same.
+
+use super::exact::{exactness, must_allow};
+use super::matrix::Asking;
+use super::server::{Server, Target};
+use super::threshold::thresholds;
+use super::{Asked, COUNT, LoadSpec, MIX, Matrix, Pace, STEADY, Subject, Work};
+use crate::measurement::Measurement;
+use crate::model::{Case, CaseComparison, CaseResult, Environment, Metric, Results, Setup};
+use crate::process::{Role, Usage, Watch};
+use crate::progress::{Progress, Show};
+use crate::suite::Suite;
+use crate::workload::child::Pin;
+use crate::workload::role::{self, Ready, Spec};
+use crate::workload::{PATIENCE, Surroundings, WorkloadError, take_turns};
+
+/// Runs every case of the subject and, where peers are, of those that do the same.
+///
+/// # Errors
+/// When a process fails. An answer that is none is counted, not an error.
+pub fn run(
+    surroundings: &Surroundings,
+    matrix: &Matrix,
+    environment: Environment,
+    show: Show,
+) -> Result<Results, WorkloadError> {
+    let targets = Targets::of(surroundings, matrix);
+    let here = targets.here.iter();
+    let askings: Vec<Asking> = here.flat_map(|target| matrix.askings(*target)).collect();
+    if askings.is_empty() {
+        let what = "no case is left of the matrix".to_owned();
+        return Err(WorkloadError::Nothing(
+            what,
+            "give it agents and something to ask",
+        ));
+    }
+    let cases: Vec<Case> = askings.iter().map(|asking| asking.case.clone()).collect();
+    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
+    let mut suite = Suite::new("quota", environment, setup(matrix, &targets), progress);
+    let mut runs = 0;
+    take_turns(&mut suite, &cases, matrix.repeats, |position| {
+        runs += 2;
+        measure(surroundings, matrix, &askings[position], runs)
+    })?;
+    let mut results = suite.finish();
+    results.comparisons = compare(&results.cases);
+    Ok(results)
+}
+
+/// Who takes part, the subject first, and who does not.
+struct Targets {
+    here: Vec<Target>,
+    left_out: Vec<Target>,
+}
+
+impl Targets {
+    fn of(surroundings: &Surroundings, matrix: &Matrix) -> Self {
+        let subject = match matrix.subject {
+            Subject::Node => Target::Node,
+            Subject::Url(_) => Target::Url,
+        };
+        let (mut here, mut left_out) = (vec![subject], Vec::new());
+        if let Some(directory) = &surroundings.peers {
+            for peer in Target::PEERS {
+                match peer.is_in(directory) {
+                    true => here.push(peer),
+                    false => left_out.push(peer),
+                }
+            }
+        }
+        Self { here, left_out }
+    }
+}
+
+/// One run, with a server of its own; its agents are those of `run`, and `run + 1` warms it up.
+fn measure(
+    surroundings: &Surroundings,
+    matrix: &Matrix,
+    asking: &Asking,
+    run: u32,
+) -> Result<Measurement, WorkloadError> {
+    let mut server = Server::start(asking.target, surroundings, matrix)?;
+    let spec = |pace: Pace, run: u32, address: &str| LoadSpec {
+        address: address.to_owned(),
+        dialect: asking.dialect,
+        pace,
+        agents: asking.names(run),
+    };
+    if let Some(pace) = asking.warm_up(matrix.warmup) {
+        let spec = spec(pace, run + 1, &server.address);
+        drive(surroundings, &mut server, spec)?;
+    }
+    let spec = spec(asking.pace.clone(), run, &server.address);
+    let measured = drive(surroundings, &mut server, spec)?;
+    let window_ns = measured.window_ns;
+    let mut answered = measured.answered;
+    if let (Some(answered), Some(takes)) = (&mut answered, asking.takes_of_one()) {
+        answered.must_allow = Some(must_allow(takes, window_ns));
+    }
+    Ok(Measurement {
+        answered,
+        ..measured
+    })
+}
+
+/// Drives a load against a server, and measures while its window is open.
+pub(super) fn drive(
+    surroundings: &Surroundings,
+    server: &mut Server,
+    spec: LoadSpec,
+) -> Result<Measurement, WorkloadError> {
+    let (warmup, patience) = times(&spec.pace);
+    let mut load = role::start(
+        &surroundings.executable,
+        &Spec::QuotaLoad(spec),
+        Pin::Nowhere,
+    )?;
+    let Ready { setup_ns, .. } = load.json()?;
+    let mut processes = server.roles();
+    processes.push((Role::Sender, load.pid()));
+    // A window without a warm-up opens with the word, and may be over when we hear of it.
+    let mut watch = Watch::start(&processes)?;
+    load.say("go")?;
+    let word: String = load.json_while(patience, || server.check_alive())?;
+    if word != STEADY {
+        return Err(load.nonsense(word, format!("expected `{STEADY}`")).into());
+    }
+    if warmup == Warmup::Some {
+        watch = Watch::start(&processes)?;
+    }
+    let asked: Asked = load.json_while(patience, || server.check_alive())?;
+    let usage = named(watch.stop(), server);
+    Ok(Measurement {
+        setup_ns: Some(setup_ns),
+        usage: Some(usage),
+        answered: Some(asked.answered),
+        ..asked.tally.over(asked.window_ns)
+    })
+}
+
+/// Each process under its own name: what a server's parts used is told apart.
+fn named(mut usage: Usage, server: &Server) -> Usage {
+    for (role, (name, _)) in usage.roles.iter_mut().zip(server.processes()) {
+        name.clone_into(&mut role.name);
+    }
+    usage
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Warmup {
+    None,
+    Some,
+}
+
+/// Whether the window opens later than the load begins, and how long all of it may take.
+fn times(pace: &Pace) -> (Warmup, std::time::Duration) {
+    let (warmup_ns, window_ns) = match pace {
+        Pace::Users {
+            think_ns,
+            window_ns,
+            ..
+        } => (0, window_ns + think_ns),
+        // A hundredth of what is expected of anybody, and then some.
+        Pace::Count { requests, .. } => (0, requests * 10_000_000),
+        Pace::Closed {
+            warmup_ns,
+            window_ns,
+            ..
+        }
+        | Pace::Scheduled {
+            warmup_ns,
+            window_ns,
+            ..
+        } => (*warmup_ns, *window_ns),
+    };
+    let warmup = match warmup_ns {
+        0 => Warmup::None,
+        _ => Warmup::Some,
+    };
+    let patience = PATIENCE + std::time::Duration::from_nanos(warmup_ns + window_ns);
+    (warmup, patience)
+}
+
+/// The subject's cases against those of others that are asked the same in the same way, and against the
+/// fastest way of each of them; and against its own first, where that is another.
+fn compare(cases: &[CaseResult]) -> Vec<CaseComparison> {
+    let Some(first) = cases.first() else {
+        return Vec::new();
+    };
+    let subject = |one: &&CaseResult| one.case.target == first.case.target;
+    let floor = Target::Floor.name();
+    let mut found = Vec::new();
+    for ours in cases.iter().filter(subject) {
+        let others = cases.iter().filter(|other| {
+            let is_own_first = other.case == first.case && ours.case != first.case;
+            let is_rival = other.case.target != first.case.target && other.case.target != floor;
+            let is_same_way = other.case.in_flight == ours.case.in_flight;
+            is_own_first
+                || (is_rival
+                    && is_same_question(&ours.case, &other.case)
+                    && (is_same_way || is_fastest(other, cases)))
+        });
+        for other in others {
+            let metrics = contest(&ours.case).iter();
+            found.extend(metrics.filter_map(|metric| CaseComparison::of(*metric, ours, other)));
+        }
+    }
+    found
+}
+
+/// Whether both are asked for the same takes; how many share a request or are under way may differ.
+fn is_same_question(ours: &Case, theirs: &Case) -> bool {
+    let but_batch = |case: &Case| {
+        let mut parameters = case.parameters.clone();
+        parameters.remove("batch");
+        parameters
+    };
+    (&ours.mode, ours.clients, ours.rate, but_batch(ours))
+        == (&theirs.mode, theirs.clients, theirs.rate, but_batch(theirs))
+}
+
+/// Whether no other way to ask the same of that target is answered faster.
+fn is_fastest(one: &CaseResult, cases: &[CaseResult]) -> bool {
+    let rate = |one: &CaseResult| one.summary.mean(Metric::ObservedRate);
+    let mut same = cases.iter().filter(|other| {
+        other.case.target == one.case.target && is_same_question(&one.case, &other.case)
+    });
+    same.all(|other| rate(other) <= rate(one))
+}
+
+/// What is compared: a rate where there is one to be had, else the latency at that rate; and the work.
+fn contest(case: &Case) -> &'static [Metric] {
+    if case.mode == MIX || case.paced() {
+        return &[
+            Metric::LatencyP50,
+            Metric::LatencyP95,
+            Metric::LatencyP99,
+            Metric::NodeCpuPerMessage,
+            Metric::NodeRssPeak,
+        ];
+    }
+    if case.mode == COUNT {
+        return &[
+            Metric::ObservedRate,
+            Metric::LatencyP95,
+            Metric::NodeCpuPerMessage,
+        ];
+    }
+    &[
+        Metric::ObservedRate,
+        Metric::NodeCpuPerMessage,
+        Metric::NodeRssPeak,
+    ]
+}
+
+/// Where the subject did not do what must be done, in sentences: a bucket that allowed too many or too
+/// few, answers that are none, checks that do not hold, and thresholds of the report that are crossed.
+#[must_use]
+pub fn misses(results: &Results) -> Vec<String> {
+    let subject = results.cases.first().map(|one| one.case.target.clone());
+    let ours = results.cases.iter();
+    let ours = ours.filter(|one| Some(&one.case.target) == subject.as_ref());
+    ours.flat_map(misses_of).collect()
+}
+
+fn misses_of(one: &CaseResult) -> Vec<String> {
+    let key = one.case.key();
+    let crossed = |one: &CaseResult| thresholds(one).into_iter().filter(|one| !one.is_kept());
+    let crossed = (one.case.mode == MIX).then(|| crossed(one));
+    let mut found: Vec<String> = crossed
+        .into_iter()
+        .flatten()
+        .map(|one| format!("{key}: {} is {:.2} {}", one.name, one.found, one.unit))
+        .collect();
+    for run in &one.runs {
+        let failed = run.error_count();
+        if failed > 0 {
+            found.push(format!(
+                "{key}: {failed} requests of run {} failed",
+                run.repeat
+            ));
+        }
+        let Some(answered) = run.measured.as_ref().and_then(|one| one.answered.as_ref()) else {
+            continue;
+        };
+        if answered.checks_held < answered.checks {
+            let (held, made) = (answered.checks_held, answered.checks);
+            found.push(format!(
+                "{key}: {held} of {made} checks hold in run {}",
+                run.repeat
+            ));
+        }
+        if let Some(exact) = exactness(answered).filter(|exact| !exact.holds()) {
+            let (allowed, must) = (exact.allowed, exact.must_allow);
+            found.push(format!(
+                "{key}: {allowed} were allowed in run {}, it must be {must} ± 1",
+                run.repeat
+            ));
+        }
+    }
+    found
+}
+
+fn setup(matrix: &Matrix, targets: &Targets) -> Setup {
+    let mut notes = vec![
+        ("Load".to_owned(), load_words(&matrix.work)),
+        ("Warm-up".to_owned(), warmup_words(matrix)),
+        (
+            "Generator".to_owned(),
+            "`telpher bench-role`, one process with one thread on the same machine; its CPU time stands beside the \
+             server's"
+                .to_owned(),
+        ),
+        (
+            "Counted".to_owned(),
+            "decisions: a refused take is an answer, and each of a batch counts as one".to_owned(),
+        ),
+    ];
+    for target in &targets.here {
+        notes.push((target.name().to_owned(), target.words().to_owned()));
+    }
+    for target in &targets.left_out {
+        let words = "did not take part: it is not in the directory of peers (`cargo xtask peers` builds it)";
+        notes.push((target.name().to_owned(), words.to_owned()));
+    }
+    let window = match &matrix.work {
+        Work::Mix { window, .. } | Work::Closed { window, .. } | Work::Scheduled { window, .. } => {
+            Some(format!("{window:?}"))
+        }
+        Work::Count { .. } => None,
+    };
+    Setup {
+        destination: Some(match &matrix.subject {
+            Subject::Node => matrix.directory.display().to_string(),
+            Subject::Url(address) => format!("http://{address}"),
+        }),
+        duration: window,
+        repeats: Some(matrix.repeats),
+        notes,
+        ..Setup::default()
+    }
+}
+
+fn load_words(work: &Work) -> String {
+    match work {
+        Work::Mix {
+            vus, steps, think, ..
+        } => {
+            let names: Vec<_> = steps.iter().map(|step| step.name()).collect();
+            format!(
+                "{vus} virtual users, each asking {} in turn for an agent of its own choice and then thinking for {think:?}",
+                names.join(", ")
+            )
+        }
+        Work::Count {
+            connections,
+            requests,
+            ..
+        } => format!(
+            "{requests} takes over {connections} connections, each as soon as its connection is free, as Apache Bench \
+             asks them: HTTP/1.0, with keep-alive and without"
+        ),
+        Work::Closed { connections, .. } => {
+            format!("{connections} connections, each kept busy")
+        }
+        Work::Scheduled { connections, .. } => format!(
+            "on a schedule over at most {connections} connections; a request that finds none free waits, and its \
+             response counts from when it was meant to leave"
+        ),
+    }
+}
+
+fn warmup_words(matrix: &Matrix) -> String {
+    let warmup = matrix.warmup;
+    match &matrix.work {
+        Work::Closed { .. } | Work::Scheduled { .. } => {
+            format!("the first {warmup:?} of the load are not counted")
+        }
+        Work::Mix { .. } | Work::Count { .. } => {
+            format!("takes for other agents, as fast as they are answered, for {warmup:?}")
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The thresholds of the rate limiter's report.
+
+use crate::model::{CaseResult, Metric};
+
+/// One of them, and what was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Threshold {
+    /// What is looked at.
+    pub name: &'static str,
+    /// What it must stay below.
+    pub limit: f64,
+    /// What it is: percent, or milliseconds.
+    pub unit: &'static str,
+    /// The mean over the runs.
+    pub found: f64,
+}
+
+impl Threshold {
+    /// Whether it was kept.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.found < self.limit
+    }
+}
+
+/// The report's, as far as the case has what they look at. A refused take is no error.
+#[must_use]
+pub fn thresholds(one: &CaseResult) -> Vec<Threshold> {
+    let mean = |metric| one.summary.mean(metric);
+    let failed = mean(Metric::SenderErrors).zip(mean(Metric::SenderMessages));
+    let errors = failed.map(|(failed, answered)| Threshold {
+        name: "Error rate",
+        limit: 10.0,
+        unit: "%",
+        found: 100.0 * failed / (failed + answered).max(1.0),
+    });
+    let p95 = mean(Metric::LatencyP95).map(|found| Threshold {
+        name: "P95 latency",
+        limit: 500.0,
+        unit: "ms",
+        found,
+    });
+    errors.into_iter().chain(p95).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Area, Case, Metrics, Run};
+    use crate::workload::quota::MIX;
+
+    #[test]
+    fn a_threshold_is_kept_below_its_limit_only() {
+        let case = |failed: f64, p95: f64| {
+            let mut metrics = Metrics::new();
+            metrics.set(Metric::SenderErrors, failed);
+            metrics.set(Metric::SenderMessages, 100.0 - failed);
+            metrics.set(Metric::LatencyP95, p95);
+            let runs = vec![Run::reported(1, 1, metrics)];
+            CaseResult::of(Case::new("telpher", Area::Quota, MIX), runs)
+        };
+        let kept = |failed, p95| -> Vec<bool> {
+            let found = thresholds(&case(failed, p95));
+            found.iter().map(Threshold::is_kept).collect()
+        };
+        assert_eq!(kept(0.0, 11.73), [true, true]);
+        assert_eq!(kept(10.0, 499.9), [false, true]);
+        assert_eq!(kept(9.9, 500.0), [true, false]);
+    }
+}

@@ -1,0 +1,90 @@
+//! `telpher bench quota --memory`.
+
+use bench::workload::quota::Matrix;
+use bench::workload::quota::memory::{self, MemoryReport, ServerMemory};
+
+use super::super::outcome::failure;
+use super::Args;
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+pub(super) fn run(args: &Args, matrix: &Matrix, agents: u64) -> Result<(), Failure> {
+    let surroundings = args.outcome.surroundings()?;
+    let is_quiet = args.outcome.is_quiet();
+    let report = memory::run(&surroundings, matrix, agents, |step| {
+        if !is_quiet {
+            output::note(step);
+        }
+    });
+    let report = report.map_err(failure)?;
+    let value = serde_json::to_value(&report).map_err(failure)?;
+    output::print(args.outcome.format(), &value, &text(&report))?;
+    match report.servers.first() {
+        Some(ours) if ours.wrong > 0 => {
+            let message = format!(
+                "{} first takes of {} were not allowed",
+                ours.wrong, ours.agents
+            );
+            Err(Failure::new(Exit::Failed, message)
+                .hint("does a limit hold for all of them together?"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn text(report: &MemoryReport) -> String {
+    let mut text = format!(
+        "{:<14} {:>10} {:>10} {:>12} {:>12} {:>14}\n",
+        "server", "agents", "seconds", "empty MiB", "full MiB", "bytes each"
+    );
+    for server in &report.servers {
+        text += &row(server);
+    }
+    if let Some(server) = report.servers.first() {
+        text += &format!("An agent's name has {} bytes.\n", server.name_bytes);
+    }
+    for name in &report.left_out {
+        text += &format!("{name} did not take part: it is not in the directory of peers.\n");
+    }
+    text
+}
+
+fn row(server: &ServerMemory) -> String {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    format!(
+        "{:<14} {:>10} {:>10.1} {:>12.1} {:>12.1} {:>14.1}\n",
+        server.target,
+        server.agents,
+        server.seconds,
+        mib(server.empty_rss_bytes),
+        mib(server.full_rss_bytes),
+        server.bytes_each
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_says_what_each_bucket_takes() {
+        let report = MemoryReport {
+            servers: vec![ServerMemory {
+                target: "telpher",
+                agents: 1_000_000,
+                name_bytes: 17,
+                empty_rss_bytes: 10 << 20,
+                full_rss_bytes: 110 << 20,
+                bytes_each: 104.86,
+                ..ServerMemory::default()
+            }],
+            left_out: vec!["express"],
+        };
+        let text = text(&report);
+        assert!(
+            text.contains("10.0        110.0          104.9\n"),
+            "{text}"
+        );
+        assert!(text.contains("express did not take part"), "{text}");
+    }
+}
