@@ -1,6 +1,7 @@
 //! Every message at every version beside the `kafka-protocol` crate, which is generated from Kafka's
 //! schemas: what we write it reads as the same fields, and what it writes of them we read back.
 
+use std::cell::RefCell;
 use std::fmt::Debug;
 
 use bytes::{Bytes, BytesMut};
@@ -340,6 +341,28 @@ fn next_token<'a>(rest: &mut &'a str) -> Option<&'a str> {
     let (token, left) = text.split_at(size);
     *rest = left;
     Some(token)
+}
+
+/// Which messages were looked at.
+#[derive(Default)]
+struct Seen(RefCell<Vec<(ApiKey, i16)>>);
+
+impl Check for Seen {
+    fn check<Ours: Twin>(&self, version: i16) {
+        self.0.borrow_mut().push((Ours::KEY, version));
+    }
+}
+
+#[test]
+fn nothing_in_the_table_is_left_out_here() {
+    let seen = Seen::default();
+    for_each_message(&seen);
+    let all = API_KEYS
+        .iter()
+        .flat_map(|&key| versions(key).map(move |version| (key, version)));
+    // Each is there twice: the request, the answer.
+    let all: Vec<_> = all.flat_map(|message| [message, message]).collect();
+    assert_eq!(seen.0.into_inner(), all);
 }
 
 #[test]
