@@ -23,6 +23,9 @@ use super::options::Options;
 use super::record::{Record, Snapshot};
 use super::terms::{Caller, Candidate, Decision, Joined, Refused, State, Synced, Token};
 
+/// Between two looks whether anybody has come, at least: members may ask for a rebalance of no time.
+const NOBODY_MS: u32 = 1_000;
+
 /// What one event may look at, and where what it decides goes.
 pub(super) struct Step<'a> {
     pub(super) options: &'a Options,
@@ -264,6 +267,7 @@ impl Group {
             }
             // Nobody is there to lead: somebody comes, or the last session ends.
             None => {
+                let due_ms = due_ms.max(after(step.now_ms, NOBODY_MS));
                 let patience = None;
                 self.phase = Phase::Preparing { due_ms, patience };
             }

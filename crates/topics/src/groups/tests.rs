@@ -44,7 +44,7 @@ pub(super) fn options() -> Options {
 /// | `commit ID\|nobody [until=TIME] [note=TEXT] TOPIC/PARTITION=OFFSET…` | |
 /// | `txn PRODUCER ID\|nobody TOPIC/PARTITION=OFFSET…` · `end PRODUCER committed\|aborted` | |
 /// | `forget TOPIC/PARTITION…` · `drop TOPIC` · `delete` · `expire` | |
-/// | `offsets` · `describe` · `list` · `kept` | shows |
+/// | `offsets` · `describe` · `list` · `kept` · `next` | shows |
 /// | `restart` | all of it made from the records, which make what [`Groups::records`] makes |
 #[track_caller]
 fn check(script: &str, expected: &str) {

@@ -180,6 +180,10 @@ impl World {
                 }
                 self.log = log;
             }
+            "next" => {
+                let next_ms = self.groups.next_ms();
+                self.say(&format!("next: {next_ms:?}"));
+            }
             "offsets" => self.offsets(words.group()),
             "describe" => self.describe(words.group()),
             "list" => {

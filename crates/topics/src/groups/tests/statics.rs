@@ -287,3 +287,37 @@ fn a_static_member_needs_no_identity_first() {
         ",
     );
 }
+
+#[test]
+fn a_group_that_nobody_leads_is_looked_at_once_in_a_while_however_short_its_rebalances() {
+    check(
+        "
+         join a static=i session=10000 rebalance=0
+         sync i#1 gen=1 static=i
+         join b rebalance=0
+         at 1
+         sync b#2 gen=2
+         leave b#2
+         next
+         at 500
+         next
+         at 1001
+         next
+         join b rebalance=0
+         at 1002
+        ",
+        "
+         join a: i#1 in 1 of consumer range, i#1 leads i#1(i):m
+         sync i#1: nothing of consumer range
+         at 1
+         join b: b#2 in 2 of consumer range, b#2 leads b#2:m i#1(i):m
+         sync b#2: nothing of consumer range
+         leave b#2: ok
+         next: Some(2)
+         next: Some(1002)
+         next: Some(1002)
+         at 1002
+         join b: b#3 in 3 of consumer range, b#3 leads b#3:m i#1(i):m
+        ",
+    );
+}
