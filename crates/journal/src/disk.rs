@@ -52,6 +52,20 @@ pub trait File: Send + Sync + std::fmt::Debug {
     /// Writes from there on and says how many bytes; fewer than asked for is a short write.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
+    /// Takes room for the bytes up to there ahead of their being written; the size stays. Without
+    /// an error there may still be no room: it is there to make writing cheap.
+    fn take_room(&self, size: u64) -> io::Result<()> {
+        let _ = size;
+        Ok(())
+    }
+
+    /// Sends bytes that were written to the device and waits until it has them, so that the sync
+    /// behind it, and everybody else's meanwhile, is short. It promises nothing.
+    fn write_out(&self, offset: u64, size: u64) -> io::Result<()> {
+        let _ = (offset, size);
+        Ok(())
+    }
+
     /// Cuts the file or extends it with zeros.
     fn set_size(&self, size: u64) -> io::Result<()>;
 

@@ -40,6 +40,12 @@ impl filing::Line for Shared {
         self.segments.lock().open.len().saturating_sub(1)
     }
 
+    fn used(&self) -> u64 {
+        let segments = self.segments.lock();
+        let begin = segments.open.back().map(|active| active.header.base);
+        begin.map_or(0, |begin| segments.durable.0.saturating_sub(begin.0))
+    }
+
     fn start(&self, shard: ShardId, stream: StreamId) -> u64 {
         let Some(shard) = self.shards.get(usize::from(shard.0)) else {
             return 0;

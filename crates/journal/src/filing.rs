@@ -23,6 +23,7 @@ mod erasures;
 mod filer;
 mod job;
 mod merge;
+mod pace;
 mod plan;
 mod round;
 #[cfg(test)]
@@ -39,6 +40,9 @@ pub trait Line: Send + Sync {
 
     /// How many sealed segments there are that were not filed.
     fn waiting(&self) -> usize;
+
+    /// Bytes of the active segment that are durable.
+    fn used(&self) -> u64;
 
     /// Where a stream starts, as far as that is durable and committed; 0 if nobody ever said.
     fn start(&self, shard: ShardId, stream: StreamId) -> u64;

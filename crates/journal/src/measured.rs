@@ -178,6 +178,14 @@ impl File for MeasuredFile {
         self.file.write_at(bytes, offset)
     }
 
+    fn take_room(&self, size: u64) -> io::Result<()> {
+        self.file.take_room(size)
+    }
+
+    fn write_out(&self, offset: u64, size: u64) -> io::Result<()> {
+        self.file.write_out(offset, size)
+    }
+
     fn set_size(&self, size: u64) -> io::Result<()> {
         self.file.set_size(size)
     }

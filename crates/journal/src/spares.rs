@@ -24,8 +24,8 @@ use crate::disk::{Disk, File};
 use crate::segment::LINE_DIR;
 use crate::zeros::write_zeros;
 
-/// What one step of zeroing writes and syncs: as much as the line's own syncs may wait for.
-const ZERO_SIZE: u64 = 1 << 20;
+/// What one step of zeroing sends to the device: as much as the line's own syncs may wait for.
+const ZERO_SIZE: u64 = 256 << 10;
 
 /// A file of the right size, synced, that holds nothing anybody needs.
 #[derive(Clone, Debug)]
@@ -148,6 +148,15 @@ impl Spares {
     pub fn dirty(&self) -> usize {
         let state = self.state.lock();
         state.dirty.len() + usize::from(state.zeroing.is_some())
+    }
+
+    /// How far the file is that is being zeroed, if there is one.
+    pub fn zeroed(&self) -> Option<u64> {
+        self.state
+            .lock()
+            .zeroing
+            .as_ref()
+            .map(|zeroing| zeroing.done)
     }
 
     /// A number that every file has that comes back or is begun from now on, or a larger one.
@@ -289,13 +298,18 @@ impl Spares {
     }
 
     fn zero_some(&self, zeroing: &mut Zeroing) -> io::Result<()> {
-        let size = ZERO_SIZE.min(self.size - zeroing.done);
-        write_zeros(&*zeroing.spare.file, zeroing.done, size)?;
-        zeroing.done += size;
-        match zeroing.done == self.size {
-            true => zeroing.spare.file.sync_all(),
-            false => zeroing.spare.file.sync_data(),
+        let file = &*zeroing.spare.file;
+        if zeroing.done == 0 {
+            file.take_room(self.size)?;
         }
+        let size = ZERO_SIZE.min(self.size - zeroing.done);
+        write_zeros(file, zeroing.done, size)?;
+        file.write_out(zeroing.done, size)?;
+        zeroing.done += size;
+        if zeroing.done == self.size {
+            file.sync_all()?;
+        }
+        Ok(())
     }
 
     /// Gives a file the name that says what it is, and queues it.

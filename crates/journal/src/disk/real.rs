@@ -6,9 +6,12 @@
 
 use std::fs::{DirBuilder, File as StdFile, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::io::Errno;
 
 use super::{Disk, File, at};
 
@@ -144,6 +147,19 @@ impl File for RealFile {
         }
     }
 
+    fn take_room(&self, size: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, size) {
+            // Not every file system can.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::INTR) => Ok(()),
+            Err(error) => Err(self.named(error.into())),
+        }
+    }
+
+    fn write_out(&self, offset: u64, size: u64) -> io::Result<()> {
+        write_out(&self.file, offset, size).map_err(|error| self.named(error))
+    }
+
     fn set_size(&self, size: u64) -> io::Result<()> {
         self.file.set_len(size).map_err(|error| self.named(error))
     }
@@ -154,6 +170,35 @@ impl File for RealFile {
 
     fn sync_all(&self) -> io::Result<()> {
         self.file.sync_all().map_err(|error| self.named(error))
+    }
+}
+
+/// Neither flushes the device nor commits the file system's journal: a sync of another file that
+/// runs meanwhile waits for some bytes more, and not for a commit that is none of its business.
+#[expect(unsafe_code, reason = "no safe crate has the call")]
+fn write_out(file: &StdFile, offset: u64, size: u64) -> io::Result<()> {
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let number = |value: u64| {
+        libc::off64_t::try_from(value).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
+    };
+    let (offset, size) = (number(offset)?, number(size)?);
+    // SAFETY: it is given numbers only, and the descriptor is open as long as `file` is borrowed.
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, size, flags) } {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            // What cannot be sent ahead goes with the sync.
+            error
+                if matches!(
+                    error.raw_os_error(),
+                    Some(libc::ESPIPE | libc::EINTR | libc::ENOSYS)
+                ) =>
+            {
+                Ok(())
+            }
+            error => Err(error),
+        },
     }
 }
 

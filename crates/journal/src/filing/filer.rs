@@ -7,6 +7,7 @@ use super::census::Census;
 use super::erasures::{Erasures, Pending};
 use super::job::{self, Filing};
 use super::merge::Merging;
+use super::pace::Pace;
 use super::plan::{self, Candidate, Purpose};
 use super::round::Round;
 use super::{FilingError, Line, Sealed};
@@ -31,6 +32,9 @@ const SPARES_MAX: usize = 3;
 
 /// Merges under way at once: the smallest goes first, so that large ones never hold it up.
 const MERGING_MAX: usize = 16;
+
+/// After so long it is looked at again whether zeroing is to go on.
+const PAUSE_MS: u64 = 2;
 
 /// How long a full disk, or a line that is not ready, is left alone before another try.
 const RETRY_MS: u64 = 1_000;
@@ -98,6 +102,7 @@ pub struct Filer {
     is_planned: bool,
     /// The last step merged, so that filing is next.
     merged_last: bool,
+    pace: Pace,
     totals: Totals,
     failure: Option<FilingError>,
 }
@@ -144,6 +149,7 @@ impl Filer {
             round: None,
             full: None,
             merged_last: false,
+            pace: Pace::default(),
             totals: Totals::default(),
             failure: None,
         })
@@ -169,6 +175,7 @@ impl Filer {
     pub fn due_ms(&self, line: &dyn Line, now_ms: u64) -> Option<u64> {
         let is_waiting = self.full.is_some() || self.round.is_some() || line.waiting() > 0;
         let retry_ms = is_waiting.then_some(now_ms + RETRY_MS);
+        let zero_ms = self.spares.zeroed().map(|_| now_ms + PAUSE_MS);
         let erase_ms = match self.round {
             Some(_) => None,
             None => self.erasures.pending().map(|pending| {
@@ -182,7 +189,8 @@ impl Filer {
             }),
         };
         let census_ms = self.census.due_ms(line, &self.extents);
-        retry_ms.into_iter().chain(erase_ms).chain(census_ms).min()
+        let due_ms = retry_ms.into_iter().chain(zero_ms).chain(erase_ms);
+        due_ms.chain(census_ms).min()
     }
 
     /// Erases whose bytes are not all gone.
@@ -214,6 +222,7 @@ impl Filer {
     fn work(&mut self, line: &dyn Line, now_ms: u64) -> Result<Step, FilingError> {
         self.census.call_if_due(line, &self.extents, now_ms);
         self.erase(line, now_ms);
+        self.pace.look(line.used(), now_ms);
         let worked = if self.full.is_some() {
             self.work_without_room(line, now_ms)?
         } else {
@@ -268,7 +277,16 @@ impl Filer {
         if self.spares.dirty() == 0 {
             self.spares.begin()?;
         }
-        Ok(self.spares.zero()?)
+        self.zero()
+    }
+
+    /// Zeroes some of what is to be a spare, unless that is far enough for now.
+    fn zero(&mut self) -> Result<bool, FilingError> {
+        let is_ahead = self
+            .spares
+            .zeroed()
+            .is_some_and(|zeroed| self.pace.is_ahead(zeroed));
+        Ok(!is_ahead && self.spares.zero()?)
     }
 
     fn zero_for_erase(&mut self) -> Result<bool, FilingError> {
@@ -301,8 +319,8 @@ impl Filer {
             self.reserve.hold()?;
             return Ok(true);
         }
-        if self.spares.zero()? {
-            return Ok(true);
+        if self.spares.zeroed().is_some() || self.spares.dirty() > 0 {
+            return self.zero();
         }
         let wanted = if self.totals.segments > 0 {
             SPARES_MIN

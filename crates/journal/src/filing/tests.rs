@@ -150,6 +150,10 @@ impl Line for TestLine {
         self.state.lock().sealed.len()
     }
 
+    fn used(&self) -> u64 {
+        self.state.lock().size
+    }
+
     fn start(&self, shard: ShardId, stream: StreamId) -> u64 {
         self.state
             .lock()
