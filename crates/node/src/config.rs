@@ -21,11 +21,13 @@ mod file;
 mod host_port;
 pub mod http;
 pub mod journal;
+mod limits;
 mod load;
 pub mod log;
 pub mod mailbox;
 mod mistake;
 pub mod native;
+pub mod quota;
 pub mod runtime;
 pub mod shutdown;
 mod template;
@@ -61,6 +63,10 @@ pub struct Config {
     pub webhook: webhook::Options,
     /// The archive of conversations.
     pub archive: archive::Options,
+    /// Quotas.
+    pub quota: quota::Options,
+    /// The limits, which are tables of their own in the file.
+    pub limits: Vec<::quota::Limit>,
     /// The native door.
     pub native: native::Options,
     /// The HTTP door.
@@ -77,7 +83,7 @@ pub struct Config {
 
 /// Every component, in the order of documentation; those without a table of their own in the
 /// TOML file come first, as TOML demands.
-pub const SECTIONS: [&Section; 14] = [
+pub const SECTIONS: [&Section; 15] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
@@ -86,6 +92,7 @@ pub const SECTIONS: [&Section; 14] = [
     &views::SECTION,
     &webhook::SECTION,
     &archive::SECTION,
+    &quota::SECTION,
     &native::SECTION,
     &http::SECTION,
     &tls::SECTION,

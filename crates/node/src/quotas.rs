@@ -24,13 +24,14 @@ mod take;
 #[cfg(test)]
 mod tests;
 mod top;
+mod written;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use quota::{HoldId, Holds, Recent, Rules, Seed, Subject, Table};
+use quota::{Holds, Recent, Seed, Table};
 
 use crate::Handle;
 use crate::handle::Inner;
@@ -45,6 +46,13 @@ pub use outcome::{Denial, Durable, Outcome, Take, Taken, Unconfirmed};
 pub use parked::{Attempt, Parked};
 pub use settle::Settling;
 pub use top::{TopBy, TopRow};
+pub use written::{Written, parse_factor, parse_refill};
+// What doors speak of.
+pub use quota::{
+    AMOUNT_MAX, AdminError, Cost, Every, Factor, Halt, HoldId, Kind, Limit, Mistake, Mode,
+    Override, Policies, Prefix, Refused, Rules, Settled, Standing, Subject, SubjectError, Unit,
+    When,
+};
 
 /// How much is kept of quotas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +71,6 @@ pub struct Options {
     pub waiting_max: usize,
     /// Changes that are remembered with who made them.
     pub audit_max: usize,
-    /// Within which time what was taken is on its way to the disk.
-    pub flush_interval: Duration,
 }
 
 impl Default for Options {
@@ -77,7 +83,6 @@ impl Default for Options {
             id_window: Duration::from_secs(600),
             waiting_max: 10_000,
             audit_max: 100_000,
-            flush_interval: Duration::from_millis(100),
         }
     }
 }

@@ -97,6 +97,9 @@ pub struct Standing<'a> {
     pub capacity: u64,
     /// When everything is there again, in nanoseconds since 1970-01-01 UTC; `None` for nobody knows.
     pub reset_ns: Option<u64>,
+    /// When it was taken from last, before this, in nanoseconds since 1970-01-01 UTC; `None` for
+    /// never, or what is no bucket.
+    pub touched_ns: Option<u64>,
     /// The cell is one that subjects share there is no room for.
     pub is_shared: bool,
     /// When it would have passed; it passed because the limit only says so.
@@ -200,7 +203,10 @@ fn bring_up<T: DerefMut<Target = Table>>(
             Cell::full(key.limit, kind, dial, now_ns)
         }
     };
+    let at = cell.at;
     let (kind, _) = rules.bring_up(step.index, &mut cell, key.prefix, now_ns);
+    let is_bucket = matches!(kind, Kind::Bucket(_));
+    step.touched = step.found.filter(|_| is_bucket).map(|_| at);
     (step.now, step.shadowed, step.warned) = (Some((cell, kind)), None, None);
 }
 
@@ -327,6 +333,7 @@ impl Plan {
                 have: cell.have(kind, dial, now_ns),
                 capacity: kind.capacity_by(dial.factor_at(now_ns)),
                 reset_ns: cell.reset_ns(kind, dial, now_ns),
+                touched_ns: step.touched.and_then(|own_ns| dial.clock_ns(own_ns)),
                 is_shared: step.is_overflow,
                 shadowed: step.shadowed,
             })

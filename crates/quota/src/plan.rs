@@ -40,6 +40,8 @@ pub struct Step {
     pub(crate) found: Option<CellId>,
     /// As it stands, once it was looked at.
     pub(crate) now: Option<(Cell, Kind)>,
+    /// When it was taken from last, in the limit's own nanoseconds, if it is a bucket that is there.
+    pub(crate) touched: Option<u64>,
     /// Why it is not taken from, in a limit that only says so.
     pub(crate) shadowed: Option<When>,
     /// A threshold that was crossed, in thousandths.
@@ -146,6 +148,7 @@ impl Plan {
                 place: 0,
                 found: None,
                 now: None,
+                touched: None,
                 shadowed: None,
                 warned: None,
             });

@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use quota::Limit;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::load::Assignment;
 use super::{Mistake, Origin, SECTIONS, find, specs};
 
+/// The tables that are no options.
+const LIMITS: &str = "limit";
+
 /// Reads every assignment of the file (TOML has no key twice, so their order means nothing); what
 /// cannot be one goes to `mistakes`.
-pub(super) fn read(path: &Path, text: &str, mistakes: &mut Vec<Mistake>) -> Vec<Assignment> {
+pub(super) fn read(path: &Path, text: &str, mistakes: &mut Vec<Mistake>) -> Read {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut broken_lines = BTreeSet::new();
     for error in errors {
@@ -26,6 +30,7 @@ pub(super) fn read(path: &Path, text: &str, mistakes: &mut Vec<Mistake>) -> Vec<
         text,
         mistakes: Vec::new(),
         found: Vec::new(),
+        limits: Vec::new(),
     };
     reader.table("", table.get_ref());
     // What was made of a broken line is a guess: its first error says enough.
@@ -36,7 +41,10 @@ pub(super) fn read(path: &Path, text: &str, mistakes: &mut Vec<Mistake>) -> Vec<
         .found
         .retain(|assignment| !broken_lines.contains(&line(&assignment.origin)));
     mistakes.extend(reader.mistakes);
-    reader.found
+    Read {
+        assignments: reader.found,
+        limits: reader.limits,
+    }
 }
 
 fn line(origin: &Origin) -> usize {
@@ -46,11 +54,18 @@ fn line(origin: &Origin) -> usize {
     }
 }
 
-struct Reader<'a> {
+/// What stands in a file.
+pub(super) struct Read {
+    pub(super) assignments: Vec<Assignment>,
+    pub(super) limits: Vec<Limit>,
+}
+
+pub(super) struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
-    mistakes: Vec<Mistake>,
+    pub(super) mistakes: Vec<Mistake>,
     found: Vec<Assignment>,
+    pub(super) limits: Vec<Limit>,
 }
 
 impl Reader<'_> {
@@ -62,6 +77,7 @@ impl Reader<'_> {
             };
             let start = name.span().start;
             match (find(&key), value.get_ref()) {
+                (None, limits) if key == LIMITS => self.limits(start, limits),
                 (Some(spec), _) => match scalar(value) {
                     Some(text) => {
                         let origin = place(self.path, self.text, start);
@@ -87,9 +103,13 @@ impl Reader<'_> {
         });
     }
 
-    fn mistake(&mut self, start: usize, message: String) {
-        self.mistakes
-            .push(Mistake::new(place(self.path, self.text, start), message));
+    pub(super) fn mistake(&mut self, start: usize, message: String) {
+        let mistake = self.mistake_at(start, message);
+        self.mistakes.push(mistake);
+    }
+
+    pub(super) fn mistake_at(&self, start: usize, message: String) -> Mistake {
+        Mistake::new(place(self.path, self.text, start), message)
     }
 }
 
@@ -118,7 +138,7 @@ fn is_table(key: &str) -> bool {
     tables().any(|table| table == key)
 }
 
-fn scalar(value: &Spanned<DeValue<'_>>) -> Option<String> {
+pub(super) fn scalar(value: &Spanned<DeValue<'_>>) -> Option<String> {
     match value.get_ref() {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Integer(number) => Some(

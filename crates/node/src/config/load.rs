@@ -59,8 +59,11 @@ pub fn load(
     let mut mistakes = Vec::new();
     let mut warnings = Vec::new();
     let mut assignments = Vec::new();
+    let mut config = Config::default();
     if let Some((path, text)) = file {
-        assignments.extend(file::read(path, text, &mut mistakes));
+        let read = file::read(path, text, &mut mistakes);
+        assignments.extend(read.assignments);
+        config.limits = read.limits;
     }
     assignments.extend(read_environment(environment, &mut mistakes, &mut warnings));
     assignments.extend(flags.into_iter().map(|(spec, text)| {
@@ -69,7 +72,7 @@ pub fn load(
     }));
 
     let mut loaded = Loaded {
-        config: Config::default(),
+        config,
         warnings,
         origins: BTreeMap::new(),
     };

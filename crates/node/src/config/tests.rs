@@ -334,3 +334,71 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn limits_are_tables_of_the_file() {
+    let file = "
+        [[limit]]
+        name = 'agent'
+        match = '*/*/*'
+        unit = 'requests'
+        capacity = 100
+        refill = '10/s'
+        factor = 0.5
+        warn = [0.8, 1.0]
+
+        [[limit]]
+        name = 'team'
+        match = 'acme/*'
+        unit = 'usd_micros'
+        budget = 50_000_000
+        every = 'day'
+        tz = '+02:00'
+        durability = 'sync'
+    ";
+    let limits = try_load(file, &[], &[]).unwrap().config.limits;
+    let names: Vec<_> = limits.iter().map(|limit| &*limit.name).collect();
+    assert_eq!(names, ["agent", "team"]);
+    assert_eq!(limits[0].warn, [800, 1_000]);
+    assert_eq!(limits[0].factor.parts(), (1, 2));
+    assert_eq!(limits[1].kind.capacity(), 50_000_000);
+}
+
+#[test]
+fn every_mistake_of_every_limit_is_reported_at_once() {
+    let file = "\
+[[limit]]
+name = 'agent'
+match = '*/*/*'
+unit = 'requests'
+capcity = 100
+refill = '10/s'
+
+[[limit]]
+name = 'b'
+match = 'a//b'
+unit = 'requests'
+capacity = 1
+every = 'day'
+
+[[limit]]
+name = 'c'
+match = '*'
+unit = 'tokens'
+capacity = -1
+
+[[limit]]
+name = 'd'
+match = '*'
+unit = 'tokens'
+capacity = 1
+
+[[limit]]
+name = 'd'
+match = '*'
+unit = 'tokens'
+capacity = 1
+weight = 0
+";
+    insta::assert_snapshot!(check(file, &[], &[]));
+}

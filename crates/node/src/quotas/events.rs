@@ -106,6 +106,14 @@ impl Quotas<'_> {
         Some(Watch { inner, next })
     }
 
+    /// The same from the event of that number on, of this start of the node; whatever is not kept any
+    /// more was missed.
+    pub fn watch_from(self, number: u64) -> Option<Watch> {
+        let mut watch = self.watch()?;
+        watch.next = watch.next.min(number);
+        Some(watch)
+    }
+
     /// Tells whoever watches.
     pub(super) fn tell(self, about: &str, kind: impl FnOnce() -> EventKind) {
         let events = &self.state().events;

@@ -67,6 +67,8 @@ impl Running {
         let node = Handle::with_journal(limits, ports, journal, options);
         let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
         node.show_sync_times(sync_times);
+        let quotas = node.quotas().open(config.quota.to_node(), config.limits.clone());
+        quotas.map_err(|error| Failure::new(Exit::Failed, error))?;
         finish_drafts(&node)?;
         let readers = Readers::start().map_err(threads_failure)?;
         node.offload_to(Arc::new(readers));
@@ -133,6 +135,8 @@ impl Running {
         // The node's own connection is nobody to wait for.
         drop(system);
         drain(&node, config.shutdown.drain, signals).await;
+        // The journal is flushed when everything that was taken is on its way there.
+        node.quotas().flush_all();
         if let Some(path) = addresses.socket {
             // Whoever starts next replaces a socket that nobody answers.
             let _ = std::fs::remove_file(path);
