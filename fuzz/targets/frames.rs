@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use wire::{Bind, Credit, Ended, Failure, Flags, Goaway, Hello, Inbox, Item, Kind, Metadata};
-use wire::{Payload, Receipt, Subscribe, Welcome};
+use wire::{Outcome, Outcomes, Payload, Receipt, Settle, Subscribe, Takes, Welcome};
 
 fuzz_target!(|input: &[u8]| {
     let Some((first, bytes)) = input.split_first() else { return };
@@ -44,9 +44,48 @@ fn decode(kind: Kind, flags: Flags, route: u16, payload: &[u8]) -> String {
         Kind::GOAWAY => format!("{:?}", Goaway::decode(payload)),
         Kind::ENDED => format!("{:?}", Ended::decode(payload)),
         Kind::FLOW => format!("{:?}", wire::decode_flow(payload)),
+        Kind::TAKE => takes(payload),
+        Kind::SETTLE => format!("{:?}", Settle::decode(payload)),
+        Kind::PEEK => format!("{:?}", wire::decode_name(payload)),
+        Kind::REPLY => format!("{} {:?}", outcomes(payload), Payload::decode(flags, payload)),
         _ => match Payload::decode(flags, payload) {
             Ok(parts) => format!("{:?}", Metadata::new(parts.metadata).iter().collect::<Vec<_>>()),
             Err(error) => format!("{error:?}"),
         },
     }
+}
+
+/// What is counted is there, and what is encoded again is the same.
+fn takes(payload: &[u8]) -> String {
+    let takes = match Takes::decode(payload) {
+        Ok(takes) => takes,
+        Err(error) => return format!("{error:?}"),
+    };
+    let mut again = Vec::new();
+    for take in takes.iter() {
+        take.encode(&mut again);
+    }
+    assert_eq!(again, payload);
+    assert_eq!(takes.iter().count(), takes.count);
+    format!("{:?}", takes.iter().collect::<Vec<_>>())
+}
+
+/// An answer to takes names each limit that its outcomes speak of.
+fn outcomes(payload: &[u8]) -> String {
+    let outcomes = match Outcomes::decode(payload) {
+        Ok(outcomes) => outcomes,
+        Err(error) => return format!("{error:?}"),
+    };
+    let limits = outcomes.limits().count();
+    for outcome in outcomes.iter() {
+        match outcome {
+            Outcome::Admitted(admitted) => {
+                assert!(admitted.standings().all(|one| usize::from(one.limit) < limits));
+            }
+            Outcome::Denied(denied) => assert!(usize::from(denied.limit) < limits),
+            Outcome::Refused { .. } => {}
+        }
+    }
+    assert_eq!(outcomes.iter().count(), outcomes.count);
+    format!("{:?}", outcomes.iter().collect::<Vec<_>>())
 }

@@ -70,6 +70,12 @@ kinds! {
     READ = 0x41;
     /// Asks for records of a stream, and for those to come.
     FOLLOW = 0x42;
+    /// Takes from the limits of subjects.
+    TAKE = 0x50;
+    /// Ends a hold.
+    SETTLE = 0x51;
+    /// Asks how the limits of a subject stand.
+    PEEK = 0x52;
 }
 
 impl Kind {

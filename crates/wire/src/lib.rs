@@ -26,6 +26,7 @@ mod hello;
 mod inbox;
 mod metadata;
 mod payload;
+mod quota;
 mod stream;
 mod subscribe;
 
@@ -41,6 +42,8 @@ pub use hello::{FEATURES, Hello, MAGIC, Role, VERSION, VERSION_MIN, Welcome, Win
 pub use inbox::{Frames, Inbox, Item};
 pub use metadata::{Metadata, SOURCE, TRACEPARENT, TRACESTATE, encode_metadata};
 pub use payload::Payload;
+pub use quota::{Admitted, Costs, Denied, Outcome, Outcomes, Settle, Standing, TAKES_MAX};
+pub use quota::{Take, Takes, Wait, decode_settled, encode_peek, encode_settled};
 pub use stream::{Append, Appended, Extract, Read, Record};
 pub use subscribe::encode_unsubscribe;
 pub use subscribe::{SUBSCRIBE_WITH_SOURCE, Subscribe, decode_name, encode_subscribed};

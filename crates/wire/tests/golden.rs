@@ -5,9 +5,11 @@
 
 use model::ErrorCode;
 use wire::{
-    Append, Appended, AppendedMessages, Bind, Cast, Correlation, Credit, Delivery, Ended, Extract,
-    Failure, Flags, Goaway, Hello, Inbox, Item, Key, Kind, Message, NewMessage, Payload, Read,
-    Receipt, Record, Role, SUBSCRIBE_WITH_SOURCE, Stored, Subscribe, TRACEPARENT, Welcome, Window,
+    Admitted, Append, Appended, AppendedMessages, Bind, Cast, Correlation, Costs, Credit, Delivery,
+    Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Key, Kind, Message,
+    NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record, Role, SUBSCRIBE_WITH_SOURCE,
+    Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes, Wait, Welcome, Window,
+    encode_frame,
 };
 
 const PAGE: &str = include_str!("../../../docs/protocol.md");
@@ -343,6 +345,157 @@ fn records_that_are_not_there_are_refused() {
     assert!(Extract::decode(&[&head[..], &[0xff; 20]].concat()).is_err());
 }
 
+fn costs(costs: &[(&str, u64)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (unit, count) in costs {
+        Costs::encode(unit, *count, &mut bytes);
+    }
+    bytes
+}
+
+#[test]
+fn takes() {
+    let bytes = costs(&[("requests", 1), ("tokens", 500)]);
+    let take = Take {
+        subject: "acme/demo/bob?run=7",
+        hold_ms: Some(30_000),
+        wait: None,
+        id: Some("t1"),
+        costs: Costs::decode(&bytes).unwrap(),
+    };
+    let payload = check("TAKE", |out| {
+        encode_frame(out, Kind::TAKE, Flags::NONE, 0, CALL, |out| {
+            take.encode(out)
+        });
+    });
+    let takes = Takes::decode(&payload).unwrap();
+    assert_eq!((takes.count, takes.iter().next()), (1, Some(take)));
+    let counts: Vec<_> = take.costs.iter().collect();
+    assert_eq!(counts, [("requests", 1), ("tokens", 500)]);
+    let waiting = Take {
+        hold_ms: None,
+        wait: Some(Wait {
+            wait_ms: 250,
+            priority: 9,
+        }),
+        id: None,
+        costs: Costs::decode(&[]).unwrap(),
+        ..take
+    };
+    let mut payload = Vec::new();
+    waiting.encode(&mut payload);
+    take.encode(&mut payload);
+    let takes = Takes::decode(&payload).unwrap();
+    assert_eq!(takes.count, 2);
+    assert_eq!(takes.iter().collect::<Vec<_>>(), [waiting, take]);
+    payload[0] = 0x80;
+    assert!(Takes::decode(&payload).is_err(), "a flag that nobody knows");
+}
+
+const LIMITS: [(&str, &str); 2] = [("agent-rps", "requests"), ("org-tpm", "tokens")];
+
+#[test]
+fn outcomes_of_takes() {
+    let standings = [
+        Standing {
+            limit: 0,
+            is_shared: false,
+            is_shadowed: false,
+            have: 99,
+            capacity: 100,
+            reset_after_ns: Some(100_000_000),
+        },
+        Standing {
+            limit: 1,
+            is_shared: false,
+            is_shadowed: true,
+            have: -20,
+            capacity: 40_000,
+            reset_after_ns: None,
+        },
+    ];
+    let mut outcomes = Vec::new();
+    Admitted::new(Some(7), true, false).encode(standings.into_iter(), &mut outcomes);
+    let payload = check("TAKE reply, admitted", |out| {
+        Outcomes::encode(LIMITS.into_iter(), &outcomes, CALL, out);
+    });
+    let decoded = Outcomes::decode(&payload).unwrap();
+    assert_eq!(decoded.limits().collect::<Vec<_>>(), LIMITS);
+    let Some(Outcome::Admitted(admitted)) = decoded.iter().next() else {
+        panic!("{decoded:?}")
+    };
+    assert_eq!((admitted.hold, decoded.count), (Some(7), 1));
+    assert_eq!((admitted.is_repeat, admitted.is_degraded), (true, false));
+    assert_eq!(admitted.standings().collect::<Vec<_>>(), standings);
+
+    let denied = Denied {
+        limit: 0,
+        is_exhausted: false,
+        have: 120,
+        need: 500,
+        retry_after_ns: Some(570_000_000),
+    };
+    let mut outcomes = Vec::new();
+    denied.encode(&mut outcomes);
+    Outcome::encode_refused(ErrorCode::Denied, "`acme` is halted", &mut outcomes);
+    let payload = check("TAKE reply, denied and refused", |out| {
+        Outcomes::encode(LIMITS[1..].iter().copied(), &outcomes, CALL, out);
+    });
+    let decoded = Outcomes::decode(&payload).unwrap();
+    let refused = Outcome::Refused {
+        code: ErrorCode::Denied,
+        message: "`acme` is halted",
+    };
+    let both: Vec<_> = decoded.iter().collect();
+    assert_eq!(both, [Outcome::Denied(denied), refused]);
+}
+
+/// An outcome never speaks of a limit that its answer does not name.
+#[test]
+fn a_limit_that_is_not_there_is_refused() {
+    let outcome = |limit: u16| {
+        let mut outcomes = Vec::new();
+        let standing = Standing {
+            limit,
+            is_shared: true,
+            is_shadowed: false,
+            have: 1,
+            capacity: 1,
+            reset_after_ns: None,
+        };
+        Admitted::new(None, false, true).encode([standing].into_iter(), &mut outcomes);
+        let mut frame = Vec::new();
+        Outcomes::encode(LIMITS.into_iter(), &outcomes, CALL, &mut frame);
+        Outcomes::decode(&frame[16..]).is_ok()
+    };
+    assert_eq!([0, 1, 2].map(outcome), [true, true, false]);
+    assert!(Outcomes::decode(&[0xff, 0xff]).is_err(), "65,535 limits");
+}
+
+#[test]
+fn the_end_of_a_hold_and_a_look() {
+    let bytes = costs(&[("tokens", 340)]);
+    let settle = Settle {
+        hold: 7,
+        costs: Some(Costs::decode(&bytes).unwrap()),
+    };
+    let payload = check("SETTLE", |out| settle.encode(CALL, out));
+    assert_eq!(Settle::decode(&payload), Ok(settle));
+    let cancelled = Settle {
+        hold: 7,
+        costs: None,
+    };
+    let mut frame = Vec::new();
+    cancelled.encode(CALL, &mut frame);
+    assert_eq!(Settle::decode(&frame[16..]), Ok(cancelled));
+    assert!(Settle::decode(&payload[..20]).is_err());
+    let payload = check("SETTLED", |out| wire::encode_settled(true, CALL, out));
+    assert_eq!(wire::decode_settled(&payload), Ok(true));
+    assert!(wire::decode_settled(&[2]).is_err() && wire::decode_settled(&[]).is_err());
+    let payload = check("PEEK", |out| wire::encode_peek("acme/demo/bob", CALL, out));
+    assert_eq!(wire::decode_name(&payload), Ok("acme/demo/bob"));
+}
+
 #[test]
 fn control() {
     let credit = Credit {
@@ -395,6 +548,12 @@ fn every_prefix_of_every_example_is_decoded_without_a_panic() {
             let _ = NewMessage::decode(cut);
             let _ = Message::decode(cut);
             let _ = AppendedMessages::decode(cut);
+            let _ = Settle::decode(cut);
+            let _ = wire::decode_settled(cut);
+            let takes = Takes::decode(cut).map_or(0, |takes| takes.iter().count());
+            assert!(takes <= cut.len() / 5);
+            let outcomes = Outcomes::decode(cut).map_or(0, |outcomes| outcomes.iter().count());
+            assert!(outcomes <= cut.len() / 5);
             assert!(wire::Metadata::new(cut).iter().count() <= cut.len() / 3 + 1);
         }
     }

@@ -1,0 +1,491 @@
+//! Quotas: takes and what became of them, the end of a hold, a look.
+//!
+//! A TAKE carries takes one behind the other; they are decided in order and answered in one REPLY.
+//! That begins with the limits it speaks of, so that each is named once.
+
+use model::ErrorCode;
+
+use crate::cursor::{Cursor, Malformed, cut, put_text8, put_text16};
+use crate::failure::MESSAGE_LENGTH_MAX;
+use crate::header::{Correlation, Flags, Kind, encode_frame};
+
+/// Takes of one frame, at most.
+pub const TAKES_MAX: usize = 1_024;
+
+const HOLD: u8 = 1;
+const WAIT: u8 = 2;
+const ID: u8 = 4;
+
+/// One of the takes of a TAKE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Take<'a> {
+    /// `org/namespace/agent`, with `?run=…` behind it or not. At most 65,535 bytes.
+    pub subject: &'a str,
+    /// Reserved for so many milliseconds at most, until it is settled.
+    pub hold_ms: Option<u32>,
+    /// It waits until it passes.
+    pub wait: Option<Wait>,
+    /// What the taker calls it: a second one with this id takes nothing. At most 255 bytes.
+    pub id: Option<&'a str>,
+    /// How much of what.
+    pub costs: Costs<'a>,
+}
+
+/// How a take waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Milliseconds, at most.
+    pub wait_ms: u32,
+    /// Higher ones go first.
+    pub priority: u8,
+}
+
+impl<'a> Take<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
+        let flags = cursor.u8()?;
+        if flags & !(HOLD | WAIT | ID) != 0 {
+            return Err(cursor.malformed());
+        }
+        let subject = cursor.text16()?;
+        let hold_ms = match flags & HOLD {
+            0 => None,
+            _ => Some(cursor.u32()?),
+        };
+        let wait = match flags & WAIT {
+            0 => None,
+            _ => Some(Wait {
+                wait_ms: cursor.u32()?,
+                priority: cursor.u8()?,
+            }),
+        };
+        let id = match flags & ID {
+            0 => None,
+            _ => Some(cursor.text8()?),
+        };
+        let size = cursor.u16()?;
+        let costs = Costs::decode(cursor.take(usize::from(size))?)?;
+        Ok(Self {
+            subject,
+            hold_ms,
+            wait,
+            id,
+            costs,
+        })
+    }
+
+    /// Appends it to the payload of a TAKE.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        out.push(
+            flag(self.hold_ms.is_some(), HOLD)
+                | flag(self.wait.is_some(), WAIT)
+                | flag(self.id.is_some(), ID),
+        );
+        put_text16(out, self.subject);
+        if let Some(hold_ms) = self.hold_ms {
+            out.extend_from_slice(&hold_ms.to_le_bytes());
+        }
+        if let Some(Wait { wait_ms, priority }) = self.wait {
+            out.extend_from_slice(&wait_ms.to_le_bytes());
+            out.push(priority);
+        }
+        if let Some(id) = self.id {
+            put_text8(out, id);
+        }
+        out.extend_from_slice(&(self.costs.0.len() as u16).to_le_bytes());
+        out.extend_from_slice(self.costs.0);
+    }
+}
+
+/// How much of what, as it travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs<'a>(&'a [u8]);
+
+impl<'a> Costs<'a> {
+    /// Bytes they may take.
+    pub const SIZE_MAX: usize = u16::MAX as usize;
+
+    /// Appends one: 10 to 264 bytes.
+    pub fn encode(unit: &str, count: u64, out: &mut Vec<u8>) {
+        put_text8(out, unit);
+        out.extend_from_slice(&count.to_le_bytes());
+    }
+
+    /// Reads what was appended so: none, or some.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes, "costs");
+        while !cursor.is_empty() {
+            read_cost(&mut cursor)?;
+        }
+        match bytes.len() <= Self::SIZE_MAX {
+            true => Ok(Self(bytes)),
+            false => Err(cursor.malformed()),
+        }
+    }
+
+    /// Each unit with its count, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a str, u64)> + use<'a> {
+        let mut cursor = Cursor::new(self.0, "costs");
+        std::iter::from_fn(move || read_cost(&mut cursor).ok())
+    }
+}
+
+fn read_cost<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, u64), Malformed> {
+    Ok((cursor.text8()?, cursor.u64()?))
+}
+
+/// The payload of a TAKE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Takes<'a> {
+    /// How many.
+    pub count: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Takes<'a> {
+    /// Reads the payload. Its takes are whole, and nothing is behind them.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes, "TAKE");
+        let mut count = 0;
+        while !cursor.is_empty() {
+            Take::read(&mut cursor)?;
+            count += 1;
+        }
+        Ok(Self { count, bytes })
+    }
+
+    /// The takes, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Take<'a>> + use<'a> {
+        let mut cursor = Cursor::new(self.bytes, "TAKE");
+        std::iter::from_fn(move || Take::read(&mut cursor).ok())
+    }
+}
+
+/// The payload of a SETTLE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settle<'a> {
+    /// Which hold ends.
+    pub hold: u64,
+    /// What it truly cost; nothing if it is cancelled.
+    pub costs: Option<Costs<'a>>,
+}
+
+impl<'a> Settle<'a> {
+    /// Reads the payload.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(payload, "SETTLE");
+        let hold = cursor.u64()?;
+        let costs = match cursor.u8()? {
+            0 => None,
+            1 => {
+                return Costs::decode(cursor.rest()).map(|costs| Self {
+                    hold,
+                    costs: Some(costs),
+                });
+            }
+            _ => return Err(cursor.malformed()),
+        };
+        match cursor.is_empty() {
+            true => Ok(Self { hold, costs }),
+            false => Err(cursor.malformed()),
+        }
+    }
+
+    /// Appends the frame.
+    pub fn encode(&self, correlation: Correlation, out: &mut Vec<u8>) {
+        encode_frame(out, Kind::SETTLE, Flags::NONE, 0, correlation, |out| {
+            out.extend_from_slice(&self.hold.to_le_bytes());
+            out.push(u8::from(self.costs.is_some()));
+            out.extend_from_slice(self.costs.map_or(&[], |costs| costs.0));
+        });
+    }
+}
+
+/// Appends the answer to a SETTLE: whether the hold had not ended before.
+pub fn encode_settled(was_held: bool, correlation: Correlation, out: &mut Vec<u8>) {
+    encode_frame(out, Kind::REPLY, Flags::NONE, 0, correlation, |out| {
+        out.push(u8::from(was_held));
+    });
+}
+
+/// Reads the answer to a SETTLE.
+pub fn decode_settled(payload: &[u8]) -> Result<bool, Malformed> {
+    match payload {
+        [was_held @ (0 | 1)] => Ok(*was_held == 1),
+        _ => Err(Malformed {
+            what: "SETTLE reply",
+        }),
+    }
+}
+
+/// Appends a PEEK: how do the limits stand for that subject?
+pub fn encode_peek(subject: &str, correlation: Correlation, out: &mut Vec<u8>) {
+    encode_frame(out, Kind::PEEK, Flags::NONE, 0, correlation, |out| {
+        put_text16(out, subject);
+    });
+}
+
+/// How one limit stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Which of the limits of the answer, from 0.
+    pub limit: u16,
+    /// The bucket is one that subjects share there is no room for.
+    pub is_shared: bool,
+    /// It would not have passed: this limit only says so.
+    pub is_shadowed: bool,
+    /// What is left; less than nothing is debt.
+    pub have: i64,
+    /// What there is at most.
+    pub capacity: u64,
+    /// After how many nanoseconds everything is there again, if that is known.
+    pub reset_after_ns: Option<u64>,
+}
+
+const SHARED: u8 = 1;
+const SHADOWED: u8 = 2;
+const UNKNOWN: u64 = u64::MAX;
+
+impl Standing {
+    /// Bytes it takes.
+    const SIZE: usize = 27;
+
+    fn decode(bytes: &[u8; Self::SIZE]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes, "standing");
+        let limit = cursor.u16()?;
+        let flags = cursor.u8()?;
+        Ok(Self {
+            limit,
+            is_shared: flags & SHARED != 0,
+            is_shadowed: flags & SHADOWED != 0,
+            have: i64::from_le_bytes(cursor.array()?),
+            capacity: cursor.u64()?,
+            reset_after_ns: known(cursor.u64()?),
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let mut flags = if self.is_shared { SHARED } else { 0 };
+        flags |= if self.is_shadowed { SHADOWED } else { 0 };
+        out.extend_from_slice(&self.limit.to_le_bytes());
+        out.push(flags);
+        out.extend_from_slice(&self.have.to_le_bytes());
+        out.extend_from_slice(&self.capacity.to_le_bytes());
+        out.extend_from_slice(&self.reset_after_ns.unwrap_or(UNKNOWN).to_le_bytes());
+    }
+}
+
+fn known(number: u64) -> Option<u64> {
+    Some(number).filter(|number| *number != UNKNOWN)
+}
+
+/// A take that passed. Also the answer to a PEEK, which takes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted<'a> {
+    /// It was taken before, by one with the same id.
+    pub is_repeat: bool,
+    /// It was decided without the store that the buckets lie in.
+    pub is_degraded: bool,
+    /// What settles it, if it is held. Never 0.
+    pub hold: Option<u64>,
+    standings: &'a [u8],
+}
+
+const REPEAT: u8 = 1;
+const DEGRADED: u8 = 2;
+
+impl<'a> Admitted<'a> {
+    /// One of which the limits are not told yet.
+    pub fn new(hold: Option<u64>, is_repeat: bool, is_degraded: bool) -> Self {
+        Self {
+            is_repeat,
+            is_degraded,
+            hold,
+            standings: &[],
+        }
+    }
+
+    /// How every limit stands then, in order.
+    pub fn standings(&self) -> impl Iterator<Item = Standing> + use<'a> {
+        let (standings, _) = self.standings.as_chunks();
+        standings
+            .iter()
+            .filter_map(|bytes| Standing::decode(bytes).ok())
+    }
+
+    /// Appends it, with how its limits stand: at most 65,535 of them.
+    pub fn encode(&self, standings: impl Iterator<Item = Standing>, out: &mut Vec<u8>) {
+        let mut flags = if self.is_repeat { REPEAT } else { 0 };
+        flags |= if self.is_degraded { DEGRADED } else { 0 };
+        out.extend_from_slice(&[ADMITTED, flags]);
+        out.extend_from_slice(&self.hold.unwrap_or(0).to_le_bytes());
+        let at = out.len();
+        out.extend_from_slice(&[0; 2]);
+        for standing in standings.take(usize::from(u16::MAX)) {
+            standing.encode(out);
+        }
+        let count = ((out.len() - at - 2) / Standing::SIZE) as u16;
+        out[at..at + 2].copy_from_slice(&count.to_le_bytes());
+    }
+}
+
+/// A take that did not pass, and what would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// The limit that will let it pass last.
+    pub limit: u16,
+    /// There is nothing to wait for: a budget is spent, or what is gone does not come back.
+    pub is_exhausted: bool,
+    /// What is left; less than nothing is debt.
+    pub have: i64,
+    /// What was wanted.
+    pub need: u64,
+    /// After how many nanoseconds it would pass if nobody else took, if that is known.
+    pub retry_after_ns: Option<u64>,
+}
+
+impl Denied {
+    /// Appends it.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(DENIED);
+        out.extend_from_slice(&self.limit.to_le_bytes());
+        out.push(u8::from(self.is_exhausted));
+        out.extend_from_slice(&self.have.to_le_bytes());
+        out.extend_from_slice(&self.need.to_le_bytes());
+        out.extend_from_slice(&self.retry_after_ns.unwrap_or(UNKNOWN).to_le_bytes());
+    }
+}
+
+/// What became of one take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// It was taken, everywhere.
+    Admitted(Admitted<'a>),
+    /// It was not, anywhere.
+    Denied(Denied),
+    /// It was not decided, or will never pass as it is.
+    Refused {
+        /// What is wrong.
+        code: ErrorCode,
+        /// For people.
+        message: &'a str,
+    },
+}
+
+const ADMITTED: u8 = 0;
+const DENIED: u8 = 1;
+const REFUSED: u8 = 2;
+
+impl<'a> Outcome<'a> {
+    /// Appends that a take was refused.
+    pub fn encode_refused(code: ErrorCode, message: &str, out: &mut Vec<u8>) {
+        out.push(REFUSED);
+        out.extend_from_slice(&code.as_u16().to_le_bytes());
+        put_text16(out, cut(message, MESSAGE_LENGTH_MAX));
+    }
+
+    fn read(cursor: &mut Cursor<'a>) -> Result<Self, Malformed> {
+        Ok(match cursor.u8()? {
+            ADMITTED => {
+                let flags = cursor.u8()?;
+                let hold = Some(cursor.u64()?).filter(|hold| *hold != 0);
+                let size = usize::from(cursor.u16()?) * Standing::SIZE;
+                Self::Admitted(Admitted {
+                    is_repeat: flags & REPEAT != 0,
+                    is_degraded: flags & DEGRADED != 0,
+                    hold,
+                    standings: cursor.take(size)?,
+                })
+            }
+            DENIED => Self::Denied(Denied {
+                limit: cursor.u16()?,
+                is_exhausted: cursor.u8()? & 1 != 0,
+                have: i64::from_le_bytes(cursor.array()?),
+                need: cursor.u64()?,
+                retry_after_ns: known(cursor.u64()?),
+            }),
+            REFUSED => Self::Refused {
+                code: ErrorCode::from_u16(cursor.u16()?).unwrap_or(ErrorCode::Internal),
+                message: cursor.text16()?,
+            },
+            _ => return Err(cursor.malformed()),
+        })
+    }
+
+    /// Whether it speaks of none but the first limits.
+    fn is_within(&self, limits: u16) -> bool {
+        match self {
+            Self::Admitted(admitted) => admitted.standings().all(|one| one.limit < limits),
+            Self::Denied(denied) => denied.limit < limits,
+            Self::Refused { .. } => true,
+        }
+    }
+}
+
+/// The payload of the REPLY to a TAKE or a PEEK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcomes<'a> {
+    /// How many.
+    pub count: usize,
+    limits: &'a [u8],
+    outcomes: &'a [u8],
+}
+
+impl<'a> Outcomes<'a> {
+    /// Reads the payload. Its outcomes are whole, and speak of limits that are there.
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(payload, "TAKE reply");
+        let limit_count = cursor.u16()?;
+        let limits = cursor.rest();
+        for _ in 0..limit_count {
+            read_limit(&mut cursor)?;
+        }
+        let outcomes = cursor.rest();
+        let mut count = 0;
+        while !cursor.is_empty() {
+            let outcome = Outcome::read(&mut cursor)?;
+            if !outcome.is_within(limit_count) {
+                return Err(cursor.malformed());
+            }
+            count += 1;
+        }
+        Ok(Self {
+            count,
+            limits: &limits[..limits.len() - outcomes.len()],
+            outcomes,
+        })
+    }
+
+    /// Appends the frame: each limit's name and unit, and outcomes that are encoded.
+    pub fn encode<'l>(
+        limits: impl ExactSizeIterator<Item = (&'l str, &'l str)>,
+        outcomes: &[u8],
+        correlation: Correlation,
+        out: &mut Vec<u8>,
+    ) {
+        encode_frame(out, Kind::REPLY, Flags::NONE, 0, correlation, |out| {
+            out.extend_from_slice(&(limits.len() as u16).to_le_bytes());
+            for (name, unit) in limits {
+                put_text8(out, name);
+                put_text8(out, unit);
+            }
+            out.extend_from_slice(outcomes);
+        });
+    }
+
+    /// Each limit's name and unit, in order.
+    pub fn limits(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let mut cursor = Cursor::new(self.limits, "TAKE reply");
+        std::iter::from_fn(move || read_limit(&mut cursor).ok())
+    }
+
+    /// The outcomes, in the order of the takes.
+    pub fn iter(&self) -> impl Iterator<Item = Outcome<'a>> + use<'a> {
+        let mut cursor = Cursor::new(self.outcomes, "TAKE reply");
+        std::iter::from_fn(move || Outcome::read(&mut cursor).ok())
+    }
+}
+
+fn read_limit<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, &'a str), Malformed> {
+    Ok((cursor.text8()?, cursor.text8()?))
+}
