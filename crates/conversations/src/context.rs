@@ -27,7 +27,7 @@ mod policy;
 use std::collections::HashSet;
 
 use parts::Entry;
-pub use parts::{STUB_TOKENS, Treatment};
+pub use parts::Treatment;
 pub use policy::{Kinds, Policy, PolicyProblem, STEP_PERMILLE_MAX, Strategy};
 
 use crate::message::PartKind;

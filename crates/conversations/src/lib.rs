@@ -29,5 +29,7 @@ pub use conversation::{Conversation, Update};
 pub use decision::{Decision, Lookup, Place, Plan, Refusal};
 pub use ids::{IDS_KEPT, id_hash};
 pub use limits::{ID_LENGTH_MAX, Invalid, Limits, Problem, ROLE_LENGTH_MAX, WHO_LENGTH_MAX};
-pub use message::{NewMessage, Original, PartFact, PartKind, Status, call_hash, estimated_tokens};
+pub use message::{
+    NewMessage, Original, PartFact, PartKind, Status, Stub, call_hash, estimated_tokens,
+};
 pub use state::{Change, Cursors, Lifecycle, Origin, Settings, State, Summary};

@@ -1,5 +1,9 @@
 //! What the engine knows of a message.
 
+mod stub;
+
+pub use stub::Stub;
+
 /// How a message ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
@@ -91,6 +95,8 @@ pub struct PartFact {
     pub size: u32,
     /// Which call it belongs to ([`call_hash`]); 0 for none.
     pub call: u64,
+    /// How large what stands for it is when it is old.
+    pub stub: Stub,
 }
 
 /// How a message ended, and when it was first appended, if that was elsewhere.

@@ -138,6 +138,8 @@ pub enum Change {
     },
     /// Something stands for older messages from now on, or nothing does.
     Summarize(Option<Summary>),
+    /// It is known to be a copy, made elsewhere. What it comes from is not looked at.
+    Descend(Origin),
     /// It is made as a copy, of which messages follow.
     Copy {
         /// Where they come from.

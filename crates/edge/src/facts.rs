@@ -9,6 +9,7 @@
 //! Nothing is built of what is in a part: a few strings are borrowed, the rest is skipped.
 
 mod part;
+mod stub;
 #[cfg(test)]
 mod tests;
 mod word;
@@ -20,6 +21,7 @@ use serde_json::value::RawValue;
 
 use crate::json;
 pub use node::conversations::{PartFact, PartKind};
+pub(crate) use stub::shrunk;
 
 /// Parts in one message, at most.
 pub const PARTS_MAX: usize = 1024;

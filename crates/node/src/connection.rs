@@ -8,6 +8,7 @@ use mailbox::Again;
 use model::{ErrorCode, Name};
 use routing::{ConnectionId, Target, Ticket};
 
+use crate::conversations::Cold;
 use crate::counters::{Counter, Tally};
 use crate::handle::Inner;
 use crate::lane::Caller;
@@ -64,6 +65,8 @@ pub(crate) struct Local {
     pub(crate) followers: Followers,
     /// What waits until it has been read.
     pub(crate) reads: Reads,
+    /// What waits until a conversation has been read.
+    pub(crate) cold: Cold,
     /// What was said to messages from mailboxes in this turn.
     pub(crate) outcomes: Vec<(Arc<Slot>, u64, Outcome)>,
     /// Names that were subscribed to in this turn.
@@ -109,9 +112,11 @@ impl Connection {
             answers,
             followers,
             reads,
+            cold,
             ..
         } = &self.local;
-        match answers.is_empty() && followers.is_empty() && reads.is_empty() {
+        let is_idle = answers.is_empty() && followers.is_empty() && reads.is_empty();
+        match is_idle && cold.is_empty() {
             true => false,
             false => self.turn().settle(task),
         }
@@ -136,7 +141,8 @@ impl Connection {
     /// Whether so much waits for the disk that nothing should be read from the client until
     /// some of them are [settled](Self::settle).
     pub fn is_full(&self) -> bool {
-        self.local.answers.is_full() || self.local.reads.is_full()
+        let local = &self.local;
+        local.answers.is_full() || local.reads.is_full() || local.cold.is_full()
     }
 
     /// Counts something that only the door can see.

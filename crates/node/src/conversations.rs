@@ -14,6 +14,7 @@
 //! conversation, the directory, the journal's.
 
 mod append;
+mod cold;
 mod context;
 mod draft_log;
 mod drafts;
@@ -22,6 +23,7 @@ mod events;
 mod expiry;
 pub mod feed;
 mod fork;
+mod known;
 mod load;
 mod native;
 mod pending;
@@ -35,6 +37,7 @@ mod tests;
 mod unsynced;
 mod view;
 mod watch;
+mod write;
 
 use std::sync::Arc;
 
@@ -42,16 +45,18 @@ use journal::{Journal, StreamId};
 use model::{ErrorCode, Name};
 
 pub use append::{Appended, Batch};
+pub(crate) use cold::Cold;
 pub use context::{ContextRead, ShownMessage};
 pub use conversations::context::{Cut, Kinds, Policy, Shown, Strategy, Treatment};
 pub use conversations::record::{Facts, MessageView};
 pub use conversations::resume::{Position, Seen};
 pub use conversations::{Change, Cursors, Lifecycle, Origin, Settings, State, Summary};
 pub use conversations::{
-    Limits, NewMessage, Original, PartFact, PartKind, Status, call_hash, estimated_tokens,
+    Limits, NewMessage, Original, PartFact, PartKind, Status, Stub, call_hash, estimated_tokens,
 };
 pub use drafts::{Assemble, Assembled, DraftWriter, Finished, NewDraft};
 pub(crate) use due::{Look, answered_by, delivery_id};
+pub(crate) use native::PendingPage;
 pub use pending::Pending;
 pub use read::{Message, Page, PageRead, Side};
 pub use refusal::{Details, Refusal};

@@ -50,7 +50,8 @@ use idle::Idle;
 pub(crate) use mailbox::Slot;
 pub use raw::Range;
 pub(crate) use raw::{Refusal, check_stream_name};
-pub(crate) use reads::Reads;
+pub(crate) use reads::{Reads, UNREAD_SIZE_MAX};
+pub(crate) use restore::Reach;
 pub use write::Key;
 
 /// What mailboxes hold, and how long.
@@ -252,20 +253,34 @@ impl Store {
     pub(crate) fn each_record<E: From<ReadError>>(
         &self,
         location: Location,
-        mut take: impl FnMut(&Record) -> Result<(), E>,
+        take: impl FnMut(&Record) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.each_record_within(Reach::Disk, location, take)
+            .map(drop)
+    }
+
+    /// The same as far as it is within reach; `None` if not all of it is.
+    pub(crate) fn each_record_within<E: From<ReadError>>(
+        &self,
+        reach: Reach,
+        location: Location,
+        mut take: impl FnMut(&Record) -> Result<(), E>,
+    ) -> Result<Option<()>, E> {
         let Location { shard, stream } = location;
         let mut from = self.journal.stream(shard, stream).map_or(0, |it| it.start);
         loop {
-            let read = match self.journal.read(shard, stream, from, EACH) {
+            let read = match self.read_within(reach, location, from, EACH) {
                 Err(ReadError::Trimmed { start }) => {
                     from = start;
                     continue;
                 }
                 read => read?,
             };
+            let Some(read) = read else {
+                return Ok(None);
+            };
             let Some(last) = read.records.last() else {
-                return Ok(());
+                return Ok(Some(()));
             };
             from = last.offset + 1;
             read.records.iter().try_for_each(&mut take)?;

@@ -4,12 +4,6 @@ use super::{Kinds, Policy, Strategy};
 use crate::message::{PartFact, PartKind, is_instructing};
 use crate::record::MessageView;
 
-/// What a stub costs. Whoever writes it keeps it below 64 bytes.
-pub const STUB_TOKENS: u64 = 16;
-
-/// Smaller parts are not worth a stub.
-const BULKY_SIZE: u32 = 256;
-
 /// How a part is shown that is not shown as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
@@ -80,27 +74,27 @@ pub(super) fn treatment(fact: &PartFact, kinds: Kinds) -> Option<Treatment> {
     }
     match fact.kind {
         PartKind::Reasoning => Some(Treatment::Omit),
-        _ if fact.size < BULKY_SIZE => None,
-        _ => Some(Treatment::Stub),
+        _ => fact.stub.tokens().map(|_| Treatment::Stub),
     }
 }
 
 /// What a message weighs of which some parts are treated: its tokens in proportion to the bytes of
-/// the others, rounded up, and the stubs; never more than all of it.
+/// the others, rounded up, and the stubs; never more than all of it. Each part counts with the comma
+/// or the bracket behind it, and all of them with the bracket before.
 pub(super) fn weight(
     tokens: u32,
     facts: &[PartFact],
     treated: impl Fn(usize, &PartFact) -> Option<Treatment>,
 ) -> u64 {
     let tokens = u64::from(tokens);
-    let (mut all, mut shown, mut stubs) = (0_u64, 0_u64, 0);
+    let (mut all, mut shown, mut stubs) = (1_u64, 1_u64, 0);
     for (index, fact) in facts.iter().enumerate() {
-        let size = u64::from(fact.size);
+        let size = u64::from(fact.size) + 1;
         all += size;
         match treated(index, fact) {
             None => shown += size,
             Some(Treatment::Omit) => {}
-            Some(Treatment::Stub) => stubs += STUB_TOKENS,
+            Some(Treatment::Stub) => stubs += fact.stub.tokens().unwrap_or(0),
         }
     }
     if shown == all {

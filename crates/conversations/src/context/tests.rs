@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::message::{NewMessage, PartFact, PartKind, Status};
+use crate::message::{NewMessage, PartFact, PartKind, Status, Stub};
 use crate::record::Links;
 
 mod properties;
@@ -73,10 +73,11 @@ fn window(
     (window.cut(), looked)
 }
 
-/// A part: `KIND[=CALL][*SIZE]`, of 1,000 bytes if nothing else is said.
+/// A part: `KIND[=CALL][*SIZE]`, of 1,000 bytes if nothing else is said, for which 64 bytes stand.
 fn fact(text: &str) -> PartFact {
     let (text, size) = text.split_once('*').unwrap_or((text, "1000"));
     let (kind, call) = text.split_once('=').unwrap_or((text, "0"));
+    let size = size.parse().unwrap();
     PartFact {
         kind: match kind {
             "text" => PartKind::Text,
@@ -86,8 +87,9 @@ fn fact(text: &str) -> PartFact {
             "pair" => PartKind::ToolPair,
             other => panic!("{other}?"),
         },
-        size: size.parse().unwrap(),
+        size,
         call: call.parse().unwrap(),
+        stub: Stub::new(size as usize, 63),
     }
 }
 
@@ -385,7 +387,7 @@ fn what_has_lost_its_other_half_is_left_out() {
          bot 10 text call=1
          tool 5 result=2
          bot 10 pair=3",
-        "1 2-1 4 = 25",
+        "1 2-1 4 = 26",
     );
     // The call is summarized.
     check(
@@ -395,7 +397,7 @@ fn what_has_lost_its_other_half_is_left_out() {
          bot 10 call=1
          tool 10 result=1 text
          user 10",
-        "summary 3-0 4 = 18",
+        "summary 3-0 4 = 19",
     );
 }
 
@@ -426,21 +428,21 @@ fn old_outputs_become_stubs_before_a_turn_is_left_out() {
         &turn.repeat(3),
         "1 2 3 4 5 6 7 8 9 10 11 12 = 420",
     );
-    // A turn of 140 tokens with stubs is one of 46.
+    // A turn of 140 tokens with stubs is one of 48.
     check(
         &dropping(400, 1, &kinds),
         &turn.repeat(3),
-        "1 2-0 3~0 4 5 6-0 7~0 8 9 10 11 12 = 232",
+        "1 2-0 3~0 4 5 6-0 7~0 8 9 10 11 12 = 236",
     );
     check(
         &dropping(400, 2, &kinds),
         &turn.repeat(3),
-        "1 2-0 3~0 4 5 6 7 8 9 10 11 12 = 326",
+        "1 2-0 3~0 4 5 6 7 8 9 10 11 12 = 328",
     );
     check(
         &dropping(200, 1, &kinds),
         &turn.repeat(3),
-        "5 6-0 7~0 8 9 10 11 12 = 186",
+        "5 6-0 7~0 8 9 10 11 12 = 188",
     );
 }
 
@@ -499,7 +501,7 @@ fn parts_are_skipped_wherever_they_stand_and_so_is_what_depends_on_them() {
          bot 20 think call=1
          tool 100 result=1
          bot 10 think text",
-        "1 4-0 = 15",
+        "1 4-0 = 16",
     );
     let policy = Policy {
         strategy: Strategy::SkipParts { count: 1 },

@@ -148,6 +148,7 @@ fn change_all(
             }
             next.summary.clone_from(summary);
         }
+        Change::Descend(origin) => next.origin = Some(origin.clone()),
         Change::Copy {
             origin,
             metadata,

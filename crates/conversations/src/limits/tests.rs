@@ -1,5 +1,5 @@
 use super::*;
-use crate::message::{PartFact, PartKind};
+use crate::message::{PartFact, PartKind, Stub};
 
 const LIMITS: Limits = Limits {
     batch_messages_max: 3,
@@ -70,6 +70,7 @@ fn a_message_is_bounded() {
         kind: PartKind::Text,
         size: 1,
         call: 0,
+        stub: Stub::NONE,
     };
     let message = NewMessage {
         facts: &[fact; 3],

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Malformed;
 use super::bytes::{Put, Rest};
-use crate::message::{NewMessage, Original, PartFact, PartKind, Status};
+use crate::message::{NewMessage, Original, PartFact, PartKind, Status, Stub};
 
 const ESTIMATED: u8 = 1;
 /// When it was written follows the links.
@@ -13,6 +13,8 @@ const ORIGINAL: u8 = 2;
 const LINKS_AT: usize = 6;
 const LINKS_SIZE: usize = 24;
 const FACT_SIZE: usize = 13;
+/// Of a fact's first byte the lower half is the kind, the upper half the class of the stub.
+const STUB_SHIFT: u32 = 4;
 
 /// A message as it is kept. Its number and its time are its place in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +211,7 @@ pub struct Facts<'a> {
 impl<'a> Facts<'a> {
     fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut kinds = bytes.iter().step_by(FACT_SIZE);
-        let is_known = |kind: &u8| PartKind::from_u8(*kind).is_some();
+        let is_known = |first: &u8| kind_of(*first).is_some();
         match kinds.all(is_known) {
             true => Ok(Self { bytes }),
             false => Err(Malformed {
@@ -232,12 +234,13 @@ impl<'a> Facts<'a> {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = PartFact> + use<'a> {
         let (facts, _) = self.bytes.as_chunks::<FACT_SIZE>();
         facts.iter().map(|fact| {
-            let [kind, size @ .., _, _, _, _, _, _, _, _] = *fact;
+            let [first, size @ .., _, _, _, _, _, _, _, _] = *fact;
             let [_, _, _, _, _, call @ ..] = *fact;
             PartFact {
-                kind: PartKind::from_u8(kind).unwrap_or(PartKind::Other),
+                kind: kind_of(first).unwrap_or(PartKind::Other),
                 size: u32::from_le_bytes(size),
                 call: u64::from_le_bytes(call),
+                stub: Stub::from_bits(first >> STUB_SHIFT),
             }
         })
     }
@@ -249,8 +252,12 @@ impl fmt::Debug for Facts<'_> {
     }
 }
 
+fn kind_of(first: u8) -> Option<PartKind> {
+    PartKind::from_u8(first & ((1 << STUB_SHIFT) - 1))
+}
+
 fn put_fact(fact: &PartFact, out: &mut Vec<u8>) {
-    out.push(fact.kind as u8);
+    out.push(fact.kind as u8 | fact.stub.bits() << STUB_SHIFT);
     out.extend_from_slice(&fact.size.to_le_bytes());
     out.extend_from_slice(&fact.call.to_le_bytes());
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::context::{Kinds, Policy, Strategy as Taken};
 use crate::delivery::{Change, DeadLetter, OnBusy, Options};
 use crate::state::{Cursors, Lifecycle, Origin, Settings, State, Summary};
-use crate::{NewMessage, PartFact, PartKind, Status};
+use crate::{NewMessage, PartFact, PartKind, Status, Stub};
 
 mod golden;
 
@@ -15,10 +15,12 @@ fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 fn facts() -> impl Strategy<Value = Vec<PartFact>> {
-    let fact = (0..9usize, any::<u32>(), any::<u64>()).prop_map(|(kind, size, call)| PartFact {
+    let fact = (0..9usize, any::<u32>(), any::<u64>(), any::<u8>());
+    let fact = fact.prop_map(|(kind, size, call, stub)| PartFact {
         kind: PartKind::ALL[kind],
         size,
         call,
+        stub: Stub::from_bits(stub),
     });
     prop::collection::vec(fact, 0..20)
 }

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use node::conversations::{PartFact, PartKind, call_hash};
+use node::conversations::{PartFact, PartKind, Stub, call_hash};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::stub;
 use super::word::Word;
 
 /// The fields that say what a part is. Apart from `type`, a field that is no text is somebody
@@ -61,11 +62,17 @@ pub(super) fn read(text: &str) -> Result<PartFact, String> {
         return Err(format!(": an object is expected, found {}", what(text)));
     }
     let part: Part<'_> = serde_json::from_str(text).map_err(|error| format!(": {error}"))?;
+    let long = part.text.map_or(0, |text| text.get().len());
     let (kind, id) = meaning(part)?;
     Ok(PartFact {
         kind,
         size: u32::try_from(text.len()).unwrap_or(u32::MAX),
         call: id.map_or(0, |id| call_hash(&id)),
+        stub: match kind {
+            // It is left out altogether.
+            PartKind::Reasoning => Stub::NONE,
+            _ => stub::measure(text, long),
+        },
     })
 }
 

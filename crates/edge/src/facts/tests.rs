@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use node::conversations::call_hash;
+use node::conversations::{Stub, call_hash};
 
 fn facts(parts: &str) -> Result<Vec<PartFact>, String> {
     let mut facts = Vec::new();
@@ -15,7 +15,12 @@ fn facts(parts: &str) -> Result<Vec<PartFact>, String> {
 fn check(part: &str, kind: PartKind, call: Option<&str>) {
     let size = u32::try_from(part.len()).unwrap();
     let call = call.map_or(0, call_hash);
-    let expected = vec![PartFact { kind, size, call }];
+    let expected = vec![PartFact {
+        kind,
+        size,
+        call,
+        stub: Stub::NONE,
+    }];
     assert_eq!(facts(&format!("[{part}]")), Ok(expected), "{part}");
 }
 

@@ -311,3 +311,41 @@ async fn wrong_streams_are_refused_before_they_begin() {
         .await
         .problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn a_stream_that_is_wrong_from_the_first_chunk_on_leaves_no_message_and_its_id_is_free() {
+    let door = Door::open().await;
+    door.say("c-1", "hi").await;
+    let mut events = door.follow("c-1", "1").await;
+    for body in [
+        "{\"type\":\n",
+        "[]\n",
+        "{\"type\":\"text-delta\",\"id\":\"t\",\"delta\":\"x\"}\n",
+    ] {
+        let path = "/v1/conversations/c-1/messages/a-1/stream";
+        let answer = door.ask_with("POST", path, &JSONL, body.as_bytes()).await;
+        assert_eq!(
+            (answer.status, &answer.json()["chunk"]),
+            (400, &json!(0)),
+            "{body}"
+        );
+        assert_eq!(answer.json()["seq"], Value::Null);
+    }
+    assert_eq!(
+        door.get("/v1/conversations/c-1").await.json()["head_seq"],
+        1
+    );
+    // Whoever watches saw nothing of it, and somebody else may say something under that id.
+    let message = json!({"id": "a-1", "role": "assistant", "content": "well"});
+    let path = "/v1/conversations/c-1/messages";
+    let answer = door
+        .ask("POST", path, &json!({"messages": [message]}))
+        .await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    assert_eq!(events.next().await.kind, "head");
+    let event = events.next().await;
+    assert_eq!(
+        (event.kind.as_str(), &event.json()["id"]),
+        ("message", &json!("a-1"))
+    );
+}

@@ -5,10 +5,14 @@
 mod answer;
 mod append;
 mod bad_input;
+mod budget;
 mod client;
+mod cold;
 mod context;
 mod faults;
 mod follow;
+#[path = "../it/gate.rs"]
+mod gate;
 mod local;
 mod openapi;
 mod read;
@@ -23,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::Journal;
-use journal::disk::SimulatedDisk;
+use journal::disk::{Disk, SimulatedDisk};
 use node::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -79,6 +83,17 @@ impl Door {
         start: u64,
         segment_size: u64,
     ) -> Self {
+        Self::behind(Arc::new(disk.clone()), disk, options, start, segment_size).await
+    }
+
+    /// The same on a disk that something stands in front of.
+    pub(crate) async fn behind(
+        front: Arc<dyn Disk>,
+        disk: SimulatedDisk,
+        options: StoreOptions,
+        start: u64,
+        segment_size: u64,
+    ) -> Self {
         let journal_options = journal::Options {
             journal_id: 1,
             entropy: start,
@@ -86,7 +101,7 @@ impl Door {
             reserve_size: 0,
             ..journal::Options::default()
         };
-        let opened = Journal::open(Arc::new(disk.clone()), &journal_options, || 0);
+        let opened = Journal::open(front, &journal_options, || 0);
         let (journal, _) = opened.unwrap();
         let clock = Arc::new(TestClock::default());
         let ports = Ports {

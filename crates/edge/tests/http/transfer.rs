@@ -178,3 +178,60 @@ async fn how_and_when_a_message_ended_elsewhere_is_kept() {
         assert_eq!(answer.json()["line"], 1);
     }
 }
+
+#[tokio::test]
+async fn summaries_and_where_a_fork_comes_from_go_in_as_they_came_out() {
+    let door = Door::open().await;
+    for text in ["one", "two", "three"] {
+        door.say("c-1", text).await;
+    }
+    door.pass_ms(5_000);
+    let fork = json!({"id": "c-2", "at_seq": 3});
+    let answer = door.ask("POST", "/v1/conversations/c-1/fork", &fork).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let summary = json!({"through_seq": 2, "message": {"role": "user", "content": "so far"}});
+    let path = "/v1/conversations/c-2/summary";
+    assert_eq!(door.ask("PUT", path, &summary).await.status, 204);
+    let exported = door.get("/v1/conversations/c-2/export").await;
+    let import = "/v1/acme/team/conversations/c-9/import";
+    let mut versions = Vec::new();
+    for _ in 0..2 {
+        let imported = door.ask_with("POST", import, &JSONL, &exported.body).await;
+        assert_eq!(imported.json()["head_seq"], 3, "{}", imported.text());
+        let copy = door.get("/v1/acme/team/conversations/c-9").await.json();
+        assert_eq!(
+            copy["forked_from"],
+            json!({"conversation": "default/default/c-1", "seq": 3})
+        );
+        versions.push(copy["version"].clone());
+    }
+    // What is there already is not changed again.
+    assert_eq!(versions[0], versions[1]);
+    let path = "/v1/acme/team/conversations/c-9/summary";
+    assert_eq!(
+        door.get(path).await.json(),
+        door.get("/v1/conversations/c-2/summary").await.json()
+    );
+    let context = "/v1/acme/team/conversations/c-9/context?budget=1000";
+    assert_eq!(door.get(context).await.json()["summary_seq"], 2);
+}
+
+#[tokio::test]
+async fn a_fork_keeps_when_its_messages_were_said() {
+    let door = Door::open().await;
+    door.say("c-1", "one").await;
+    door.pass_ms(60_000);
+    let fork = json!({"id": "c-2", "at_seq": 1});
+    let answer = door.ask("POST", "/v1/conversations/c-1/fork", &fork).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    door.pass_ms(60_000);
+    let fork = json!({"id": "c-3", "at_seq": 1});
+    let answer = door.ask("POST", "/v1/conversations/c-2/fork", &fork).await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    let at = async |id: &str| {
+        let page = door.get(&format!("/v1/conversations/{id}/messages")).await;
+        page.json()["messages"][0]["at"].clone()
+    };
+    let first = at("c-1").await;
+    assert_eq!((at("c-2").await, at("c-3").await), (first.clone(), first));
+}

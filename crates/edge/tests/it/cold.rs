@@ -65,7 +65,7 @@ async fn answer(kept: &mut Kept, agent: &mut Agent) -> Frame {
     agent.next().await
 }
 
-async fn until(mut condition: impl FnMut() -> bool) {
+pub(crate) async fn until(mut condition: impl FnMut() -> bool) {
     while !condition() {
         tokio::task::yield_now().await;
     }

@@ -13,7 +13,7 @@ async fn agent(kept: &Kept) -> Agent {
     agent
 }
 
-fn new<'a>(id: &'a str, parts: &'a str) -> NewMessage<'a> {
+pub(crate) fn new<'a>(id: &'a str, parts: &'a str) -> NewMessage<'a> {
     NewMessage {
         id,
         role: "user",
@@ -24,7 +24,12 @@ fn new<'a>(id: &'a str, parts: &'a str) -> NewMessage<'a> {
     }
 }
 
-async fn append(agent: &mut Agent, slot: u32, expected: Option<u64>, messages: &[NewMessage<'_>]) {
+pub(crate) async fn append(
+    agent: &mut Agent,
+    slot: u32,
+    expected: Option<u64>,
+    messages: &[NewMessage<'_>],
+) {
     let records: Vec<_> = messages
         .iter()
         .map(|message| {
@@ -40,7 +45,7 @@ async fn append(agent: &mut Agent, slot: u32, expected: Option<u64>, messages: &
         .await;
 }
 
-async fn ask(agent: &mut Agent, kind: Kind, slot: u32, from: u64, records_max: u32) {
+pub(crate) async fn ask(agent: &mut Agent, kind: Kind, slot: u32, from: u64, records_max: u32) {
     let read = Read {
         from,
         records_max,

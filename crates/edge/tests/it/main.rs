@@ -6,6 +6,7 @@ mod agent;
 mod bad_input;
 mod calls;
 mod cold;
+mod cold_conversations;
 mod conversations;
 mod dead_letters;
 mod ended;

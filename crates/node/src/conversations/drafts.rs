@@ -9,16 +9,18 @@ use std::task::{Context, Poll, Waker};
 
 use conversations::draft::{Draft, Refused, lost_status};
 use conversations::record::{DRAFT_OPEN, DraftOpen};
-use conversations::{Lookup, NewMessage, PartFact, Status};
+use conversations::{NewMessage, PartFact, Status};
 use journal::Ticket;
 use model::{ErrorCode, Name};
 
-use super::append::{Appended, Ending, Failure, read_for, wrong};
+use super::append::{Appended, Failure, wrong};
+use super::known::{Missing, Records};
 use super::slot::{Room, Slot};
+use super::write::Ending;
 use super::{Conversations, Pending, Refusal, check_name};
 use crate::counters::Counter;
 use crate::handle::{Handle, Inner};
-use crate::store::{Location, Store, refusal};
+use crate::store::{Location, Reach, Store, refusal};
 
 /// Makes a message of chunks: what they mean is not the node's to know.
 pub trait Assemble: Send + Sync {
@@ -91,7 +93,8 @@ pub struct DraftWriter {
 }
 
 impl Conversations<'_> {
-    /// Opens a draft; told when that is durable. Makes the conversation if there is none.
+    /// Opens a draft; told when that is durable. Makes the conversation if there is none. It may have
+    /// to wait for the disk: not for a thread that serves connections.
     pub fn draft_open(
         &self,
         name: &Name,
@@ -105,10 +108,22 @@ impl Conversations<'_> {
         let limits = &self.options().limits;
         let checked = limits.check(std::slice::from_ref(&new.as_message()));
         checked.map_err(|invalid| wrong(&invalid))?;
-        let pending = self.with_room(name.base(), |slot, room| {
-            let opened = self.store.open_draft(self.inner, name, room, new);
+        let pending = self.with_known(name.base(), |records| self.try_open(name, new, records))?;
+        self.inner.need_sweep();
+        Ok(pending)
+    }
+
+    fn try_open(
+        &self,
+        name: &Name,
+        new: NewDraft<'_>,
+        records: &mut Records,
+    ) -> Result<Result<Pending<DraftWriter>, Missing>, Refusal> {
+        let done = self.with_room_at_hand(name.base(), |slot, room| {
+            let opened = self.store.open_draft(self.inner, name, room, new, records);
             let tickets = self.store.tickets(room);
             let outcome = match opened {
+                Err(Failure::Missing(missing)) => return Ok(Err(missing)),
                 Err(Failure::AtOnce(refusal)) => return Err(refusal),
                 Err(Failure::Resting(refusal)) => Err(refusal),
                 Ok(number) => {
@@ -122,10 +137,10 @@ impl Conversations<'_> {
                     })
                 }
             };
-            Ok(Pending::new(&self.store.journal, tickets, outcome))
-        })??;
-        self.inner.need_sweep();
-        Ok(pending)
+            let pending = Pending::new(&self.store.journal, tickets, outcome);
+            Ok(Ok(pending))
+        })?;
+        done.unwrap_or(Ok(Err(Missing::Room)))
     }
 
     /// Asks the author of the draft that becomes the message of that id to stop. What has come is
@@ -215,6 +230,19 @@ impl DraftWriter {
     }
 }
 
+impl DraftWriter {
+    /// The draft becomes nothing, for nothing was said in it; its id is free again.
+    pub fn discard(mut self) -> Result<(), Refusal> {
+        let inner = self.inner.clone();
+        let store = inner.store.as_ref().ok_or_else(over)?;
+        let mut room = self.slot.room().ok_or_else(over)?;
+        store.discard_draft(&inner, &mut room, self.number)?;
+        drop(room);
+        self.is_over = true;
+        Ok(())
+    }
+}
+
 fn over() -> Refusal {
     Refusal::new(ErrorCode::Gone, "the draft is over")
 }
@@ -284,8 +312,9 @@ impl Store {
         name: &Name,
         room: &mut Room,
         new: NewDraft<'_>,
+        records: &mut Records,
     ) -> Result<u64, Failure> {
-        self.check_open(room, new.id)?;
+        self.check_open(room, new.id, records)?;
         let now_ms = inner.ports.clock.unix_ms();
         let location = self.place_room(room, name.base(), now_ms)?;
         let mut bytes = Vec::new();
@@ -319,21 +348,16 @@ impl Store {
         Ok(appended.offset)
     }
 
-    fn check_open(&self, room: &mut Room, id: &str) -> Result<(), Failure> {
-        let mut read = Vec::new();
-        loop {
-            let limits = &self.rooms.options.limits;
-            let unsynced = &room.unsynced;
-            let stored = |seq| read_for(unsynced, &read, seq);
-            let decided = room.engine.decide_open(id, limits, stored);
-            match decided.map_err(|refused| Failure::Resting(refused.into()))? {
-                Lookup::Nowhere => return Ok(()),
-                Lookup::At(seq) => {
-                    let reused = conversations::Refusal::IdReused { index: 0, seq };
-                    return Err(Failure::Resting(reused.into()));
-                }
-                Lookup::Read(seqs) => self.read_all(room, seqs, &mut read)?,
-                Lookup::Learn(range) => self.learn(room, range)?,
+    fn check_open(&self, room: &mut Room, id: &str, records: &mut Records) -> Result<(), Failure> {
+        let limits = &self.rooms.options.limits;
+        let found = self.message_of(Reach::Memory, room, records, |engine, stored| {
+            engine.decide_open(id, limits, stored)
+        })?;
+        match found {
+            None => Ok(()),
+            Some(seq) => {
+                let reused = conversations::Refusal::IdReused { index: 0, seq };
+                Err(Failure::Resting(reused.into()))
             }
         }
     }
@@ -380,6 +404,18 @@ impl Store {
                 Err(refusal)
             }
         }
+    }
+
+    fn discard_draft(&self, inner: &Inner, room: &mut Room, number: u64) -> Result<(), Refusal> {
+        let place = room.drafts.iter().position(|open| open.number == number);
+        let (Some(place), Some(location)) = (place, room.location) else {
+            return Err(over());
+        };
+        self.log_end(location.shard, number, inner)?;
+        let open = room.drafts.swap_remove(place);
+        room.engine.draft_closed(&open.id);
+        room.wake_watchers();
+        Ok(())
     }
 
     /// Makes messages of the drafts whose authors are gone.

@@ -8,11 +8,11 @@ use conversations::{Change, Lifecycle, Origin};
 use journal::{ReadLimit, Record};
 use model::{ErrorCode, Name};
 
-use super::append::{Said, with_scratch};
 use super::read::Place;
 use super::slot::Room;
 use super::state::Changed;
 use super::view::check_alive;
+use super::write::{Said, with_scratch};
 use super::{Conversations, Pending, Refusal, check_name};
 
 /// What is copied at a time.
@@ -124,8 +124,8 @@ impl Conversations<'_> {
     ) -> Result<(), Refusal> {
         let now_ms = self.inner.ports.clock.unix_ms();
         with_scratch(|scratch| {
-            for record in records {
-                scratch.push_record(&record.payload);
+            for (record, view) in records.iter().zip(views) {
+                scratch.push_copy(view, record.time_ms);
             }
             let said = views.iter().map(|view| Said {
                 id: view.id,

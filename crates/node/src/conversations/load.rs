@@ -8,14 +8,14 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use conversations::record::{self, Malformed, MessageView, StateChange};
 use conversations::{Conversation, State};
-use journal::{ReadLimit, Status, Ticket};
+use journal::{Read, ReadLimit, Status, Ticket};
 use model::Name;
 
 use super::slot::{Room, RoomGuard, Slot, Stage, loaded};
 use super::unsynced::Unsynced;
 use super::{Conversations, Refusal, state_of};
 use crate::handle::Inner;
-use crate::store::{Kind, Location, Store};
+use crate::store::{Kind, Location, Reach, Store};
 
 /// A conversation that nobody has used for this long is let go.
 const IDLE_NS: u64 = 10_000_000_000;
@@ -24,20 +24,40 @@ const IDLE_NS: u64 = 10_000_000_000;
 const SWEEP_NS: u64 = 1_000_000_000;
 
 impl Conversations<'_> {
-    /// Does something with the conversation of that name, which need not exist.
+    /// Does something with the conversation of that name, which need not exist. It may wait for the
+    /// disk, and has nothing locked meanwhile.
     pub(super) fn with_room<R>(
         &self,
         name: &str,
         then: impl FnOnce(&Arc<Slot>, &mut Room) -> R,
     ) -> Result<R, Refusal> {
+        let mut then = Some(then);
+        loop {
+            let done = self
+                .with_room_at_hand(name, |slot, room| then.take().map(|then| then(slot, room)))?;
+            match done.flatten() {
+                Some(done) => return Ok(done),
+                None => self.store.fetch_room(self.inner, name)?,
+            }
+        }
+    }
+
+    /// The same without waiting for the disk; `None` if that is needed first.
+    pub(super) fn with_room_at_hand<R>(
+        &self,
+        name: &str,
+        then: impl FnOnce(&Arc<Slot>, &mut Room) -> R,
+    ) -> Result<Option<R>, Refusal> {
         loop {
             let slot = self.store.rooms.slot(name);
-            let Some(mut room) = self.store.load_room(self.inner, &slot)? else {
-                continue;
+            let mut room = match self.store.room_at_hand(self.inner, &slot)? {
+                AtHand::Is(room) => room,
+                AtHand::Later => return Ok(None),
+                AtHand::Gone => continue,
             };
             room.used_ns = self.inner.ports.clock.now_ns();
             self.meet(name, &mut room)?;
-            return Ok(then(&slot, &mut room));
+            return Ok(Some(then(&slot, &mut room)));
         }
     }
 
@@ -57,6 +77,32 @@ impl Conversations<'_> {
             then(slot, room, location.ok_or_else(missing)?)
         })?
     }
+
+    /// Whether nothing that is asked of the conversation of that name has to wait until it is loaded.
+    pub fn is_at_hand(&self, name: &Name) -> Result<bool, Refusal> {
+        if self.store.find(Kind::Conversation, name.base()).is_none() {
+            return Ok(true);
+        }
+        let room = self.with_room_at_hand(name.base(), |_, _| ())?;
+        Ok(room.is_some())
+    }
+
+    /// Loads the conversation of that name, if there is one. It may wait for the disk.
+    pub fn load(&self, name: &Name) -> Result<(), Refusal> {
+        match self.store.find(Kind::Conversation, name.base()) {
+            Some(_) => self.with_room(name.base(), |_, _| ()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A conversation, as far as it can be had without the disk.
+enum AtHand<'a> {
+    Is(RoomGuard<'a>),
+    /// It has to be read.
+    Later,
+    /// It was let go meanwhile.
+    Gone,
 }
 
 impl super::Rooms {
@@ -81,36 +127,51 @@ impl super::Rooms {
 }
 
 impl Store {
-    /// `None` when the conversation was let go meanwhile.
-    fn load_room<'a>(
-        &self,
-        inner: &Inner,
-        slot: &'a Arc<Slot>,
-    ) -> Result<Option<RoomGuard<'a>>, Refusal> {
+    fn room_at_hand<'a>(&self, inner: &Inner, slot: &'a Arc<Slot>) -> Result<AtHand<'a>, Refusal> {
         let mut stage = slot.stage.lock();
         match &*stage {
             Stage::Loaded(_) => {}
-            Stage::New => {
-                *stage = Stage::Loaded(Box::new(self.read_room(&slot.name)?));
-                inner.need_sweep();
-            }
+            Stage::New => match self.read_room(Reach::Memory, &slot.name)? {
+                Some(room) => {
+                    *stage = Stage::Loaded(Box::new(room));
+                    inner.need_sweep();
+                }
+                None => return Ok(AtHand::Later),
+            },
             Stage::Gone => {
                 drop(stage);
                 self.rooms.forget(slot);
-                return Ok(None);
+                return Ok(AtHand::Gone);
             }
         }
-        Ok(loaded(stage))
+        Ok(loaded(stage).map_or(AtHand::Gone, AtHand::Is))
     }
 
-    /// Whatever is written of it is durable, for nobody has it loaded.
-    fn read_room(&self, name: &str) -> Result<Room, Refusal> {
+    /// Reads a conversation that nobody has loaded. Nothing is locked meanwhile; a slot that is still
+    /// new afterwards was new all the time, so nobody has written what was not read.
+    fn fetch_room(&self, inner: &Inner, name: &str) -> Result<(), Refusal> {
+        let slot = self.rooms.slot(name);
+        let read = self.read_room(Reach::Disk, name);
+        let mut stage = slot.stage.lock();
+        if let Stage::New = &*stage
+            && let Some(mut room) = read?
+        {
+            room.used_ns = inner.ports.clock.now_ns();
+            *stage = Stage::Loaded(Box::new(room));
+            inner.need_sweep();
+        }
+        Ok(())
+    }
+
+    /// Whatever is written of it is durable, for nobody has it loaded. `None` if it is not within
+    /// reach.
+    fn read_room(&self, reach: Reach, name: &str) -> Result<Option<Room>, Refusal> {
         let location = self.find(Kind::Conversation, name);
         let engine = match location {
-            Some(location) => self.read_engine(location)?,
-            None => Conversation::load(State::default(), 0, 0, None),
+            Some(location) => self.read_engine_within(reach, location)?,
+            None => Some(Conversation::load(State::default(), 0, 0, None)),
         };
-        Ok(Room {
+        Ok(engine.map(|engine| Room {
             engine,
             location,
             events: None,
@@ -120,14 +181,28 @@ impl Store {
             watching: BTreeMap::new(),
             drafts: Vec::new(),
             used_ns: 0,
-        })
+        }))
     }
 
     pub(super) fn read_engine(&self, location: Location) -> Result<Conversation, Refusal> {
+        match self.read_engine_within(Reach::Disk, location)? {
+            Some(engine) => Ok(engine),
+            None => unreachable!("the disk is as far as anything is"),
+        }
+    }
+
+    /// `None` if it is not within reach.
+    fn read_engine_within(
+        &self,
+        reach: Reach,
+        location: Location,
+    ) -> Result<Option<Conversation>, Refusal> {
         let Location { shard, stream } = location;
         let messages = self.journal.stream(shard, stream);
         let (first, next) = messages.map_or((0, 0), |it| (it.start, it.next));
-        let newest = self.newest(location, first, next)?;
+        let Some(newest) = self.newest(reach, location, first, next)? else {
+            return Ok(None);
+        };
         let newest = newest.as_deref().map(MessageView::decode).transpose()?;
         let load = |state| Conversation::load(state, first, next, newest.as_ref());
         let mut engine = load(State::default());
@@ -135,7 +210,7 @@ impl Store {
             shard,
             stream: state_of(stream),
         };
-        self.each_record(states, |record| {
+        let read = self.each_record_within(reach, states, |record| {
             match record.tag {
                 record::SNAPSHOT => {
                     engine = load(State::decode(&record.payload)?);
@@ -147,7 +222,7 @@ impl Store {
             }
             Ok::<_, Refusal>(())
         })?;
-        Ok(engine)
+        Ok(read.map(|()| engine))
     }
 
     /// What must be durable before anything may be told that rests on what a conversation is.
@@ -156,17 +231,24 @@ impl Store {
         [creation, room.ticket]
     }
 
-    /// The record of the newest message, if it is kept.
-    fn newest(&self, at: Location, first: u64, next: u64) -> Result<Option<Bytes>, Refusal> {
+    /// The record of the newest message, if one is kept; `None` if it is not within reach.
+    fn newest(
+        &self,
+        reach: Reach,
+        at: Location,
+        first: u64,
+        next: u64,
+    ) -> Result<Option<Option<Bytes>>, Refusal> {
         if next <= first {
-            return Ok(None);
+            return Ok(Some(None));
         }
         let one = ReadLimit {
             records: 1,
             bytes: 1,
         };
-        let read = self.journal.read(at.shard, at.stream, next - 1, one)?;
-        Ok(read.records.into_iter().next().map(|it| it.payload))
+        let read = self.read_within(reach, at, next - 1, one)?;
+        let newest = |read: Read| read.records.into_iter().next().map(|it| it.payload);
+        Ok(read.map(newest))
     }
 
     /// Lets go of conversations that nobody uses. True as long as any is loaded.
@@ -179,13 +261,17 @@ impl Store {
         self.rooms.swept_ns.store(now_ns, Ordering::Relaxed);
         let slots: Vec<_> = self.rooms.loaded.lock().values().cloned().collect();
         for slot in slots {
-            let mut stage = slot.stage.lock();
+            // Somebody uses it just now.
+            let Some(mut stage) = slot.stage.try_lock() else {
+                continue;
+            };
             if let Stage::Loaded(room) = &mut *stage {
                 self.retain(inner, room);
             }
             let is_idle = match &*stage {
                 Stage::Loaded(room) => self.is_room_idle(room, now_ns),
-                Stage::New => true,
+                // Unless somebody reads it from the disk just now.
+                Stage::New => Arc::strong_count(&slot) <= 2,
                 Stage::Gone => continue,
             };
             if is_idle {

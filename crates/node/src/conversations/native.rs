@@ -1,22 +1,22 @@
 //! A client that keeps a connection: its appends are answered in order, and it follows by credit.
 
+use std::sync::Arc;
 use std::task::Waker;
 
 use journal::{Guard, Round, ShardId, Status};
 use model::{ErrorCode, Name};
+use quota::Unit;
 use routing::Ticket;
 
-use super::append::Writer;
-use super::{Batch, Conversations, PageRead, Refusal};
-use super::{Page, Side};
+use super::cold::elsewhere;
+use super::write::Writer;
+use super::{Appended, Batch, Conversations, Page, PageRead, Refusal, Side};
 use crate::connection::Route;
 use crate::counters::Counter;
+use crate::later::Later;
 use crate::ports::{Failure, Outgoing};
-use crate::store::{self, Answer, Follower, Look, Range, Store, Waiting};
+use crate::store::{self, Answer, Follower, Look, Range, Store, UNREAD_SIZE_MAX, Waiting};
 use crate::turn::Turn;
-
-/// A client that leaves this much unread gets no more items.
-const UNREAD_SIZE_MAX: usize = 1 << 20;
 
 impl Writer for Round {
     fn lock(&self, shard: ShardId, now_ms: u64) -> Guard<'_> {
@@ -76,22 +76,23 @@ impl<'a> Turn<'a> {
 
     /// Messages for the conversation of a route, all or none; acknowledged once they are on disk.
     pub fn append_messages(&mut self, route: u16, tag: Ticket, batch: Batch<'_>) {
+        if let Err(throttled) = self.admit(&[(Unit::APPENDED_BYTES, batch.size() as u64)]) {
+            return self.fail(tag, throttled.as_failure());
+        }
         match self.try_append_messages(route, tag, batch) {
-            Ok(waiting) => {
-                let messages = batch.messages.iter();
-                let size: usize = messages.map(|it| it.parts.len() + it.metadata.len()).sum();
-                self.local.answers.push(waiting, size as u64);
-            }
+            Ok(Some(waiting)) => self.local.answers.push(waiting, batch.size() as u64),
+            Ok(None) => {}
             Err(refusal) => self.refuse_messages(tag, &refusal),
         }
     }
 
+    /// `None` if it has to be done elsewhere.
     fn try_append_messages(
         &mut self,
         route: u16,
         tag: Ticket,
         batch: Batch<'_>,
-    ) -> Result<Waiting, Refusal> {
+    ) -> Result<Option<Waiting>, Refusal> {
         // What is locked below comes before the table.
         self.table = None;
         let conversations = self.conversations()?;
@@ -104,36 +105,46 @@ impl<'a> Turn<'a> {
             return Err(Refusal::new(ErrorCode::InvalidArgument, message));
         };
         let round = local.round.get_or_insert_with(|| journal.round());
-        let pending = conversations.append_by(name, batch, round)?;
-        let (tickets, outcome) = pending.into_parts();
-        let answer = match outcome {
-            Err(refusal) => Answer::Refused(refusal),
-            Ok(appended) => Answer::Messages {
-                first: appended.first_seq,
-                next: appended.last_seq + 1,
-                deduplicated: appended.deduplicated as u32,
-            },
+        let pending = match local.cold.is_empty() {
+            true => conversations.append_by(name, batch, round)?,
+            false => None,
         };
-        Ok(Waiting {
+        let Some(pending) = pending else {
+            local.cold.push_append(tag, name.clone(), batch);
+            return Ok(None);
+        };
+        let (tickets, outcome) = pending.into_parts();
+        Ok(Some(Waiting {
             tag,
             tickets,
-            answer,
+            answer: answer_of(outcome),
             slot: None,
-        })
+        }))
     }
 
-    /// Asks for messages that are durable; answered at once.
+    /// Asks for messages that are durable; answered at once, or when they have been read from the disk.
     pub(crate) fn read_messages(&mut self, route: u16, tag: Ticket, range: Range) {
         self.table = None;
-        let conversations = self.conversations();
-        let read = conversations.and_then(|conversations| match self.conversation(route) {
-            Ok(name) => conversations.read_kept(name, page(range)),
-            Err(refusal) => Err(Refusal::new(refusal.code, refusal.message)),
-        });
-        let sent = read.and_then(|read| self.send_messages(tag, false, &read));
+        let sent = match self.read_at_hand(route, range) {
+            Ok(Ok(read)) => self.send_messages(tag, false, &read),
+            Ok(Err(name)) => {
+                self.local.cold.push_read(tag, name, range);
+                Ok(())
+            }
+            Err(refusal) => Err(refusal),
+        };
         if let Err(refusal) = sent {
             self.refuse_messages(tag, &refusal);
         }
+    }
+
+    /// What is in memory; else the name of what has to be read.
+    fn read_at_hand(&self, route: u16, range: Range) -> Result<Result<PageRead, Name>, Refusal> {
+        let conversations = self.conversations()?;
+        let name = self.conversation(route);
+        let name = name.map_err(|refusal| Refusal::new(refusal.code, refusal.message))?;
+        let read = conversations.read_at_hand(name, before(range), page(range).limit())?;
+        Ok(read.ok_or_else(|| name.clone()))
     }
 
     pub(crate) fn refuse_messages(&mut self, tag: Ticket, refusal: &Refusal) {
@@ -141,7 +152,12 @@ impl<'a> Turn<'a> {
         self.fail(tag, refusal.as_failure(&mut details));
     }
 
-    fn send_messages(&mut self, tag: Ticket, more: bool, read: &PageRead) -> Result<(), Refusal> {
+    pub(super) fn send_messages(
+        &mut self,
+        tag: Ticket,
+        more: bool,
+        read: &PageRead,
+    ) -> Result<(), Refusal> {
         let messages = read.messages().collect::<Result<Vec<_>, _>>()?;
         self.answer(Outgoing::Messages {
             tag,
@@ -181,8 +197,21 @@ impl<'a> Turn<'a> {
         waker: &Waker,
     ) -> Result<Followed, Refusal> {
         let conversations = self.conversations()?;
+        if let Some(page) = follower.page.take() {
+            return match page.take(waker) {
+                Some(read) => self.send_items(follower, &read?),
+                None => {
+                    follower.page = Some(page);
+                    Ok(Followed::Waits)
+                }
+            };
+        }
         // Before the name is looked up: a conversation that is made behind it is not missed.
         let made = store.stream_count() as u64;
+        if !conversations.is_at_hand(&follower.name)? {
+            follower.page = Some(self.read_elsewhere(follower));
+            return Ok(Followed::Sent);
+        }
         let place = match conversations.place(&follower.name) {
             Ok(place) => place,
             Err(refusal) if refusal.code == ErrorCode::NotFound => {
@@ -195,17 +224,52 @@ impl<'a> Turn<'a> {
             let is_pending = store.journal.notify(entry, waker) == Status::Pending;
             return Ok(Followed::or_sent(is_pending));
         }
-        let read = conversations.read_kept(&follower.name, page(follower.range))?;
-        if let Some(last) = read.last_seq() {
-            self.send_messages(follower.tag, true, &read)?;
-            follower.range.from = last + 1;
-            follower.credit -= 1;
-            self.local.tally.count(Counter::Items);
+        let (after, limit) = (before(follower.range), page(follower.range).limit());
+        let Some(read) = conversations.read_at_hand(&follower.name, after, limit)? else {
+            follower.page = Some(self.read_elsewhere(follower));
             return Ok(Followed::Sent);
+        };
+        if read.last_seq().is_some() {
+            return self.send_items(follower, &read);
         }
         let from = follower.range.from.max(1);
         follower.waiting = store.wait_for_message(place, from, waker)?;
         Ok(Followed::or_sent(follower.waiting.is_some()))
+    }
+
+    fn read_elsewhere(&self, follower: &Follower) -> PendingPage {
+        let (name, page) = (follower.name.clone(), page(follower.range));
+        elsewhere(self.inner, |read| read, move |it| it.read_kept(&name, page))
+    }
+
+    /// Sends a follower what was read for it, if that is anything.
+    fn send_items(
+        &mut self,
+        follower: &mut Follower,
+        read: &PageRead,
+    ) -> Result<Followed, Refusal> {
+        if let Some(last) = read.last_seq() {
+            self.send_messages(follower.tag, true, read)?;
+            follower.range.from = last + 1;
+            follower.credit -= 1;
+            self.local.tally.count(Counter::Items);
+        }
+        Ok(Followed::Sent)
+    }
+}
+
+/// A page that is being read for a follower.
+pub(crate) type PendingPage = Arc<Later<Result<PageRead, Refusal>>>;
+
+/// What is told of a batch once that may be.
+pub(super) fn answer_of(outcome: Result<Appended, Refusal>) -> Answer {
+    match outcome {
+        Err(refusal) => Answer::Refused(refusal),
+        Ok(appended) => Answer::Messages {
+            first: appended.first_seq,
+            next: appended.last_seq + 1,
+            deduplicated: appended.deduplicated as u32,
+        },
     }
 }
 
@@ -226,9 +290,14 @@ impl Followed {
     }
 }
 
-fn page(range: Range) -> Page {
+/// The message before a range.
+fn before(range: Range) -> u64 {
+    range.from.saturating_sub(1)
+}
+
+pub(super) fn page(range: Range) -> Page {
     Page {
-        side: Side::After(range.from.saturating_sub(1)),
+        side: Side::After(before(range)),
         limit: range.records_max as usize,
         bytes: range.bytes_max as usize,
     }

@@ -6,7 +6,7 @@ use model::Name;
 
 use super::view::check_alive;
 use super::{Conversations, Refusal};
-use crate::store::{Location, Store};
+use crate::store::{Location, Reach, Store};
 
 /// Messages of one page, at most.
 const MESSAGES_MAX: usize = 4_096;
@@ -37,6 +37,15 @@ pub struct Page {
     pub limit: usize,
     /// Their bytes, at most; one message comes even if it is larger.
     pub bytes: usize,
+}
+
+impl Page {
+    pub(super) fn limit(&self) -> ReadLimit {
+        ReadLimit {
+            records: self.limit.clamp(1, MESSAGES_MAX),
+            bytes: self.bytes.min(BYTES_MAX),
+        }
+    }
 }
 
 /// A page.
@@ -116,9 +125,39 @@ impl Conversations<'_> {
         self.read_of(name, page, Depth::Archived)
     }
 
-    /// A page of messages that are kept here.
+    /// A page of messages that are kept here, oldest first.
     pub(super) fn read_kept(&self, name: &Name, page: Page) -> Result<PageRead, Refusal> {
         self.read_of(name, page, Depth::Kept)
+    }
+
+    /// The same behind a message, of what is in memory; `None` if that is not all of it.
+    pub(super) fn read_at_hand(
+        &self,
+        name: &Name,
+        after: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<PageRead>, Refusal> {
+        if !self.is_at_hand(name)? {
+            return Ok(None);
+        }
+        let place = self.place(name)?;
+        let (start_seq, head_seq) = self.store.span(place);
+        let first_seq = after.saturating_add(1);
+        if first_seq < start_seq {
+            return Err(Refusal::trimmed(start_seq));
+        }
+        let records = match after < head_seq {
+            true => self
+                .store
+                .messages_within(Reach::Memory, place, first_seq, limit)?,
+            false => Some(Vec::new()),
+        };
+        Ok(records.map(|records| PageRead {
+            head_seq,
+            start_seq,
+            first_seq,
+            records,
+        }))
     }
 
     fn read_of(&self, name: &Name, page: Page, depth: Depth) -> Result<PageRead, Refusal> {
@@ -127,8 +166,7 @@ impl Conversations<'_> {
             Depth::Kept => self.store.span(place),
             Depth::Archived => self.store.readable_span(place),
         };
-        let limit = page.limit.clamp(1, MESSAGES_MAX);
-        let bytes = page.bytes.min(BYTES_MAX);
+        let limit = page.limit();
         let mut read = PageRead {
             head_seq,
             start_seq,
@@ -141,10 +179,6 @@ impl Conversations<'_> {
                 if read.first_seq < start_seq {
                     return Err(Refusal::trimmed(start_seq));
                 }
-                let limit = ReadLimit {
-                    records: limit,
-                    bytes,
-                };
                 if seq < head_seq {
                     read.records = match depth {
                         Depth::Kept => self.store.messages(place, read.first_seq, limit)?,
@@ -160,9 +194,9 @@ impl Conversations<'_> {
                 if end < start_seq {
                     return Err(Refusal::trimmed(start_seq));
                 }
-                self.backwards(place, &mut read, end, limit, bytes)?;
+                self.backwards(place, &mut read, end, limit)?;
             }
-            Side::Last => self.backwards(place, &mut read, head_seq + 1, limit, bytes)?,
+            Side::Last => self.backwards(place, &mut read, head_seq + 1, limit)?,
         }
         Ok(read)
     }
@@ -184,9 +218,9 @@ impl Conversations<'_> {
         place: Place,
         read: &mut PageRead,
         end: u64,
-        limit: usize,
-        bytes_max: usize,
+        limit: ReadLimit,
     ) -> Result<(), Refusal> {
+        let (limit, bytes_max) = (limit.records, limit.bytes);
         let mut first = end.max(read.start_seq);
         let (mut pieces, mut count, mut bytes) = (Vec::new(), 0, 0);
         let mut step = BACKWARD_COUNT;
@@ -246,9 +280,20 @@ impl Store {
         seq: u64,
         limit: ReadLimit,
     ) -> Result<Vec<Record>, Refusal> {
-        let Location { shard, stream } = place.location;
-        match self.journal.read(shard, stream, place.offset(seq), limit) {
-            Ok(read) => Ok(read.records),
+        let records = self.messages_within(Reach::Disk, place, seq, limit)?;
+        Ok(records.unwrap_or_default())
+    }
+
+    /// The same; `None` if they are not within reach.
+    pub(super) fn messages_within(
+        &self,
+        reach: Reach,
+        place: Place,
+        seq: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Vec<Record>>, Refusal> {
+        match self.read_within(reach, place.location, place.offset(seq), limit) {
+            Ok(read) => Ok(read.map(|read| read.records)),
             Err(ReadError::Trimmed { start }) => Err(Refusal::trimmed(place.seq(start))),
             Err(error) => Err(error.into()),
         }

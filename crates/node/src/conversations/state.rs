@@ -38,10 +38,11 @@ impl Conversations<'_> {
                 let message = "a copy is made by a fork";
                 Err(Refusal::new(ErrorCode::InvalidArgument, message))
             }
-            Change::Cursor { .. } | Change::Summarize(_) | Change::Erase => self
-                .with_existing(name, |_, room, _| {
+            Change::Cursor { .. } | Change::Summarize(_) | Change::Descend(_) | Change::Erase => {
+                self.with_existing(name, |_, room, _| {
                     self.change_room(name, room, expect, change)
-                }),
+                })
+            }
         }
     }
 

@@ -15,14 +15,16 @@ use conversations::resume::Position;
 use journal::{Follow, Following, Health, ReadLimit, Record, ShardId, Status, StreamId};
 use model::{ErrorCode, Name};
 
+use super::cold::elsewhere;
 use super::feed::taken;
 use super::read::Place;
 use super::slot::Slot;
 use super::view::check_alive;
 use super::{Conversations, Refusal};
 use crate::handle::Inner;
+use crate::later::Later;
 use crate::ports::archive::Reading;
-use crate::store::{DIRECTORY, Location, Store};
+use crate::store::{DIRECTORY, Location, Reach, Store};
 
 /// What is read ahead.
 const AHEAD: ReadLimit = ReadLimit {
@@ -103,7 +105,11 @@ pub struct Watch {
     following: Option<Following>,
     /// Messages that only the archive has, and what is told if it has not got them.
     reading: Option<(Reading, Refusal)>,
+    /// Messages that are being read from the disk.
+    loading: Option<Loading>,
 }
+
+type Loading = Arc<Later<Result<Vec<Record>, Refusal>>>;
 
 impl Conversations<'_> {
     /// Watches a conversation from behind a message on.
@@ -148,6 +154,7 @@ impl Conversations<'_> {
                 is_caught_up: false,
                 following: None,
                 reading: None,
+                loading: None,
             })
         })
     }
@@ -188,8 +195,10 @@ impl Watch {
                 Poll::Ready(Ok(())) if !self.ahead.is_empty() => continue,
                 Poll::Ready(Ok(())) => {}
             }
-            if let Err(refusal) = self.read_ahead(store) {
-                return Poll::Ready(Err(refusal));
+            match self.read_ahead(store, cx.waker()) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(refusal)) => return Poll::Ready(Err(refusal)),
+                Poll::Ready(Ok(())) => {}
             }
             if self.reading.is_some() {
                 continue;
@@ -232,8 +241,36 @@ impl Watch {
         Poll::Ready(Ok(()))
     }
 
-    fn read_ahead(&mut self, store: &Store) -> Result<(), Refusal> {
-        match store.messages(self.place, self.position.seq + 1, AHEAD) {
+    /// What is in memory at once, what is on the disk when somebody else has read it.
+    fn read_ahead(&mut self, store: &Store, waker: &Waker) -> Poll<Result<(), Refusal>> {
+        let (place, seq) = (self.place, self.position.seq + 1);
+        if self.loading.is_none() {
+            match store
+                .messages_within(Reach::Memory, place, seq, AHEAD)
+                .transpose()
+            {
+                Some(read) => return Poll::Ready(self.take(store, read)),
+                None => {
+                    let read = move |it: Conversations<'_>| it.store.messages(place, seq, AHEAD);
+                    self.loading = Some(elsewhere(&self.inner, |read| read, read));
+                }
+            }
+        }
+        match self
+            .loading
+            .as_ref()
+            .and_then(|loading| loading.take(waker))
+        {
+            Some(read) => {
+                self.loading = None;
+                Poll::Ready(self.take(store, read))
+            }
+            None => Poll::Pending,
+        }
+    }
+
+    fn take(&mut self, store: &Store, read: Result<Vec<Record>, Refusal>) -> Result<(), Refusal> {
+        match read {
             Ok(records) => {
                 self.ahead = compact(&records, self.place);
                 Ok(())

@@ -16,6 +16,7 @@ use super::raw::{Range, Read, Refusal};
 use super::reads::{Pending, UNREAD_SIZE_MAX};
 use super::restore::Reach;
 use super::{Location, Store, directory};
+use crate::conversations::PendingPage;
 use crate::counters::Counter;
 use crate::ports::Failure;
 use crate::turn::Turn;
@@ -43,6 +44,8 @@ pub(crate) struct Follower {
     pub(crate) waiting: Option<Following>,
     /// What is being read for it.
     reading: Option<Pending>,
+    /// The same of a conversation.
+    pub(crate) page: Option<PendingPage>,
 }
 
 /// Rings when a stream of the connection grows.
@@ -135,6 +138,7 @@ impl Turn<'_> {
             credit: WINDOW,
             waiting: None,
             reading: None,
+            page: None,
         });
         followers.ring();
     }

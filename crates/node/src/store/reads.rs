@@ -20,7 +20,7 @@ use crate::turn::Turn;
 const WAITING_MAX: usize = 1_024;
 
 /// A client that leaves this much unread gets no more records.
-pub(super) const UNREAD_SIZE_MAX: usize = 1 << 20;
+pub(crate) const UNREAD_SIZE_MAX: usize = 1 << 20;
 
 /// What a read will bring.
 pub(super) type Pending = Arc<Later<Result<Option<Read>, Refusal>>>;

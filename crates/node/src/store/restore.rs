@@ -18,7 +18,7 @@ const CHUNK: ReadLimit = ReadLimit {
 
 /// How far a read goes for what it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// It waits for nothing.
     Memory,
     /// It may wait for the disk.
@@ -114,7 +114,7 @@ impl Store {
     }
 
     /// Reads a stream; `None` if that is not within reach.
-    pub(super) fn read_within(
+    pub(crate) fn read_within(
         &self,
         reach: Reach,
         Location { shard, stream }: Location,

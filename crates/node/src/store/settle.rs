@@ -17,6 +17,8 @@ impl Turn<'_> {
         let Some(store) = &inner.store else {
             return false;
         };
+        // What has been done elsewhere may be durable already.
+        let is_cold_unread = self.look_after_cold(task);
         let mut slots: Vec<Arc<Slot>> = Vec::new();
         while let Some(due) = self.local.answers.next(&store.journal, task) {
             let (mut details, mut text) = ([0; 8], String::new());
@@ -34,7 +36,7 @@ impl Turn<'_> {
         for slot in slots {
             store.go_on(inner, &slot, &mut self.local.dirty);
         }
-        let is_unread = self.look_after_reads(task);
+        let is_unread = self.look_after_reads(task) || is_cold_unread;
         (!self.local.followers.is_empty() && self.look_after_followers(store, task)) || is_unread
     }
 }

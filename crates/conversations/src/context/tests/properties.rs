@@ -27,6 +27,7 @@ fn turn() -> impl Strategy<Value = Vec<Said>> {
                 kind: PartKind::ToolCall,
                 size: *size,
                 call: *call,
+                stub: Stub::new(*size as usize, *size as usize / 9),
             }));
             turn.push(Said {
                 role: "assistant",
@@ -41,6 +42,7 @@ fn turn() -> impl Strategy<Value = Vec<Said>> {
                         kind: PartKind::ToolResult,
                         size,
                         call,
+                        stub: Stub::new(size as usize, 50),
                     }],
                 };
                 match is_reversed {
@@ -91,7 +93,13 @@ fn disorderly() -> impl Strategy<Value = Vec<Said>> {
                 false => PartKind::ToolResult,
             };
             let size = 300;
-            all[index].facts.push(PartFact { kind, size, call });
+            let stub = Stub::new(size as usize, 100);
+            all[index].facts.push(PartFact {
+                kind,
+                size,
+                call,
+                stub,
+            });
         }
         for (index, said) in all.iter_mut().enumerate() {
             if index % 17 == 3 {

@@ -14,11 +14,19 @@ fn a_message() {
             kind: PartKind::Text,
             size: 0x0102,
             call: 0,
+            stub: Stub::NONE,
         },
         PartFact {
             kind: PartKind::ToolResult,
             size: 3,
             call: 0x1122_3344_5566_7788,
+            stub: Stub::NONE,
+        },
+        PartFact {
+            kind: PartKind::ToolPair,
+            size: 4096,
+            call: 1,
+            stub: Stub::new(4096, 100),
         },
     ];
     let message = NewMessage {
@@ -41,9 +49,11 @@ fn a_message() {
         b"\x09\0\0\0\0\0\0\0\x03\x02\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
         b"\x03m-1\x04user\x05\0alice",
         b"\x02\0\0\0{}",
-        b"\x02\0",
+        b"\x03\0",
         b"\0\x02\x01\0\0\0\0\0\0\0\0\0\0",
         b"\x03\x03\0\0\0\x88\x77\x66\x55\x44\x33\x22\x11",
+        // The class of its stub, 128 bytes, is the 5th.
+        b"\x54\0\x10\0\0\x01\0\0\0\0\0\0\0",
         b"[1]",
     ];
     same(&bytes, expected);

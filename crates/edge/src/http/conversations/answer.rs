@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
-use model::ErrorCode;
+use model::{ErrorCode, Name};
 use node::conversations::{DraftWriter, Finished, NewDraft, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -21,9 +21,9 @@ use utoipa::{IntoParams, ToSchema};
 use super::append::{answered, etag, json};
 use super::place::{Behind, Conversation, of, query};
 use crate::chunks::{Assembly, ChunkError, Ended, Framing, Sizes, Splitter, TooLong};
-use crate::http::Shared;
 use crate::http::body;
 use crate::http::problem::Problem;
+use crate::http::{Shared, off_thread};
 
 /// Who answers.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -77,7 +77,7 @@ pub(super) const TYPES: [(&str, Framing); 3] = [
     request_body(content = String, content_type = "application/jsonl"),
     responses(
         (status = 201, description = "It is a message", body = AnsweredDocument),
-        (status = 400, description = "A chunk is wrong; those before it are a message: `seq`", body = crate::http::openapi::ProblemDocument),
+        (status = 400, description = "A chunk is wrong; those before it, if any, are a message: `seq`", body = crate::http::openapi::ProblemDocument),
         (status = 409, description = "The id stands for a message already, or is being streamed", body = crate::http::openapi::ProblemDocument),
         (status = 413, description = "Too large; what fits is a message: `seq`", body = crate::http::openapi::ProblemDocument),
         (status = 415, description = "Neither JSON lines nor events", body = crate::http::openapi::ProblemDocument),
@@ -93,15 +93,8 @@ pub(super) async fn stream(
 ) -> Result<Response, Problem> {
     let author: Author = query(&uri)?;
     let framing = body::expect_type(&headers, &TYPES)?;
-    let conversations = of(&shared)?;
-    let draft = NewDraft {
-        id: &id,
-        role: author.role.as_deref().unwrap_or("assistant"),
-        from: author.from.as_deref().unwrap_or_default(),
-        metadata: b"",
-    };
-    let writer = answered(conversations.draft_open(&name, draft)?).await?;
-    let limits = conversations.options().limits;
+    let limits = of(&shared)?.options().limits;
+    let writer = open(&shared, name, id.clone(), &author).await?;
     let mut answer = Answer {
         writer,
         assembly: Assembly::new(Sizes::of(&limits)),
@@ -109,6 +102,14 @@ pub(super) async fn stream(
     };
     let splitter = Splitter::new(framing, limits.message_bytes_max);
     let (status, problem) = answer.read(body.into_data_stream(), splitter).await;
+    let problem = match problem {
+        // Nothing was said: there is no message to keep.
+        Some(problem) if answer.chunks == 0 => {
+            answer.writer.discard()?;
+            return Err(problem);
+        }
+        problem => problem,
+    };
     let finished = Finished {
         status,
         tokens: author.tokens,
@@ -129,6 +130,29 @@ pub(super) async fn stream(
             Ok((StatusCode::CREATED, tag, json(&document)).into_response())
         }
     }
+}
+
+/// Opens a draft. Whether its id is taken may stand on the disk.
+async fn open(
+    shared: &Shared,
+    name: Name,
+    id: String,
+    author: &Author,
+) -> Result<DraftWriter, Problem> {
+    let (role, from) = (author.role.clone(), author.from.clone());
+    let opening = {
+        let shared = shared.clone();
+        move || {
+            let draft = NewDraft {
+                id: &id,
+                role: role.as_deref().unwrap_or("assistant"),
+                from: from.as_deref().unwrap_or_default(),
+                metadata: b"",
+            };
+            Ok(of(&shared)?.draft_open(&name, draft)?)
+        }
+    };
+    answered(off_thread(opening).await?).await
 }
 
 /// Ask for a streamed answer to stop; what has come is kept.

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use model::ErrorCode;
+use model::{ErrorCode, Name};
 use node::conversations::{Appended, Batch, NewMessage, Pending};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -14,9 +14,9 @@ use utoipa::ToSchema;
 use super::incoming::{Incoming, Ready};
 use super::outgoing::push_json;
 use super::place::{Conversation, expected, idempotency_key, of};
-use crate::http::Shared;
 use crate::http::body;
 use crate::http::problem::Problem;
+use crate::http::{Shared, off_thread};
 
 /// What surrounds the messages in a body, at most: names, quotes and spaces.
 pub(super) const AROUND: usize = 1 << 20;
@@ -136,7 +136,11 @@ pub(super) async fn append(
     let ready = Ready::new(request.messages, idempotency_key(&headers)?)?;
     let batch = ready.messages();
     let messages = &batch;
-    let appended = answered(conversations.append(&name, Batch { expect, messages })?).await?;
+    let pending = match conversations.append_at_once(&name, Batch { expect, messages })? {
+        Some(pending) => pending,
+        None => elsewhere(&shared, name, &headers, body.clone()).await?,
+    };
+    let appended = answered(pending).await?;
     let status = if appended.deduplicated == messages.len() {
         StatusCode::OK
     } else {
@@ -149,6 +153,24 @@ pub(super) async fn append(
         json(&document),
     )
         .into_response())
+}
+
+/// Appends what cannot be decided about before something was read from the disk.
+async fn elsewhere(
+    shared: &Shared,
+    name: Name,
+    headers: &HeaderMap,
+    body: Bytes,
+) -> Result<Pending<Appended>, Problem> {
+    let (shared, headers) = (shared.clone(), headers.clone());
+    off_thread(move || {
+        let request: Append<'_> = body::parse(&body)?;
+        let expect = expected(&headers, request.expect)?;
+        let ready = Ready::new(request.messages, idempotency_key(&headers)?)?;
+        let messages = &ready.messages();
+        Ok(of(&shared)?.append(&name, Batch { expect, messages })?)
+    })
+    .await
 }
 
 /// What is pending, once it may be told.

@@ -2,8 +2,8 @@
 //!
 //! What comes out goes in: an import makes each conversation what its first line says, appends the
 //! messages that are not there yet, and moves the read marks. What was trimmed is not in an export, so
-//! numbers begin at 1 again, and the read marks with them. Summaries and where a fork comes from are
-//! in an export and are not taken from it.
+//! numbers begin at 1 again, and the read marks with them. A
+//! summary stands for the same messages as before, and a fork still says where it comes from.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use http_body::Body as _;
 use model::{ErrorCode, Name};
-use node::conversations::Change;
+use node::conversations::{Change, Origin, Summary};
 use node::views::{Cursor, ListQuery};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -27,6 +27,7 @@ use super::append::{answered, json};
 use super::list::{InNamespace, Paging, Words, id, views};
 use super::place::of;
 use super::state::{Merge, apply};
+use super::summary::SummaryDocument;
 use super::transfer::{ImportDocument, Lined, Lines, read_lines};
 use crate::http::problem::Problem;
 use crate::http::{Shared, body};
@@ -259,6 +260,49 @@ struct Known<'a> {
     archived: bool,
     #[serde(default)]
     cursors: BTreeMap<String, u64>,
+    #[serde(borrow, default)]
+    summary: Option<SummaryDocument<'a>>,
+    #[serde(borrow, default)]
+    forked_from: Option<OriginDocument<'a>>,
+}
+
+/// Where a conversation was copied from.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OriginDocument<'a> {
+    #[serde(borrow)]
+    conversation: Cow<'a, str>,
+    seq: u64,
+}
+
+impl Known<'_> {
+    /// The number that a message has here: those that were not in the export are not counted.
+    fn seq(&self, seq: u64, head: u64) -> u64 {
+        (seq + 1).saturating_sub(self.start_seq).min(head)
+    }
+
+    /// What is said of the conversation besides its settings, where `head` is its newest message.
+    fn changes(&self, head: u64) -> Result<Vec<Change>, Problem> {
+        let mut changes = Vec::new();
+        if let Some(document) = &self.summary {
+            let summary = document.summary()?;
+            changes.push(Change::Summarize(Some(Summary {
+                through_seq: self.seq(summary.through_seq, head),
+                ..summary
+            })));
+        }
+        if let Some(origin) = &self.forked_from {
+            changes.push(Change::Descend(Origin {
+                conversation: origin.conversation.clone().into_owned(),
+                seq: origin.seq,
+            }));
+        }
+        changes.extend(self.cursors.iter().map(|(who, seq)| Change::Cursor {
+            who: who.clone(),
+            seq: self.seq(*seq, head),
+        }));
+        Ok(changes)
+    }
 }
 
 const fn first() -> u64 {
@@ -337,10 +381,7 @@ impl<'a> Importing<'a> {
             Err(refusal) => return Err(refusal.into()),
         };
         self.done.head_seq = head;
-        for (who, seq) in &self.known.cursors {
-            let seq = (seq + 1).saturating_sub(self.known.start_seq).min(head);
-            let who = who.clone();
-            let change = Change::Cursor { who, seq };
+        for change in self.known.changes(head)? {
             answered(conversations.change(&self.name, None, &change)?).await?;
         }
         if self.known.archived {

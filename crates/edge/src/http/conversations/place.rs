@@ -7,19 +7,20 @@ use model::{ErrorCode, Name};
 use node::conversations::Conversations;
 use serde::de::DeserializeOwned;
 
-use crate::http::Shared;
 use crate::http::body;
 use crate::http::problem::Problem;
+use crate::http::{Shared, off_thread};
 
 /// The conversation of the path: `/v1/conversations/{id}` or
 /// `/v1/{org}/{namespace}/conversations/{id}`.
 pub(crate) struct Conversation(pub(crate) Name);
 
-impl<S: Send + Sync> FromRequestParts<S> for Conversation {
+impl FromRequestParts<Shared> for Conversation {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let params = params(parts, state).await?;
+    /// One that has to be read from the disk is loaded first, so that no handler has to.
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
+        let params = params(parts, shared).await?;
         let part = |wanted: &str| {
             let found = params.iter().find(|(name, _)| *name == wanted);
             found.map_or("default", |(_, value)| value)
@@ -32,8 +33,20 @@ impl<S: Send + Sync> FromRequestParts<S> for Conversation {
             }
         }
         let name = Name::parse(&format!("{org}/{namespace}/{id}"));
-        name.map(Self)
-            .map_err(|error| Problem::invalid(error.to_string()))
+        let name = name.map_err(|error| Problem::invalid(error.to_string()))?;
+        loaded(shared, &name).await?;
+        Ok(Self(name))
+    }
+}
+
+/// Has the conversation loaded by a thread that may wait for the disk, if that takes the disk.
+pub(super) async fn loaded(shared: &Shared, name: &Name) -> Result<(), Problem> {
+    match shared.node.conversations() {
+        Some(conversations) if !conversations.is_at_hand(name).unwrap_or(true) => {
+            let (shared, name) = (shared.clone(), name.clone());
+            off_thread(move || Ok(of(&shared)?.load(&name)?)).await
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -16,6 +16,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -24,6 +25,7 @@ use futures_util::{Sink, Stream};
 use model::ErrorCode;
 use node::conversations::{Appended, Pending};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};
 
 use self::command::Outcome;
@@ -88,10 +90,18 @@ struct Waiting {
     pending: Pending<Appended>,
 }
 
+/// A command that waits for the disk. Those behind it are not read before it is done: they stay in
+/// order.
+struct Elsewhere {
+    command: Bytes,
+    fetching: JoinHandle<Option<Outcome>>,
+}
+
 struct Socket {
     shared: Shared,
     stream: WebSocket,
     appends: VecDeque<Waiting>,
+    elsewhere: Option<Elsewhere>,
     watches: Watches,
     ping: Pin<Box<Sleep>>,
     /// Something was written since the last flush.
@@ -110,6 +120,7 @@ impl Socket {
             shared,
             stream,
             appends: VecDeque::new(),
+            elsewhere: None,
             watches: Watches::default(),
             ping: Box::pin(tokio::time::sleep(PING_INTERVAL)),
             is_dirty: false,
@@ -181,13 +192,25 @@ impl Socket {
 
     /// Reads and does the next command.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+        if let Some(elsewhere) = &mut self.elsewhere {
+            let Poll::Ready(fetched) = Pin::new(&mut elsewhere.fetching).poll(cx) else {
+                return Ok(false);
+            };
+            let command = std::mem::take(&mut elsewhere.command);
+            self.elsewhere = None;
+            return match fetched {
+                Ok(Some(outcome)) => self.told(outcome, &command),
+                Ok(None) => self.command(command),
+                Err(_) => Err(Ended),
+            };
+        }
         if self.appends.len() >= APPENDS_MAX {
             return Ok(false);
         }
         match Pin::new(&mut self.stream).poll_next(cx) {
             Poll::Pending => Ok(false),
-            Poll::Ready(Some(Ok(Message::Text(text)))) => self.command(text.as_bytes()),
-            Poll::Ready(Some(Ok(Message::Binary(bytes)))) => self.command(&bytes),
+            Poll::Ready(Some(Ok(Message::Text(text)))) => self.command(text.into()),
+            Poll::Ready(Some(Ok(Message::Binary(bytes)))) => self.command(bytes),
             Poll::Ready(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {
                 // A pong is written by the next flush.
                 self.is_dirty = true;
@@ -206,10 +229,23 @@ impl Socket {
         }
     }
 
-    fn command(&mut self, json: &[u8]) -> Result<bool, Ended> {
-        let done = command::run(&self.shared, &mut self.watches, json);
-        match done {
+    fn command(&mut self, json: Bytes) -> Result<bool, Ended> {
+        let outcome = command::run(&self.shared, &mut self.watches, &json);
+        self.told(outcome, &json)
+    }
+
+    fn told(&mut self, outcome: Outcome, json: &Bytes) -> Result<bool, Ended> {
+        match outcome {
             Outcome::Append(waiting) => self.appends.push_back(waiting),
+            Outcome::Elsewhere => {
+                let (shared, command) = (self.shared.clone(), json.clone());
+                self.elsewhere = Some(Elsewhere {
+                    command: json.clone(),
+                    fetching: tokio::task::spawn_blocking(move || {
+                        command::fetch(&shared, &command)
+                    }),
+                });
+            }
             Outcome::Silent => {}
             Outcome::Done { tag, conversation } => {
                 reply::push_done(&mut self.out, &tag, &conversation);
@@ -267,7 +303,7 @@ impl Socket {
         }
         while self.ping.as_mut().poll(cx).is_ready() {
             self.ping.as_mut().reset(Instant::now() + PING_INTERVAL);
-            self.send(Message::Ping(axum::body::Bytes::new()))?;
+            self.send(Message::Ping(Bytes::new()))?;
         }
         Ok(())
     }

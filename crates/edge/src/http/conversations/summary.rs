@@ -36,6 +36,30 @@ pub(crate) struct SummaryDocument<'a> {
     /// What it costs a model; else a quarter of its bytes.
     #[serde(default)]
     tokens: Option<u32>,
+    /// Whether `tokens` is an estimate.
+    #[serde(default)]
+    estimated: bool,
+}
+
+impl SummaryDocument<'_> {
+    /// What it says, if it can be said.
+    pub(super) fn summary(&self) -> Result<Summary, Problem> {
+        let message = self.message.get();
+        if !message.starts_with('{') {
+            return Err(wrong_at("message", "an object is expected"));
+        }
+        if text::depth(message.as_bytes()) > text::DEPTH_MAX {
+            return Err(wrong_at("message", "objects and arrays lie too deep"));
+        }
+        Ok(Summary {
+            through_seq: self.through_seq,
+            tokens: self
+                .tokens
+                .unwrap_or_else(|| estimated_tokens(message.len())),
+            is_estimated: self.estimated || self.tokens.is_none(),
+            message: message.as_bytes().to_vec(),
+        })
+    }
 }
 
 /// How far somebody has read.
@@ -71,20 +95,7 @@ pub(super) async fn put_summary(
 ) -> Result<Response, Problem> {
     let body = body::read_json(&headers, body, BODY_MAX).await?;
     let document: SummaryDocument<'_> = body::parse(&body)?;
-    let message = document.message.get();
-    if !message.starts_with('{') {
-        return Err(wrong_at("message", "an object is expected"));
-    }
-    if text::depth(message.as_bytes()) > text::DEPTH_MAX {
-        return Err(wrong_at("message", "objects and arrays lie too deep"));
-    }
-    let tokens = document.tokens;
-    let summary = Summary {
-        through_seq: document.through_seq,
-        tokens: tokens.unwrap_or_else(|| estimated_tokens(message.len())),
-        is_estimated: tokens.is_none(),
-        message: message.as_bytes().to_vec(),
-    };
+    let summary = document.summary()?;
     let expect = expected(&headers, None)?;
     let change = Change::Summarize(Some(summary));
     let changed = answered(of(&shared)?.change(&name, expect, &change)?).await?;

@@ -14,8 +14,8 @@ pub(super) static MUTANTS: [Mutant; 5] = [
         harm: "a writer gives way to a message that the next power failure takes away",
         edits: &[Edit {
             file: "conversations/append.rs",
-            text: "Err(Failure::Resting(refusal)) => Ok((tickets, Err(refusal))),",
-            replacement: "Err(Failure::Resting(refusal)) => Ok(([None, None], Err(refusal))),",
+            text: "Err(Failure::Resting(refusal)) => (tickets, Err(refusal)),",
+            replacement: "Err(Failure::Resting(refusal)) => ([None, None], Err(refusal)),",
         }],
         proof: "conversations::tests::messages::another_head_than_expected_is_told_once_that_head_is_on_disk",
     },
@@ -25,8 +25,8 @@ pub(super) static MUTANTS: [Mutant; 5] = [
         harm: "a retry is acknowledged while its original may still be lost",
         edits: &[Edit {
             file: "conversations/append.rs",
-            text: "                Ok(appended) => Ok((tickets, Ok(appended))),",
-            replacement: "                Ok(appended) if appended.deduplicated == batch.messages.len() => {\n                    Ok(([None, None], Ok(appended)))\n                }\n                Ok(appended) => Ok((tickets, Ok(appended))),",
+            text: "            Ok(appended) => (tickets, Ok(appended)),",
+            replacement: "            Ok(appended) if appended.deduplicated == batch.messages.len() => {\n                ([None, None], Ok(appended))\n            }\n            Ok(appended) => (tickets, Ok(appended)),",
         }],
         proof: "conversations::tests::messages::a_retry_is_answered_like_its_original_and_not_before_it",
     },
@@ -41,7 +41,7 @@ pub(super) static MUTANTS: [Mutant; 5] = [
                 replacement: "Conversation::load(state, 0, next - first, newest.as_ref())",
             },
             Edit {
-                file: "conversations/append.rs",
+                file: "conversations/write.rs",
                 text: "guard.append(stream, Some(offset), record::MESSAGE, record)",
                 replacement: "guard.append(stream, None, record::MESSAGE, record)",
             },

@@ -44,6 +44,8 @@ const OPS: [&str; 4] = ["append", "watch", "unwatch", "stop"];
 /// What comes of a command.
 pub(super) enum Outcome {
     Append(Waiting),
+    /// A thread that may wait for the disk has to [`fetch`] first.
+    Elsewhere,
     /// What was asked for speaks for itself.
     Silent,
     Done {
@@ -67,6 +69,36 @@ pub(super) fn run(shared: &Shared, watches: &mut Watches, json: &[u8]) -> Outcom
         Ok(outcome) => outcome,
         Err(problem) => refuse(tag, problem),
     }
+}
+
+/// Where something is done.
+#[derive(Clone, Copy)]
+enum Thread {
+    /// It serves connections, and waits for nothing.
+    OfConnections,
+    /// It may wait for the disk.
+    OfDisk,
+}
+
+/// Does what has to wait for the disk: an append, of which the outcome is; for every other command it
+/// loads the conversation, so that it can be run.
+pub(super) fn fetch(shared: &Shared, json: &[u8]) -> Option<Outcome> {
+    let command: Command<'_> = body::parse(json).ok()?;
+    let name = Name::parse(&command.conv.0).ok()?;
+    let tag = command.tag;
+    let word: Box<str> = tag.map_or("", RawValue::get).into();
+    let done = match &*command.op.0 {
+        "append" => append(shared, &name, word, command, Thread::OfDisk),
+        // What is wrong with it is told to whoever runs it.
+        _ => {
+            return of(shared)
+                .ok()?
+                .load(&name)
+                .err()
+                .map(|refusal| refuse(tag, refusal.into()));
+        }
+    };
+    Some(done.unwrap_or_else(|problem| refuse(tag, problem)))
 }
 
 fn refuse(tag: Option<&RawValue>, problem: Problem) -> Outcome {
@@ -96,8 +128,9 @@ fn perform(
         "append" => {
             needs_no("append", "after", command.after.is_some())?;
             needs_no("append", "position", command.position.is_some())?;
-            append(shared, &name, tag, command)
+            append(shared, &name, tag, command, Thread::OfConnections)
         }
+        "watch" | "stop" if !of(shared)?.is_at_hand(&name)? => Ok(Outcome::Elsewhere),
         "watch" => {
             needs_no("watch", "messages", command.messages.is_some())?;
             needs_no("watch", "expect", command.expect.is_some())?;
@@ -150,6 +183,7 @@ fn append(
     name: &Name,
     tag: Box<str>,
     command: Command<'_>,
+    thread: Thread,
 ) -> Result<Outcome, Problem> {
     let Some(messages) = command.messages else {
         return Err(Problem::invalid("`append` needs `messages`"));
@@ -160,7 +194,14 @@ fn append(
         expect: command.expect,
         messages: &messages,
     };
-    let pending = of(shared)?.append(name, batch)?;
+    let conversations = of(shared)?;
+    let pending = match thread {
+        Thread::OfConnections => conversations.append_at_once(name, batch)?,
+        Thread::OfDisk => Some(conversations.append(name, batch)?),
+    };
+    let Some(pending) = pending else {
+        return Ok(Outcome::Elsewhere);
+    };
     let ids = messages.iter().map(|message| message.id.map(Box::from));
     Ok(Outcome::Append(Waiting {
         tag,

@@ -1,0 +1,104 @@
+//! Conversations that are not in memory: whoever needs one waits for the disk, and nobody else does.
+
+use std::sync::Arc;
+
+use journal::disk::SimulatedDisk;
+use node::StoreOptions;
+use serde_json::json;
+
+use crate::gate::{Elsewhere, Gate, Gated};
+use crate::{Door, said};
+
+const CONVERSATION: &str = "/v1/conversations/c-1";
+
+/// A door that has just been opened, with two messages in `c-1`, all of it on a disk behind a gate.
+async fn started() -> (Door, Arc<Gate>) {
+    let disk = SimulatedDisk::new(7);
+    let door = Door::on(disk.clone(), StoreOptions::default(), 1).await;
+    for text in ["one", "two"] {
+        let message = json!({"id": text, "role": "user", "content": text});
+        let path = format!("{CONVERSATION}/messages");
+        let answer = door
+            .ask("POST", &path, &json!({"messages": [message]}))
+            .await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+    door.node.close_all();
+    disk.crash(&mut fastrand::Rng::with_seed(1));
+    let gate = Arc::new(Gate::default());
+    let front = Arc::new(Gated {
+        disk: disk.clone(),
+        gate: gate.clone(),
+    });
+    let door = Door::behind(front, disk, StoreOptions::default(), 2, 4 << 20).await;
+    door.node.offload_to(Arc::new(Elsewhere::default()));
+    (door, gate)
+}
+
+async fn until(mut condition: impl FnMut() -> bool) {
+    while !condition() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// All connections of a test are served by its one thread.
+#[tokio::test]
+async fn an_append_to_a_conversation_on_the_disk_holds_up_nobody_else() {
+    let (door, gate) = started().await;
+    gate.shut();
+    let door = Arc::new(door);
+    let append = {
+        let door = door.clone();
+        tokio::spawn(async move { door.say("c-1", "three").await })
+    };
+    until(|| gate.waiting() > 0).await;
+    assert_eq!(door.say("c-2", "hi").await, 1);
+    assert!(!append.is_finished());
+    gate.open();
+    assert_eq!(append.await.unwrap(), 3);
+}
+
+#[tokio::test]
+async fn whether_an_id_is_known_is_read_without_holding_up_anybody() {
+    let (door, gate) = started().await;
+    // It is loaded, but for the ids and the text of its older messages.
+    assert_eq!(door.get(CONVERSATION).await.status, 200);
+    gate.shut();
+    let door = Arc::new(door);
+    let retry = {
+        let door = door.clone();
+        let message = json!({"id": "one", "role": "user", "content": "one"});
+        let body = json!({"messages": [message]});
+        tokio::spawn(async move {
+            let path = format!("{CONVERSATION}/messages");
+            door.ask("POST", &path, &body).await
+        })
+    };
+    until(|| gate.waiting() > 0).await;
+    assert_eq!(door.say("c-2", "hi").await, 1);
+    // Not even in the same conversation.
+    assert_eq!(door.say("c-1", "three").await, 3);
+    assert!(!retry.is_finished());
+    gate.open();
+    let retry = retry.await.unwrap();
+    assert_eq!(
+        (retry.status, retry.json()["first_seq"].as_u64()),
+        (200, Some(1))
+    );
+}
+
+#[tokio::test]
+async fn a_watcher_of_old_messages_holds_up_nobody_else() {
+    let (door, gate) = started().await;
+    assert_eq!(door.get(CONVERSATION).await.status, 200);
+    gate.shut();
+    let mut events = door.follow("c-1", "0").await;
+    until(|| gate.waiting() > 0).await;
+    let path = "/v1/conversations/c-2/messages";
+    assert_eq!(door.ask("POST", path, &said("hi")).await.status, 201);
+    gate.open();
+    for seq in [1, 2] {
+        let event = events.next().await;
+        assert_eq!(event.json()["seq"], seq);
+    }
+}

@@ -1,0 +1,246 @@
+//! What a connection asks of conversations that are not in memory: it is done elsewhere, one thing of a
+//! connection at a time and in the order in which it was asked, and the connection comes back for the
+//! answer.
+//!
+//! As long as an append waits here, every later one of the connection waits behind it, so that they are
+//! appended in order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use model::{ErrorCode, Name};
+use routing::Ticket;
+
+use super::append::Batch;
+use super::native::{answer_of, page};
+use super::{Appended, Conversations, NewMessage, PageRead, PartFact, Pending, Refusal};
+use crate::handle::Inner;
+use crate::later::Later;
+use crate::ports::offload::Overloaded;
+use crate::store::{Range, UNREAD_SIZE_MAX, Waiting};
+use crate::turn::Turn;
+
+/// Things that one connection may wait for, and bytes of them; above either the node does not read from
+/// it.
+const WAITING_MAX: usize = 1_024;
+const WAITING_SIZE_MAX: usize = 8 << 20;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(crate) struct Cold {
+    waiting: VecDeque<Asked>,
+    /// Bytes of what waits.
+    size: usize,
+    /// Of the oldest.
+    under_way: Option<Arc<Later<Done>>>,
+}
+
+struct Asked {
+    tag: Ticket,
+    name: Name,
+    what: What,
+}
+
+enum What {
+    Append(Arc<Kept>),
+    Read(Range),
+}
+
+/// A batch that outlives the frame it came in.
+struct Kept {
+    expect: Option<u64>,
+    messages: Vec<KeptMessage>,
+    size: usize,
+}
+
+struct KeptMessage {
+    id: Option<String>,
+    role: String,
+    from: String,
+    tokens: Option<u32>,
+    facts: Vec<PartFact>,
+    parts: Vec<u8>,
+    metadata: Vec<u8>,
+}
+
+enum Done {
+    Appended(Result<Pending<Appended>, Refusal>),
+    Read(Result<PageRead, Refusal>),
+}
+
+impl From<Overloaded> for Refusal {
+    fn from(overloaded: Overloaded) -> Self {
+        Self::new(ErrorCode::Busy, overloaded.to_string())
+    }
+}
+
+impl Kept {
+    fn new(batch: Batch<'_>) -> Self {
+        let kept = |message: &NewMessage<'_>| KeptMessage {
+            id: message.id.map(str::to_owned),
+            role: message.role.to_owned(),
+            from: message.from.to_owned(),
+            tokens: message.tokens,
+            facts: message.facts.to_vec(),
+            parts: message.parts.to_vec(),
+            metadata: message.metadata.to_vec(),
+        };
+        Self {
+            expect: batch.expect,
+            messages: batch.messages.iter().map(kept).collect(),
+            size: batch.size(),
+        }
+    }
+
+    fn append(
+        &self,
+        conversations: Conversations<'_>,
+        name: &Name,
+    ) -> Result<Pending<Appended>, Refusal> {
+        let messages: Vec<_> = self.messages.iter().map(KeptMessage::lent).collect();
+        let batch = Batch {
+            expect: self.expect,
+            messages: &messages,
+        };
+        conversations.append(name, batch)
+    }
+}
+
+impl KeptMessage {
+    fn lent(&self) -> NewMessage<'_> {
+        NewMessage {
+            id: self.id.as_deref(),
+            role: &self.role,
+            from: &self.from,
+            tokens: self.tokens,
+            facts: &self.facts,
+            parts: &self.parts,
+            metadata: &self.metadata,
+        }
+    }
+}
+
+impl Cold {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether so much waits that no more should be asked.
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= WAITING_MAX || self.size >= WAITING_SIZE_MAX
+    }
+
+    pub(super) fn push_append(&mut self, tag: Ticket, name: Name, batch: Batch<'_>) {
+        let kept = Kept::new(batch);
+        self.size += kept.size;
+        let what = What::Append(Arc::new(kept));
+        self.waiting.push_back(Asked { tag, name, what });
+    }
+
+    pub(super) fn push_read(&mut self, tag: Ticket, name: Name, range: Range) {
+        let what = What::Read(range);
+        self.waiting.push_back(Asked { tag, name, what });
+    }
+
+    /// What has come of the oldest, and how many bytes it speaks of; it is begun if it was not. `None`
+    /// until that is known.
+    fn next(&mut self, inner: &Arc<Inner>, task: &Waker) -> Option<(Ticket, usize, Done)> {
+        let oldest = self.waiting.front()?;
+        if self.under_way.is_none() {
+            self.under_way = Some(oldest.begin(inner));
+        }
+        let done = self.under_way.as_ref()?.take(task)?;
+        self.under_way = None;
+        let oldest = self.waiting.pop_front()?;
+        let size = oldest.size();
+        self.size -= size;
+        Some((oldest.tag, size, done))
+    }
+}
+
+impl Asked {
+    fn size(&self) -> usize {
+        match &self.what {
+            What::Append(kept) => kept.size,
+            What::Read(_) => 0,
+        }
+    }
+
+    fn begin(&self, inner: &Arc<Inner>) -> Arc<Later<Done>> {
+        let name = self.name.clone();
+        match &self.what {
+            What::Append(kept) => {
+                let kept = kept.clone();
+                elsewhere(inner, Done::Appended, move |it| kept.append(it, &name))
+            }
+            What::Read(range) => {
+                let page = page(*range);
+                elsewhere(inner, Done::Read, move |it| it.read_kept(&name, page))
+            }
+        }
+    }
+}
+
+/// Has something done by whoever may wait for the disk.
+pub(super) fn elsewhere<T: Send + 'static, U: Send + 'static>(
+    inner: &Arc<Inner>,
+    told: fn(Result<T, Refusal>) -> U,
+    work: impl FnOnce(Conversations<'_>) -> Result<T, Refusal> + Send + 'static,
+) -> Arc<Later<U>> {
+    let later = Arc::new(Later::default());
+    let job = {
+        let (inner, later) = (inner.clone(), later.clone());
+        move || {
+            let done = match &inner.store {
+                Some(store) => work(Conversations {
+                    inner: &inner,
+                    store,
+                }),
+                None => Err(Refusal::new(
+                    ErrorCode::Unsupported,
+                    "this node keeps nothing",
+                )),
+            };
+            later.put(told(done));
+        }
+    };
+    if let Err(overloaded) = inner.offload(Box::new(job)) {
+        later.put(told(Err(overloaded.into())));
+    }
+    later
+}
+
+impl Turn<'_> {
+    /// Answers what has been done elsewhere, and has the next thing done. True when the client leaves so
+    /// much unread that the rest has to wait.
+    pub(crate) fn look_after_cold(&mut self, task: &Waker) -> bool {
+        while !self.local.cold.is_empty() {
+            if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {
+                return true;
+            }
+            let Some((tag, size, done)) = self.local.cold.next(self.inner, task) else {
+                return false;
+            };
+            let refused = match done {
+                Done::Appended(Ok(pending)) => {
+                    let (tickets, outcome) = pending.into_parts();
+                    let waiting = Waiting {
+                        tag,
+                        tickets,
+                        answer: answer_of(outcome),
+                        slot: None,
+                    };
+                    self.local.answers.push(waiting, size as u64);
+                    continue;
+                }
+                Done::Read(Ok(read)) => self.send_messages(tag, false, &read),
+                Done::Appended(Err(refusal)) | Done::Read(Err(refusal)) => Err(refusal),
+            };
+            if let Err(refusal) = refused {
+                self.refuse_messages(tag, &refusal);
+            }
+        }
+        false
+    }
+}

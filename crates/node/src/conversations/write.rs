@@ -1,0 +1,198 @@
+//! Writing messages: each with its event, and what comes with them, under one guard.
+//!
+//! Invariant: *there is no message without its event, no end of a draft without its message, and no read
+//! mark of an agent without its answer.*
+
+use std::cell::RefCell;
+
+use conversations::record::{self, DraftClose, EventRef, EventTag, Links, MessageView};
+use conversations::{NewMessage, Original, Status, Update};
+use journal::{Guard, Ticket};
+
+use super::Refusal;
+use super::due::mark_size;
+use super::slot::Room;
+use crate::store::{Kind, Location, Store, refusal};
+
+/// Where appends go: to the line, which is told of them when the guard is dropped or later.
+pub(crate) trait Writer {
+    /// Locks a shard.
+    fn lock(&self, shard: journal::ShardId, now_ms: u64) -> Guard<'_>;
+}
+
+impl Writer for journal::Journal {
+    fn lock(&self, shard: journal::ShardId, now_ms: u64) -> Guard<'_> {
+        Self::lock(self, shard, now_ms)
+    }
+}
+
+/// Bytes of an event.
+const EVENT_SIZE: usize = 16;
+
+/// Bytes of the end of a draft.
+const ENDING_SIZE: usize = 17;
+
+/// Encoded records, one behind the other.
+#[derive(Default)]
+pub(super) struct Scratch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// A thread's scratch gives back what is more than this.
+const SCRATCH_MAX: usize = 1 << 20;
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// What ends with a message that was streamed.
+#[derive(Clone, Copy)]
+pub(super) struct Ending {
+    /// The draft.
+    pub(super) number: u64,
+    pub(super) status: Status,
+    /// Somebody asked its author to stop.
+    pub(super) is_wanted: bool,
+}
+
+/// What is written with messages, under their guard.
+#[derive(Default)]
+pub(super) struct Beside {
+    pub(super) ending: Option<Ending>,
+    /// How the read mark of an agent moves that has answered.
+    pub(super) mark: Option<Update>,
+}
+
+/// What the engine is told of a message that is written.
+pub(super) struct Said<'b> {
+    pub(super) id: &'b str,
+    pub(super) role: &'b str,
+    pub(super) tokens: u32,
+}
+
+impl Store {
+    /// Where the conversation is; it is made if it is not.
+    pub(super) fn place_room(
+        &self,
+        room: &mut Room,
+        name: &str,
+        now_ms: u64,
+    ) -> Result<Location, Refusal> {
+        let refused = |error| Refusal::from(refusal(&self.journal, error));
+        if room.events.is_none() {
+            room.events = Some(self.event_partition(name, now_ms).map_err(refused)?);
+        }
+        if room.location.is_none() {
+            let created = self.find_or_create(Kind::Conversation, name, now_ms);
+            room.location = Some(created.map_err(refused)?);
+        }
+        room.location.ok_or_else(|| Refusal::not_found(name))
+    }
+
+    /// Writes each message and its event under one guard, and tells the engine.
+    pub(super) fn write_all<'b>(
+        &self,
+        guard: Guard<'_>,
+        room: &mut Room,
+        location: Location,
+        said: impl Iterator<Item = Said<'b>>,
+        scratch: &mut Scratch,
+        ending: Option<Ending>,
+    ) -> Result<Ticket, Refusal> {
+        let beside = Beside { ending, mark: None };
+        self.write_with(guard, room, location, said, scratch, beside)
+    }
+
+    /// The same, and what is beside it.
+    pub(super) fn write_with<'b>(
+        &self,
+        mut guard: Guard<'_>,
+        room: &mut Room,
+        location: Location,
+        said: impl Iterator<Item = Said<'b>>,
+        scratch: &mut Scratch,
+        beside: Beside,
+    ) -> Result<Ticket, Refusal> {
+        let refused = |error| Refusal::from(refusal(&self.journal, error));
+        let Location { shard, stream } = location;
+        let events = room.events.unwrap_or(stream);
+        let count = scratch.ends.len();
+        let (mark_size, mark_count) = mark_size(beside.mark.as_ref());
+        let size = scratch.bytes.len() + (count + 1) * EVENT_SIZE + ENDING_SIZE + mark_size;
+        // The end of a draft, and a mark.
+        let records = 2 * count + 2 + mark_count;
+        guard.reserve(size, records).map_err(refused)?;
+        let mut ticket = guard.last_ticket(stream);
+        let mut begin = 0;
+        for (said, end) in said.zip(&scratch.ends) {
+            let record = &mut scratch.bytes[begin..*end];
+            let offset = room.engine.offset(room.engine.head() + 1);
+            let event = EventRef {
+                conversation: stream.0,
+                offset,
+            };
+            let tag = EventTag::Message as u8;
+            let event = guard.append(events, None, tag, &event.encode());
+            let links = room.engine.links(event.map_err(refused)?.offset);
+            record::set_links(record, links);
+            let appended = guard.append(stream, Some(offset), record::MESSAGE, record);
+            ticket = appended.map_err(refused)?.ticket;
+            room.engine.appended(said.id, said.role, said.tokens);
+            begin = *end;
+        }
+        if let Some(Ending { number, status, .. }) = beside.ending {
+            let close = DraftClose {
+                draft: number,
+                status,
+                seq: room.engine.head(),
+            };
+            let closed = self.rooms.log_close(&mut guard, shard, &close);
+            closed.map_err(refused)?;
+        }
+        if let Some(update) = beside.mark {
+            let written = self.write_mark(&mut guard, location, events, &update);
+            ticket = written.map_err(refused)?.unwrap_or(ticket);
+            room.engine.changed(update);
+        }
+        room.ticket = Some(ticket);
+        self.touch(room);
+        Ok(ticket)
+    }
+}
+
+/// Lends the thread's scratch, empty.
+pub(super) fn with_scratch<R>(then: impl FnOnce(&mut Scratch) -> R) -> R {
+    SCRATCH.with_borrow_mut(|scratch| {
+        scratch.bytes.clear();
+        scratch.ends.clear();
+        let result = then(scratch);
+        scratch.bytes.shrink_to(SCRATCH_MAX);
+        result
+    })
+}
+
+impl Scratch {
+    /// Encodes another message.
+    pub(super) fn push(&mut self, message: &NewMessage<'_>, id: &str, original: Original) {
+        message.encode_original(id, original, Links::default(), &mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Encodes a copy of a message that was appended at that time: it keeps when it was first said.
+    pub(super) fn push_copy(&mut self, view: &MessageView<'_>, time_ms: u64) {
+        let copy = MessageView {
+            original_ms: view.original_ms.or(Some(time_ms)),
+            ..*view
+        };
+        copy.encode(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn records(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins
+            .zip(&self.ends)
+            .map(|(begin, end)| &self.bytes[begin..*end])
+    }
+}
