@@ -164,8 +164,8 @@ const SUITES: [Suite; 22] = [
     },
     Suite {
         name: "quota-batch",
-        about: "many takes in a request beside one, and beside requests under way together",
-        line: "quota --agents 10000 -c 8 --pipeline 1,16 --batch 16,100 --duration 5s --repeats 5 --dir target",
+        about: "many takes in a request beside requests under way together; three tiers by two units beside one limit",
+        line: "quota --agents 10000 -c 8 --pipeline 1,16 --batch 16,100 --limits 1,6 --duration 5s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {

@@ -97,7 +97,7 @@ impl<'a> Shown<'a> {
     fn name(&self) -> String {
         let case = &self.one.case;
         let mut words = vec![case.target.clone()];
-        let ours = ["agents", "keep-alive", "batch", "door"];
+        let ours = ["agents", "keep-alive", "batch", "limits"];
         for name in ours {
             if let Some(value) = case.parameters.get(name) {
                 words.push(format!("{name} {value}"));

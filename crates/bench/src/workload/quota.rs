@@ -19,6 +19,7 @@ mod answer;
 mod caller;
 mod counts;
 mod exact;
+mod limits;
 mod load;
 mod matrix;
 pub mod memory;
@@ -35,6 +36,7 @@ use crate::model::{CountedBy, Mode};
 use crate::tally::Tally;
 
 pub use exact::{Exactness, exactness};
+pub use limits::Limits;
 pub(super) use load::play;
 pub use matrix::{Matrix, Reuse, Step, Subject, Work};
 pub use suite::{misses, run};
@@ -68,10 +70,20 @@ pub(super) struct LoadSpec {
 enum Dialect {
     /// `POST /api/request`, a take each.
     Request,
-    /// `POST /v1/take` with an array of so many.
-    Batch(u32),
+    /// `POST /v1/take` with so many takes, an array unless it is one.
+    Take { batch: u32, costs: Costs },
     /// throttlecrab's `POST /throttle`.
     Throttle,
+}
+
+/// What a take costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Costs {
+    /// A request.
+    Request,
+    /// A request and tokens.
+    RequestAndTokens,
 }
 
 /// When requests leave.

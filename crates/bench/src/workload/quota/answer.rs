@@ -131,7 +131,9 @@ pub(super) fn of_takes(dialect: Dialect, answer: Answer<'_>) -> Result<Decided, 
         (Dialect::Request, 200) => Ok(ALLOWED),
         (Dialect::Request, 429) => Ok(LIMITED),
         (Dialect::Throttle, 200) => several(answer.body, 1),
-        (Dialect::Batch(count), 200) => several(answer.body, count),
+        (Dialect::Take { batch: 1, .. }, 200) => Ok(ALLOWED),
+        (Dialect::Take { batch: 1, .. }, 429) => Ok(LIMITED),
+        (Dialect::Take { batch, .. }, 200) => several(answer.body, batch),
         (_, status) => Err(format!("status-{status}")),
     }
 }
@@ -181,6 +183,7 @@ pub(super) fn checks(step: Step, answer: Answer<'_>) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Costs;
     use super::*;
 
     const OK: &[u8] = b"HTTP/1.1 200 OK\r\nCONTENT-length: 2\r\n\r\nokHTTP/1.1 429 Too";
@@ -249,13 +252,18 @@ mod tests {
     #[test]
     fn every_take_of_a_batch_must_be_decided() {
         let body = br#"[{"allowed":true},{"allowed": false},{"allowed":true}]"#;
-        let of = |count| of_takes(Dialect::Batch(count), answer(200, body));
+        let take = |batch| Dialect::Take {
+            batch,
+            costs: Costs::Request,
+        };
+        let of = |batch| of_takes(take(batch), answer(200, body));
         let decided = Decided {
             allowed: 2,
             limited: 1,
         };
         assert_eq!(of(3), Ok(decided));
         assert_eq!(of(4), Err("answers-missing".to_owned()));
+        assert_eq!(of_takes(take(1), answer(429, b"{}")), Ok(LIMITED));
         let crab = answer(200, br#"{"allowed":false,"limit":100}"#);
         assert_eq!(of_takes(Dialect::Throttle, crab), Ok(LIMITED));
     }

@@ -371,7 +371,7 @@ impl LoadSpec {
     /// Decisions that one request asks for.
     fn decisions(&self) -> u32 {
         match self.dialect {
-            Dialect::Batch(count) => count,
+            Dialect::Take { batch, .. } => batch,
             Dialect::Request | Dialect::Throttle => 1,
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::agents::{DIGITS, Names, Order};
 use super::server::Target;
-use super::{COUNT, Dialect, MIX, Pace, TAKE};
+use super::{COUNT, Dialect, Limits, MIX, Pace, TAKE};
 use crate::model::{Area, Case, Mode};
 
 /// What to run.
@@ -68,6 +68,8 @@ pub enum Work {
         pipelines: Vec<u32>,
         /// Takes in a request of ours: a case for each number above one.
         batches: Vec<u32>,
+        /// How many limits cover a take of ours: a case for each.
+        limits: Vec<Limits>,
         /// What is counted.
         window: Duration,
     },
@@ -140,6 +142,7 @@ pub(super) struct Asking {
     pub(super) target: Target,
     pub(super) dialect: Dialect,
     pub(super) pace: Pace,
+    pub(super) limits: Limits,
     agents: u32,
 }
 
@@ -187,14 +190,18 @@ impl Matrix {
             Pace::Closed { pipeline, .. } => case = case.in_flight(*pipeline),
             Pace::Scheduled { rate, .. } => case = case.rate(*rate),
         }
-        if let Dialect::Batch(count) = plan.dialect {
-            case = case.parameter("batch", count);
+        if let Dialect::Take { batch, .. } = plan.dialect {
+            case = case.parameter("batch", batch);
+        }
+        if plan.limits != Limits::One {
+            case = case.parameter("limits", plan.limits.count());
         }
         Asking {
             case,
             target,
             dialect: plan.dialect,
             pace: plan.pace.clone(),
+            limits: plan.limits,
             agents,
         }
     }
@@ -210,7 +217,11 @@ impl Matrix {
     /// What a target is asked, apart from the agents.
     fn plans(&self, target: Target) -> Vec<Plan> {
         let dialect = target.dialect();
-        let one = |pace: Pace| Plan { dialect, pace };
+        let one = |pace: Pace| Plan {
+            dialect,
+            pace,
+            limits: Limits::One,
+        };
         match &self.work {
             Work::Mix {
                 vus,
@@ -242,6 +253,7 @@ impl Matrix {
                 connections,
                 pipelines,
                 batches,
+                limits,
                 window,
             } => {
                 let pace = |pipeline: u32| Pace::Closed {
@@ -251,12 +263,21 @@ impl Matrix {
                     window_ns: window.as_nanos() as u64,
                 };
                 let singles = pipelines.iter().map(|pipeline| one(pace(*pipeline)));
-                let batch = |count: &u32| Plan {
-                    dialect: Dialect::Batch(*count),
+                let take = |batch: u32, limits: Limits| Plan {
+                    dialect: Dialect::Take {
+                        batch,
+                        costs: limits.costs(),
+                    },
                     pace: pace(1),
+                    limits,
                 };
-                let batches = batches.iter().filter(|_| target.has_batches()).map(batch);
-                singles.chain(batches).collect()
+                let mut plans: Vec<Plan> = singles.collect();
+                if target.has_batches() {
+                    for limits in limits {
+                        plans.extend(batches.iter().map(|batch| take(*batch, *limits)));
+                    }
+                }
+                plans
             }
             Work::Scheduled {
                 connections,
@@ -279,6 +300,7 @@ impl Matrix {
 struct Plan {
     dialect: Dialect,
     pace: Pace,
+    limits: Limits,
 }
 
 impl Asking {
@@ -349,9 +371,15 @@ mod tests {
             connections: 50,
             pipelines: vec![1, 16],
             batches: vec![100],
+            limits: vec![Limits::One, Limits::Six],
             window: Duration::from_secs(1),
         });
-        assert_eq!(keys(&matrix, Target::Node).len(), 6);
+        let ours = keys(&matrix, Target::Node);
+        assert_eq!(ours.len(), 8);
+        assert_eq!(
+            ours[3],
+            "telpher-quota-take-c50-s17-r0-f1-agents=10000-batch=100-limits=6"
+        );
         let crab = keys(&matrix, Target::Throttlecrab);
         assert_eq!(crab.len(), 4);
         assert_eq!(

@@ -12,7 +12,7 @@ use super::agents::{DIGITS, Order};
 use super::matrix::names;
 use super::server::{Server, Target};
 use super::suite::drive;
-use super::{Dialect, LoadSpec, Matrix, Pace, Reuse};
+use super::{Dialect, Limits, LoadSpec, Matrix, Pace, Reuse};
 use crate::process::Memory;
 use crate::workload::{Surroundings, WorkloadError};
 
@@ -95,7 +95,7 @@ fn measure(
     agents: u64,
     run: u32,
 ) -> Result<ServerMemory, WorkloadError> {
-    let mut server = Server::start(target, surroundings, matrix)?;
+    let mut server = Server::start(target, surroundings, matrix, Limits::One)?;
     // Its first answers warm it up: what they need is not the buckets'.
     ask(
         surroundings,

@@ -1,7 +1,7 @@
 //! Requests as bytes: made once, and only the agents' numbers written anew.
 
 use super::agents::{DIGITS, Names, write_digits};
-use super::{CAPACITY, Dialect, REFILL_PER_S, Reuse, Step};
+use super::{CAPACITY, Costs, Dialect, REFILL_PER_S, Reuse, Step};
 
 /// A request but for the agents' numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,9 +46,16 @@ impl Template {
                 let body = format!("{{\"agentId\":\"{name}\",\"tokens\":1}}");
                 Self::new("POST /api/request", to, &body, "/api/request")
             }
-            Dialect::Batch(count) => {
-                let one = format!("{{\"subject\":\"default/default/{name}\"}}");
-                let body = format!("[{}]", vec![one; count as usize].join(","));
+            Dialect::Take { batch, costs } => {
+                let cost = match costs {
+                    Costs::Request => "",
+                    Costs::RequestAndTokens => ",\"cost\":{\"requests\":1,\"tokens\":100}",
+                };
+                let one = format!("{{\"subject\":\"default/default/{name}\"{cost}}}");
+                let body = match batch {
+                    1 => one,
+                    _ => format!("[{}]", vec![one; batch as usize].join(",")),
+                };
                 Self::new("POST /v1/take", to, &body, "/v1/take")
             }
             Dialect::Throttle => {
@@ -140,10 +147,18 @@ mod tests {
 
     #[test]
     fn each_of_a_batch_has_an_agent_of_its_own() {
-        let take = Template::take(Dialect::Batch(3), to(Reuse::Kept), &names());
+        let dialect = Dialect::Take {
+            batch: 3,
+            costs: Costs::RequestAndTokens,
+        };
+        let take = Template::take(dialect, to(Reuse::Kept), &names());
         let text = written(&take);
         let (_, body) = text.split_once("\r\n\r\n").unwrap();
         let items: Vec<serde_json::Value> = serde_json::from_str(body).unwrap();
+        assert!(
+            items.iter().all(|item| item["cost"]["tokens"] == 100),
+            "{body}"
+        );
         let subjects = items.iter().map(|item| item["subject"].as_str().unwrap());
         assert!(
             subjects.eq([

@@ -1,6 +1,7 @@
 //! Whom takes are asked of: a node of ours, a server that runs already, and the servers of others, each
 //! started for a run with a directory of its own on a free loopback port.
 
+use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Dialect, Matrix, Subject};
+use super::{Dialect, Limits, Matrix, Subject};
 use crate::clock::now_ns;
 use crate::process::Role;
 use crate::workload::child::{Actor, ChildError, Pin};
@@ -81,7 +82,10 @@ impl Target {
     /// What it is and how it is set up.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Node => "`telpher serve` with its limits as the report has them",
+            Self::Node => {
+                "`telpher serve` with its data on the disk; one limit as the report has it, and where six are told those \
+                 of three tiers by two units"
+            }
             Self::Url => "a server that runs already: its own time and memory are not known",
             Self::Express => {
                 "Express 4.18 and ioredis, one process; a Lua script with each take in a Redis of its own that \
@@ -125,6 +129,7 @@ impl Server {
         target: Target,
         surroundings: &Surroundings,
         matrix: &Matrix,
+        limits: Limits,
     ) -> Result<Self, WorkloadError> {
         match (target, &matrix.subject) {
             (Target::Url, Subject::Url(address)) => Ok(Self {
@@ -133,7 +138,7 @@ impl Server {
                 node: None,
                 _place: None,
             }),
-            (Target::Node | Target::Url, _) => Self::node(surroundings, &matrix.directory),
+            (Target::Node | Target::Url, _) => Self::node(surroundings, &matrix.directory, limits),
             (Target::Express | Target::Throttlecrab | Target::Floor, _) => {
                 let Some(programs) = &surroundings.peers else {
                     let what = format!("{} is no peer", target.name());
@@ -145,9 +150,17 @@ impl Server {
         }
     }
 
-    fn node(surroundings: &Surroundings, on_disk: &Path) -> Result<Self, WorkloadError> {
+    fn node(
+        surroundings: &Surroundings,
+        on_disk: &Path,
+        limits: Limits,
+    ) -> Result<Self, WorkloadError> {
         let place = place(on_disk)?;
-        let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
+        let config = place.path().join("limits.toml");
+        fs::write(&config, limits.toml()).map_err(WorkloadError::Directory)?;
+        let (data, config) = (place.path().join("data"), config.display().to_string());
+        let flags = ["--config", &config];
+        let node = Node::start_in(&surroundings.executable, &data, &flags)?;
         Ok(Self {
             address: node.http_address().to_owned(),
             parts: Vec::new(),

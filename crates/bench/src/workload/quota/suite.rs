@@ -79,7 +79,7 @@ fn measure(
     asking: &Asking,
     run: u32,
 ) -> Result<Measurement, WorkloadError> {
-    let mut server = Server::start(asking.target, surroundings, matrix)?;
+    let mut server = Server::start(asking.target, surroundings, matrix, asking.limits)?;
     let spec = |pace: Pace, run: u32, address: &str| LoadSpec {
         address: address.to_owned(),
         dialect: asking.dialect,
@@ -213,6 +213,7 @@ fn is_same_question(ours: &Case, theirs: &Case) -> bool {
     let but_batch = |case: &Case| {
         let mut parameters = case.parameters.clone();
         parameters.remove("batch");
+        parameters.remove("limits");
         parameters
     };
     (&ours.mode, ours.clients, ours.rate, but_batch(ours))

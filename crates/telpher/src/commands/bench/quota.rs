@@ -5,7 +5,7 @@ mod memory;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::workload::quota::{self, Matrix, Reuse, Step, Subject, Work};
+use bench::workload::quota::{self, Limits, Matrix, Reuse, Step, Subject, Work};
 use clap::ValueEnum;
 
 use super::outcome::{Outcome, Style};
@@ -72,6 +72,11 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "LIST",
         value_parser = clap::value_parser!(u32).range(2..=1000))]
     batch: Vec<u32>,
+
+    /// Limits that cover each take of a batch: 1, or 6 of three tiers by two units; each number is a case
+    #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1", requires = "batch",
+        value_parser = parse_limits)]
+    limits: Vec<Limits>,
 
     /// Virtual users
     #[arg(long, value_name = "N", conflicts_with_all = ["requests", "rate", "batch"],
@@ -155,6 +160,14 @@ enum KeepAlive {
     On,
 }
 
+fn parse_limits(text: &str) -> Result<Limits, String> {
+    match text {
+        "1" => Ok(Limits::One),
+        "6" => Ok(Limits::Six),
+        _ => Err("1, or 6".to_owned()),
+    }
+}
+
 /// `http://HOST:PORT`, with or without what is around it.
 fn parse_url(text: &str) -> Result<String, String> {
     let address = text.strip_prefix("http://").unwrap_or(text);
@@ -230,6 +243,7 @@ impl Args {
                 connections,
                 pipelines: self.pipeline.clone(),
                 batches: self.batch.clone(),
+                limits: self.limits.clone(),
                 window,
             },
         }
@@ -259,6 +273,13 @@ impl From<KeepAlive> for Reuse {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn there_are_limits_for_one_and_for_three_tiers() {
+        assert_eq!(parse_limits("1"), Ok(Limits::One));
+        assert_eq!(parse_limits("6"), Ok(Limits::Six));
+        assert!(parse_limits("2").is_err());
+    }
 
     #[test]
     fn a_server_is_named_by_its_address() {
