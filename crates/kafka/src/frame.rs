@@ -77,7 +77,7 @@ pub fn take_frame(arrived: &mut BytesMut, size_max: usize) -> Result<Option<Byte
     Ok(Some(arrived.split_to(size).freeze()))
 }
 
-/// Reads a request.
+/// Reads a request. Bytes behind it are left alone, as Kafka's own broker does.
 pub fn decode_request(frame: &Bytes) -> Result<(RequestHeader<'_>, Request), RequestError> {
     let mut reader = Reader::new(frame, 0, false);
     let prefix = Prefix::read(&mut reader).map_err(RequestError::Header)?;
@@ -102,8 +102,6 @@ pub fn decode_request(frame: &Bytes) -> Result<(RequestHeader<'_>, Request), Req
     };
     let header = RequestHeader::read(key, prefix, &mut reader).map_err(body)?;
     let request = Request::read(key, &mut reader).map_err(body)?;
-    reader.at("body");
-    reader.end().map_err(body)?;
     Ok((header, request))
 }
 

@@ -45,13 +45,15 @@ macro_rules! message {
             fn read(
                 reader: &mut $crate::reader::Reader<'_>,
             ) -> Result<Self, $crate::reader::DecodeError> {
-                let mut value = Self::default();
-                $( message!(@read reader, value.$field, [$($($rule)*)?]); )*
+                $(
+                    let mut $field: $type =
+                        message!(@read reader, $field, [$($($rule)*)?], [$($default)?]);
+                )*
                 reader.tagged(|tag, reader| {
-                    $( message!(@read_tag tag, reader, value.$field, [$($($rule)*)?]); )*
+                    $( message!(@read_tag tag, reader, $field, [$($($rule)*)?]); )*
                     Ok(false)
                 })?;
-                Ok(value)
+                Ok(Self { $($field),* })
             }
 
             #[allow(unused_variables, reason = "not every structure has fields, or tagged ones")]
@@ -79,32 +81,37 @@ macro_rules! message {
     (@default) => { Default::default() };
     (@default $default:expr) => { $default };
 
-    (@read $reader:ident, $value:ident . $field:ident, []) => {
+    (@read $reader:ident, $field:ident, [], [$($default:expr)?]) => {{
         $reader.at(stringify!($field));
-        $value.$field = $crate::field::Field::read($reader)?;
-    };
-    (@read $reader:ident, $value:ident . $field:ident, [$versions:expr]) => {
+        $crate::field::Field::read($reader)?
+    }};
+    (@read $reader:ident, $field:ident, [$versions:expr], [$($default:expr)?]) => {
         if ($versions).contains(&$reader.version()) {
-            message!(@read $reader, $value.$field, []);
+            message!(@read $reader, $field, [], [])
+        } else {
+            message!(@default $($default)?)
         }
     };
-    (@read $reader:ident, $value:ident . $field:ident, [$versions:expr, null $null:expr]) => {
+    (@read $reader:ident, $field:ident, [$versions:expr, null $null:expr], [$($default:expr)?]) => {
         if ($versions).contains(&$reader.version()) {
             $reader.at(stringify!($field));
             let is_nullable = ($null).contains(&$reader.version());
-            $value.$field = $crate::field::read_optional($reader, is_nullable)?;
+            $crate::field::read_optional($reader, is_nullable)?
+        } else {
+            message!(@default $($default)?)
         }
     };
-    (@read $reader:ident, $value:ident . $field:ident, [$versions:expr, tag $tag:literal]) => {};
+    (@read $reader:ident, $field:ident, [$versions:expr, tag $tag:literal], [$($default:expr)?]) => {
+        message!(@default $($default)?)
+    };
 
-    (@read_tag $read:ident, $reader:ident, $value:ident . $field:ident,
-        [$versions:expr, tag $tag:literal]) => {
+    (@read_tag $read:ident, $reader:ident, $field:ident, [$versions:expr, tag $tag:literal]) => {
         if $read == $tag && ($versions).contains(&$reader.version()) {
-            message!(@read $reader, $value.$field, []);
+            $field = message!(@read $reader, $field, [], []);
             return Ok(true);
         }
     };
-    (@read_tag $read:ident, $reader:ident, $value:ident . $field:ident, [$($rule:tt)*]) => {};
+    (@read_tag $read:ident, $reader:ident, $field:ident, [$($rule:tt)*]) => {};
 
     (@write $writer:ident, $self:ident . $field:ident, []) => {
         $crate::field::Field::write(&$self.$field, $writer);

@@ -258,11 +258,23 @@ fn an_error_says_which_field_it_is_in() {
         decode_request(&null).unwrap_err().to_string(),
         "Metadata, version 9: name: null is not allowed"
     );
-    let surplus = Bytes::from_static(b"\0\x12\0\0\0\0\0\x01\xff\xff\0");
+    let surplus = Bytes::from_static(b"\0\0\0\x01\0\0\0");
     assert_eq!(
-        decode_request(&surplus).unwrap_err().to_string(),
-        "ApiVersions, version 0: body: 1 bytes too many"
+        decode_response::<heartbeat::Request>(&surplus, 0)
+            .unwrap_err()
+            .to_string(),
+        "body: 1 bytes too many"
     );
+}
+
+#[test]
+fn bytes_behind_a_request_are_left_alone() {
+    let mut frame = Vec::new();
+    encode_request(&mut frame, 3, 1, None, &heartbeat::Request::default()).unwrap();
+    frame.extend_from_slice(b"more");
+    let frame = Bytes::from(frame).slice(4..);
+    let (_, read) = decode_request(&frame).unwrap();
+    assert_eq!(read, Request::Heartbeat(heartbeat::Request::default()));
 }
 
 #[test]
