@@ -1,6 +1,6 @@
 //! Kafka's record batch, format 2: the bytes in which a topic is stored and served.
 //!
-//! A producer's batch is checked once (its length, its checksum, its header: [`validate`]), gets its
+//! A producer's batch is checked once (its length, its checksum, its header: [`validate()`]), gets its
 //! offset and the leader's epoch written into it where the checksum does not look ([`BatchMut`]),
 //! and is then stored and handed out byte for byte. Nothing on that way looks at a record. What must
 //! look inside (compaction, tools, benches) walks [`Records`], and unpacks them first where they are
@@ -27,7 +27,7 @@
 //! "Record Batch" (KIP-98, KIP-534).
 //!
 //! Invariants: *any bytes are a batch or an error, and no length in them allocates anything; what
-//! [`Builder`] writes [`validate`] accepts.* It does not know what a topic is, who wrote a batch or
+//! [`Builder`] writes [`validate()`] accepts.* It does not know what a topic is, who wrote a batch or
 //! where it will lie.
 
 mod attributes;

@@ -86,17 +86,6 @@ impl Entry {
     }
 }
 
-/// What a batch is to the producer's past.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
-    Next,
-    Seen {
-        offset: u64,
-        end: u64,
-        timestamp: i64,
-    },
-}
-
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Producers {
     entries: HashMap<ProducerId, Entry>,
@@ -111,22 +100,24 @@ impl Producers {
         self.entries.iter().map(|(id, entry)| (*id, entry))
     }
 
-    pub(crate) fn judge(&self, producer: &Sequenced, batch: &Batch) -> Result<Judged, Refusal> {
+    /// The batch as it was written before, if it was.
+    pub(crate) fn judge(
+        &self,
+        producer: &Sequenced,
+        batch: &Batch,
+    ) -> Result<Option<Past>, Refusal> {
         let &Sequenced {
             id,
             epoch,
             sequence,
         } = producer;
         let Some(entry) = self.entries.get(&id) else {
-            return Ok(Judged::Next);
+            return Ok(None);
         };
         let last = sequence_after(sequence, batch.offsets - 1);
-        if let Some(past) = entry.find(sequence, last).filter(|_| entry.epoch == epoch) {
-            return Ok(Judged::Seen {
-                offset: past.offset,
-                end: past.offset + u64::from(past.offsets),
-                timestamp: past.timestamp,
-            });
+        let past = entry.find(sequence, last);
+        if let Some(past) = past.filter(|_| entry.epoch == epoch) {
+            return Ok(Some(*past));
         }
         check_epoch(entry, id, epoch)?;
         let last = match entry.epoch == epoch {
@@ -144,7 +135,7 @@ impl Producers {
         if entry.transaction.is_some() && !batch.is_transactional {
             return Err(Refusal::Outside { id });
         }
-        Ok(Judged::Next)
+        Ok(None)
     }
 
     pub(crate) fn judge_marker(&self, marker: &Marker) -> Result<(), Refusal> {

@@ -95,6 +95,14 @@ impl World {
 
     /// Another one from what is kept, which must be the same.
     fn restart(&mut self) {
+        self.sync();
+        let before = self.partition.clone();
+        self.rebuild();
+        assert_eq!(self.partition, before);
+    }
+
+    /// Another one from what is kept, all of which is durable.
+    fn rebuild(&mut self) {
         let limits = self.partition.limits;
         let (mut partition, known) = match &self.snapshot {
             None => (Partition::new(limits), 0),
@@ -114,9 +122,7 @@ impl World {
                 Kept::Change(change) => partition.apply(*change),
             }
         }
-        self.sync();
         partition.durable(partition.end());
-        assert_eq!(partition, self.partition);
         self.partition = partition;
     }
 }

@@ -46,6 +46,8 @@ enum Step {
     },
     Snapshot,
     Restart,
+    /// What is not durable is lost.
+    Crash,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -63,6 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u8>().prop_map(|share| Step::Delete { share }),
         1 => Just(Step::Snapshot),
         1 => Just(Step::Restart),
+        1 => Just(Step::Crash),
     ]
 }
 
@@ -194,6 +197,41 @@ impl Bystander {
         self.records.push((producer, Fate::Marker));
     }
 
+    /// What is left is what was durable. Then a coordinator aborts what its producers were in, each in
+    /// its next epoch.
+    fn crash(&mut self) {
+        let durable = self.world.partition.high_watermark();
+        let is_durable = |kept: &Kept| match kept {
+            Kept::Batch(place, batch) => place.offset + u64::from(batch.offsets) <= durable,
+            Kept::Marker(place, _) => place.offset < durable,
+            Kept::Change(_) => true,
+        };
+        let log = &mut self.world.log;
+        let left = log.iter().position(|it| !is_durable(it));
+        log.truncate(left.unwrap_or(log.len()));
+        self.world.rebuild();
+        let end = self.world.partition.end();
+        assert!(end <= durable && durable - end < 6, "{end} of {durable}");
+        self.records.truncate(end as usize);
+        let (ends, records) = (&mut self.ends, &mut self.records);
+        let lost = ends.extract_if(.., |_, marker| *marker >= end);
+        for (at, _) in lost {
+            if let Some(record) = records.get_mut(at) {
+                record.1 = Fate::Open;
+            }
+        }
+        for producer in 0..PRODUCERS {
+            let sender = self.senders.get_mut(&producer).expect("a sender");
+            sender.epoch += 1;
+            let epoch = sender.epoch;
+            *sender = Sender {
+                epoch,
+                ..Sender::default()
+            };
+            self.end(producer, epoch, Ending::Abort);
+        }
+    }
+
     fn step(&mut self, step: &Step) {
         match *step {
             Step::Plain { count } => {
@@ -247,6 +285,7 @@ impl Bystander {
             }
             Step::Snapshot => self.world.keep_snapshot(),
             Step::Restart => self.world.restart(),
+            Step::Crash => self.crash(),
         }
         self.world.now_ms += 1;
     }
