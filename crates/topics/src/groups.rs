@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::{Ending, ProducerId};
-use group::{Group, Step};
+use group::{Group, ID_SIZE, Step};
 
 pub use member::Profile;
 pub use offsets::Committed;
@@ -96,15 +96,12 @@ impl Groups {
         }
         let protocols = join.protocols.iter().map(|it| &*it.name);
         let topics = join.topics.iter().flatten().map(|it| &**it);
-        let names = [
-            join.member,
-            join.client_id,
-            join.client_host,
-            join.protocol_type,
-        ];
+        let names = [join.client_id, join.client_host, join.protocol_type];
         let names = names.into_iter().chain(join.instance).chain(protocols);
         let size = names.chain(topics).map(str::len).max().unwrap_or_default();
         bound("the longest name", size, self.name_size_max())?;
+        let member_size_max = self.name_size_max() + ID_SIZE;
+        bound("the member's name", join.member.len(), member_size_max)?;
         bound(
             "the list of protocols",
             join.protocols.len(),
@@ -117,9 +114,10 @@ impl Groups {
         }
     }
 
-    /// No name takes more than a record can say.
+    /// No name takes more than a record can say, nor does a member's that is made from it.
     fn name_size_max(&self) -> usize {
-        self.options.name_size_max.min(usize::from(u16::MAX))
+        let max = usize::from(u16::MAX) - ID_SIZE;
+        self.options.name_size_max.min(max)
     }
 
     fn check_name(&self, group: &str) -> Result<(), Refused> {

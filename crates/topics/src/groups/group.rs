@@ -14,6 +14,8 @@ mod restore;
 mod sync;
 mod tick;
 
+pub(super) use join::ID_SIZE;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -6,6 +6,9 @@ use super::super::member::{Member, Profile, after};
 use super::super::terms::{Join, Protocol, Refused, Token};
 use super::{Group, Phase, Step, end};
 
+/// Bytes that a member's name is longer than the name it is made from.
+pub(in super::super) const ID_SIZE: usize = 37;
+
 impl Group {
     /// Somebody joins. The answer is a decision, now or later.
     pub(in super::super) fn join(&mut self, token: Token, join: Join<'_>, step: &mut Step<'_>) {
@@ -222,7 +225,7 @@ impl Group {
 /// Bytes of what it says, its identity to be made among them.
 fn size(join: &Join<'_>) -> usize {
     let id = match join.member {
-        "" => join.instance.unwrap_or(join.client_id).len() + 37,
+        "" => join.instance.unwrap_or(join.client_id).len() + ID_SIZE,
         member => member.len(),
     };
     let protocols = join.protocols.iter();

@@ -179,6 +179,28 @@ fn metadata_of_an_offset_is_bounded() {
 }
 
 #[test]
+fn a_member_may_be_called_longer_than_its_client_by_what_it_was_given() {
+    let client = "c".repeat(64);
+    let stranger = "c".repeat(64 + 37 + 1);
+    check(
+        &format!(
+            "
+             join {client} first
+             join {client} as={client}#1
+             join {client} as={stranger}
+            "
+        ),
+        &format!(
+            "
+             join {client}: join as {client}#1
+             join {client}: {client}#1 in 1 of consumer range, {client}#1 leads {client}#1:m
+             join {client}: the member's name has 102, the limit is 101
+            "
+        ),
+    );
+}
+
+#[test]
 fn what_the_members_of_a_group_say_is_bounded() {
     let long = "m".repeat(500);
     check(
