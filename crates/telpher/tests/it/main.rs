@@ -10,6 +10,7 @@ mod archive;
 mod backup;
 mod bench;
 mod bench_journal;
+mod bench_quota;
 mod bench_store;
 mod clients;
 mod config;

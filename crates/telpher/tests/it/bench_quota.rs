@@ -1,0 +1,143 @@
+//! `telpher bench quota`, in short runs against a limiter of the test's own: that it counts what it is
+//! answered, and fails when one bucket allows what it must not; not how fast.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use ::bench::measurement::{Answered, Endpoint};
+use ::bench::model::Results;
+
+use crate::support::{Ended, Place};
+
+/// A limiter that allows so many takes and no more; where it listens.
+fn limiter(takes: u64) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let left = Arc::new(AtomicU64::new(takes));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, left) = (stream.unwrap(), Arc::clone(&left));
+            thread::spawn(move || converse(stream, &left));
+        }
+    });
+    url
+}
+
+/// Answers what is asked one after the other on a connection.
+fn converse(mut stream: TcpStream, left: &AtomicU64) -> Option<()> {
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let size = stream.read(&mut buffer).ok().filter(|size| *size > 0)?;
+        text += std::str::from_utf8(&buffer[..size]).ok()?;
+        let is_take = text.starts_with("POST /api/request ");
+        let is_whole = match is_take {
+            true => text.ends_with('}'),
+            false => text.ends_with("\r\n\r\n"),
+        };
+        if !is_whole {
+            continue;
+        }
+        let one_less = |left: u64| left.checked_sub(1);
+        let took = || left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
+        let status = match !is_take || took().is_ok() {
+            true => "200 OK",
+            false => "429 Too Many Requests",
+        };
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: 15\r\nConnection: keep-alive");
+        let answer = format!("{head}\r\n\r\n{{\"remaining\":1}}");
+        stream.write_all(answer.as_bytes()).ok()?;
+        text.clear();
+    }
+}
+
+fn run(place: &Place, url: &str, line: &str) -> Ended {
+    place.run(&format!("bench quota --url {url} {line} --json --quiet"))
+}
+
+/// The answers of the first run of each case.
+fn answers(ended: &Ended) -> Vec<Answered> {
+    let results = Results::from_json(&ended.stdout).unwrap();
+    let first = |case: &::bench::model::CaseResult| {
+        let measured = case.runs[0].measured.as_ref().unwrap();
+        measured.answered.clone().unwrap()
+    };
+    results.cases.iter().map(first).collect()
+}
+
+#[test]
+fn one_bucket_is_held_to_what_it_must_allow() {
+    let place = Place::new();
+    let line = "--agents 1 -n 80 -c 8 --warmup 0s --keep-alive on";
+    let ended = run(&place, &limiter(80), line);
+    let answered = &answers(ended.expect(0))[0];
+    assert_eq!((answered.must_allow, answered.allowed()), (Some(80), 80));
+    assert_eq!(answered.phases.len(), 4);
+
+    // More than it holds are refused, and a bucket that holds too little is found out.
+    let ended = run(&place, &limiter(40), line);
+    ended
+        .expect(1)
+        .tells("not as it must be", "says what must be");
+    let miss = "40 were allowed in run 1, it must be 80 ± 1";
+    assert!(ended.stderr.contains(miss), "{}", ended.stderr);
+    let answered = &answers(&ended)[0];
+    assert_eq!((answered.allowed(), answered.limited()), (40, 40));
+}
+
+#[test]
+fn users_ask_every_endpoint_and_their_answers_are_checked() {
+    let place = Place::new();
+    let line = "--vus 3 --agents 10 --think 10ms --duration 300ms --warmup 0s";
+    let ended = run(&place, &limiter(2), line);
+    let answered = &answers(ended.expect(0))[0];
+    let names: Vec<_> = answered.endpoints.iter().map(|one| &*one.name).collect();
+    assert_eq!(
+        names,
+        [
+            "/health",
+            "/api/request",
+            "/api/quota",
+            "/api/test-rate-limit"
+        ]
+    );
+    let count = |one: &Endpoint| one.allowed.count() + one.limited.count();
+    let turns = count(&answered.endpoints[0]);
+    assert!(turns >= 3 && answered.endpoints.iter().all(|one| count(one) == turns));
+    assert_eq!(answered.endpoints[1].allowed.count(), 2);
+    assert_eq!(
+        (answered.checks, answered.checks_held),
+        (6 * turns, 6 * turns)
+    );
+    let out = place.path("bench-out").read_dir().unwrap().next();
+    let report = out.unwrap().unwrap().path().join("quota_report.md");
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(
+        report.contains("| as published |") && report.contains("| url, agents 10 |"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_load_on_a_schedule_and_one_that_is_closed_are_told_apart() {
+    let place = Place::new();
+    let url = limiter(u64::MAX);
+    let ended = run(&place, &url, "--rate 200 -c 4 --warmup 0s --duration 500ms");
+    assert_eq!(answers(ended.expect(0))[0].allowed(), 100);
+    let results = Results::from_json(&ended.stdout).unwrap();
+    assert!(results.cases[0].summary.pooled.response.is_some());
+    let ended = run(
+        &place,
+        &url,
+        "--agents 10,1 -c 4 --warmup 0s --duration 200ms",
+    );
+    assert_eq!(answers(ended.expect(0)).len(), 2);
+    let results = Results::from_json(&ended.stdout).unwrap();
+    assert!(results.cases[0].summary.pooled.response.is_none());
+
+    let nobody = run(&place, "http://127.0.0.1:1", "--duration 200ms");
+    nobody.expect(1).tells("cannot", "benchmark");
+}
