@@ -35,3 +35,4 @@ mod support;
 mod tls;
 mod tokens;
 mod webhooks;
+mod webhooks_tls;

@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use crate::support::{Node, Place};
 
 /// An authority, and a certificate for 127.0.0.1 that it signed.
-fn write_certificates(place: &Place, authority_file: &str) {
+pub(crate) fn write_certificates(place: &Place, authority_file: &str) {
     let authority = authority();
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(Vec::new()).unwrap();

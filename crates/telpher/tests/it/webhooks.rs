@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::support::{Node, Place, eventually};
 
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An agent: what it is asked comes out here.
 struct Agent {
@@ -55,6 +55,12 @@ impl Agent {
 
 fn read_call(socket: TcpStream) -> Option<Asked> {
     let mut reader = BufReader::new(socket.try_clone().ok()?);
+    let (head, body) = read_request(&mut reader)?;
+    Some(Asked { head, body, socket })
+}
+
+/// The head of a call, in lower case, and its body; `None` if the connection ends before.
+pub(crate) fn read_request(reader: &mut impl BufRead) -> Option<(String, Value)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut head).ok()? == 0 {
@@ -65,11 +71,7 @@ fn read_call(socket: TcpStream) -> Option<Asked> {
     let size = head.split("content-length: ").nth(1)?;
     let mut body = vec![0; size.lines().next()?.parse().ok()?];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked {
-        head,
-        body: serde_json::from_slice(&body).ok()?,
-        socket,
-    })
+    Some((head, serde_json::from_slice(&body).ok()?))
 }
 
 impl Asked {
@@ -116,7 +118,7 @@ fn ask(node: &Node, method: &str, path: &str, body: &Value) -> (u16, String) {
 }
 
 #[track_caller]
-fn expect(node: &Node, method: &str, path: &str, body: &Value, status: u16) -> Value {
+pub(crate) fn expect(node: &Node, method: &str, path: &str, body: &Value, status: u16) -> Value {
     let (found, text) = ask(node, method, path, body);
     assert_eq!(found, status, "{method} {path}: {text}");
     serde_json::from_str(&text).unwrap_or_default()
@@ -131,12 +133,12 @@ fn set_up(node: &Node, agent: &Agent, settings: Value) {
     expect(node, "PUT", "/v1/conversations/c", &named, 201);
 }
 
-fn say(node: &Node, text: &str) {
+pub(crate) fn say(node: &Node, text: &str) {
     let message = json!({"messages": [{"role": "user", "from": "alice", "content": text}]});
     expect(node, "POST", "/v1/conversations/c/messages", &message, 201);
 }
 
-fn messages(node: &Node) -> Vec<Value> {
+pub(crate) fn messages(node: &Node) -> Vec<Value> {
     let page = expect(
         node,
         "GET",
@@ -147,7 +149,7 @@ fn messages(node: &Node) -> Vec<Value> {
     page["messages"].as_array().unwrap().clone()
 }
 
-fn text(message: &Value) -> &str {
+pub(crate) fn text(message: &Value) -> &str {
     message["parts"][0]["text"].as_str().unwrap_or_default()
 }
 
