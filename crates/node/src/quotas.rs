@@ -255,6 +255,11 @@ impl<'a> Quotas<'a> {
         shards.map(|shard| shard.lock().holds.len()).sum()
     }
 
+    /// Takes that wait until they pass.
+    pub fn waiting_count(self) -> usize {
+        self.state().waiting.load(Ordering::Relaxed)
+    }
+
     /// Decisions that were made without the store that the cells lie in.
     pub fn degraded_count(self) -> u64 {
         self.state().degraded.load(Ordering::Relaxed)

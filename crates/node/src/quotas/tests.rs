@@ -1,1 +1,305 @@
+//! Quotas of a node on a disk in memory and a clock that is moved by hand.
 
+mod changed;
+mod doors;
+mod kept;
+mod shared;
+mod waits;
+
+use std::task::Waker;
+use std::time::Duration;
+
+use journal::disk::SimulatedDisk;
+use journal::disk::simulated::Fate;
+use journal::{Background, Line};
+use quota::{Cost, Limit, Settled, Subject, Unit};
+
+use super::{By, Desk, Durable, Options, Outcome, Take, Taken, Written};
+use crate::testing::World;
+use crate::{Handle, StoreOptions};
+
+const BY: By<'static> = By {
+    who: "root",
+    reason: "a test",
+};
+
+/// A limit of requests on each agent, as it would be written.
+fn bucket(name: &str, capacity: u64, refill: &str) -> Written {
+    Written {
+        name: name.to_owned(),
+        pattern: "*/*/*".to_owned(),
+        unit: "requests".to_owned(),
+        capacity: Some(capacity),
+        refill: Some(refill.to_owned()),
+        ..Written::default()
+    }
+}
+
+fn read(written: &[Written]) -> Vec<Limit> {
+    written.iter().map(|limit| limit.read().unwrap()).collect()
+}
+
+/// A node with those limits that keeps nothing.
+fn world(limits: &[Written]) -> World {
+    let world = World::new(crate::Limits::default());
+    world
+        .node
+        .quotas()
+        .open(Options::default(), read(limits))
+        .unwrap();
+    world
+}
+
+/// One that keeps what it is told to.
+struct OnDisk {
+    world: World,
+    line: Line,
+    background: Background,
+    disk: SimulatedDisk,
+    starts: u64,
+}
+
+impl OnDisk {
+    fn new(limits: &[Written]) -> Self {
+        Self::start(SimulatedDisk::new(1), 1, limits)
+    }
+
+    fn start(disk: SimulatedDisk, starts: u64, limits: &[Written]) -> Self {
+        let (world, line, background) = World::filed_on(&disk, StoreOptions::default(), starts);
+        let mut on_disk = Self {
+            world,
+            line,
+            background,
+            disk,
+            starts,
+        };
+        on_disk
+            .node()
+            .quotas()
+            .open(Options::default(), read(limits))
+            .unwrap();
+        on_disk.sync();
+        on_disk
+    }
+
+    /// The power goes: what was not synced is gone.
+    fn crash(self, limits: &[Written]) -> Self {
+        let Self {
+            world,
+            line,
+            background,
+            disk,
+            starts,
+        } = self;
+        drop((world, line, background));
+        disk.crash_with(|_| Fate::Lost);
+        Self::start(disk, starts + 1, limits)
+    }
+
+    fn node(&self) -> &Handle {
+        &self.world.node
+    }
+
+    fn sync(&mut self) {
+        for _ in 0..20 {
+            self.line.step();
+            self.background.step(0);
+        }
+    }
+}
+
+fn take(node: &Handle, subject: &str, costs: &[Cost]) -> Taken {
+    take_with(node, subject, costs, None, None)
+}
+
+fn take_with(
+    node: &Handle,
+    subject: &str,
+    costs: &[Cost],
+    hold: Option<Duration>,
+    id: Option<&str>,
+) -> Taken {
+    let subject = Subject::parse(subject).unwrap();
+    let take = Take {
+        subject,
+        costs,
+        hold,
+        id,
+    };
+    node.quotas().take(&mut Desk::new(), &take)
+}
+
+/// One request.
+fn is_admitted(node: &Handle, subject: &str) -> bool {
+    let taken = take(node, subject, &[(Unit::REQUESTS, 1)]);
+    matches!(taken.outcome, Outcome::Admitted { .. })
+}
+
+/// Takes what is there.
+fn spend(node: &Handle, subject: &str, count: u64) {
+    let taken = take(node, subject, &[(Unit::REQUESTS, count)]);
+    assert!(
+        matches!(taken.outcome, Outcome::Admitted { .. }),
+        "{taken:?}"
+    );
+}
+
+fn drain(node: &Handle, subject: &str) -> u64 {
+    (0..).find(|_| !is_admitted(node, subject)).unwrap()
+}
+
+/// What is left, by limit.
+fn left(node: &Handle, subject: &str) -> Vec<i128> {
+    let mut desk = Desk::new();
+    node.quotas()
+        .peek(&mut desk, &Subject::parse(subject).unwrap());
+    desk.standings().map(|standing| standing.have).collect()
+}
+
+fn is_durable(durable: &Durable) -> Option<bool> {
+    match durable.poll_durable(Waker::noop()) {
+        std::task::Poll::Pending => None,
+        std::task::Poll::Ready(outcome) => Some(outcome.is_ok()),
+    }
+}
+
+#[test]
+fn without_limits_everything_passes_and_nothing_is_made() {
+    let world = world(&[]);
+    assert!(!world.node.quotas().is_on());
+    assert!(is_admitted(&world.node, "a/b/c"));
+    assert_eq!(world.node.quotas().bucket_count(), 0);
+}
+
+#[test]
+fn a_denial_says_which_limit_what_is_left_and_when() {
+    let world = world(&[bucket("agent", 10, "2/s")]);
+    let ten = take(&world.node, "a/b/c", &[(Unit::REQUESTS, 9)]);
+    assert!(matches!(ten.outcome, Outcome::Admitted { .. }));
+    let Outcome::Denied(denial) = take(&world.node, "a/b/c", &[(Unit::REQUESTS, 4)]).outcome else {
+        panic!("there is one left");
+    };
+    assert_eq!(
+        (&*denial.limit.name, denial.would_pass(), denial.need),
+        ("agent", 1, 4)
+    );
+    assert_eq!(denial.retry_after_ns, Some(1_500_000_000));
+    assert!(!denial.is_exhausted());
+    world.pass_ms(1_500);
+    let then = take(&world.node, "a/b/c", &[(Unit::REQUESTS, 4)]);
+    assert!(matches!(then.outcome, Outcome::Admitted { .. }));
+}
+
+#[test]
+fn a_batch_is_decided_in_order() {
+    let world = world(&[bucket("agent", 3, "1/s")]);
+    let costs = [(Unit::REQUESTS, 1)];
+    let takes = ["a/b/c", "a/b/c", "a/b/d", "a/b/c", "a/b/c"].map(|subject| Take {
+        subject: Subject::parse(subject).unwrap(),
+        costs: &costs,
+        hold: None,
+        id: None,
+    });
+    let mut told = Vec::new();
+    world
+        .node
+        .quotas()
+        .take_batch(&mut Desk::new(), takes, |desk, taken| {
+            let left = desk.standings().next().map(|standing| standing.have);
+            told.push((matches!(taken.outcome, Outcome::Admitted { .. }), left));
+        });
+    let expected = [(true, 2), (true, 1), (true, 2), (true, 0), (false, 0)];
+    assert_eq!(
+        told,
+        expected.map(|(admitted, left)| (admitted, Some(left)))
+    );
+}
+
+#[test]
+fn a_second_take_with_an_id_takes_nothing_and_is_answered_like_the_first() {
+    let world = world(&[bucket("agent", 10, "1/s")]);
+    let hold = Some(Duration::from_secs(90));
+    let mut told = Vec::new();
+    for subject in ["a/b/c", "a/b/c", "a/b/d"] {
+        let taken = take_with(
+            &world.node,
+            subject,
+            &[(Unit::REQUESTS, 4)],
+            hold,
+            Some("x"),
+        );
+        let Outcome::Admitted { hold, is_repeat } = taken.outcome else {
+            panic!("there is enough: {taken:?}");
+        };
+        told.push((hold, is_repeat));
+    }
+    assert_eq!(told[0].0, told[1].0);
+    assert_ne!(told[0].0, told[2].0);
+    assert_eq!([told[0].1, told[1].1, told[2].1], [false, true, false]);
+    assert_eq!(left(&world.node, "a/b/c"), [6]);
+}
+
+#[test]
+fn a_hold_is_settled_once_and_ends_by_itself() {
+    let world = world(&[bucket("agent", 100, "0/s")]);
+    let node = &world.node;
+    let mut desk = Desk::new();
+    let hold = || {
+        let lasting = Some(Duration::from_secs(1));
+        match take_with(node, "a/b/c", &[(Unit::REQUESTS, 30)], lasting, None).outcome {
+            Outcome::Admitted { hold, .. } => hold.unwrap(),
+            other => panic!("there is enough: {other:?}"),
+        }
+    };
+    let (first, _second) = (hold(), hold());
+    let costs = [(Unit::REQUESTS, 10)];
+    let settled = node
+        .quotas()
+        .settle(&mut desk, first, Settled::Cost(&costs));
+    assert!(settled.was_held && settled.failed.is_none());
+    assert!(
+        !node
+            .quotas()
+            .settle(&mut desk, first, Settled::Cancelled)
+            .was_held
+    );
+    assert_eq!(
+        (left(node, "a/b/c"), node.quotas().hold_count()),
+        (vec![60], 1)
+    );
+    world.pass_ms(1_200);
+    // It cost what was reserved.
+    assert_eq!(
+        (left(node, "a/b/c"), node.quotas().hold_count()),
+        (vec![60], 0)
+    );
+}
+
+#[test]
+fn slots_want_a_hold_and_are_free_when_it_ends() {
+    let slots = Written {
+        unit: "concurrency".to_owned(),
+        refill: None,
+        ..bucket("slots", 2, "")
+    };
+    let world = world(&[slots]);
+    let costs = [(Unit::CONCURRENCY, 1)];
+    let bare = take(&world.node, "a/b/c", &costs).outcome;
+    assert!(matches!(
+        bare,
+        Outcome::Refused(quota::Refused::HoldNeeded { .. })
+    ));
+    let lasting = Some(Duration::from_secs(1));
+    let held = || take_with(&world.node, "a/b/c", &costs, lasting, None).outcome;
+    assert!(matches!(held(), Outcome::Admitted { .. }));
+    assert!(matches!(held(), Outcome::Admitted { .. }));
+    let Outcome::Denied(denial) = held() else {
+        panic!("both are in use");
+    };
+    assert_eq!(
+        (denial.retry_after_ns, denial.is_exhausted()),
+        (None, false)
+    );
+    world.pass_ms(1_200);
+    assert_eq!(left(&world.node, "a/b/c"), [2]);
+}

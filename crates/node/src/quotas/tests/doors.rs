@@ -1,0 +1,70 @@
+use model::ErrorCode;
+
+use super::*;
+
+fn sends(capacity: u64) -> Written {
+    Written {
+        unit: "sends".to_owned(),
+        ..bucket("sends", capacity, "10/s")
+    }
+}
+
+#[test]
+fn a_sender_over_its_limit_is_throttled_and_goes_on_when_there_is_credit() {
+    let world = world(&[sends(5)]);
+    let subscriber = world.subscriber("x/y/z", 100);
+    let mut sender = world.sender("x/y/z");
+    sender.send(8);
+    let received = || std::iter::from_fn(|| subscriber.next()).count();
+    assert_eq!(received(), 5);
+    assert_eq!(world.node.counters().failures(ErrorCode::Throttled), 3);
+    world.pass_ms(200);
+    sender.send(8);
+    assert_eq!(received(), 2);
+    // Whoever has no name shares a bucket with all others who have none.
+    world.sender("x/y/z").send(1);
+    assert_eq!(received(), 0);
+}
+
+#[test]
+fn a_limit_on_something_else_costs_a_sender_nothing() {
+    let world = world(&[bucket("agent", 1, "1/s")]);
+    let subscriber = world.subscriber("x/y/z", 100);
+    world.sender("x/y/z").send(20);
+    assert_eq!(std::iter::from_fn(|| subscriber.next()).count(), 20);
+    assert_eq!(world.node.quotas().bucket_count(), 0);
+}
+
+#[test]
+fn calls_are_counted_until_they_end() {
+    let slots = Written {
+        unit: "requests_in_flight".to_owned(),
+        refill: None,
+        ..bucket("calls", 1, "")
+    };
+    let world = world(&[slots]);
+    let responder = world.subscriber("x/y/z", 100);
+    let mut caller = world.client(1);
+    assert!(
+        caller
+            .connection
+            .turn()
+            .bind(1, "x/y/z", crate::Cast::Any, "")
+    );
+    let tag = |slot| crate::Ticket {
+        slot,
+        generation: 1,
+    };
+    let mut call = |slot| {
+        let mut turn = caller.connection.turn();
+        assert!(turn.claim(tag(slot)));
+        turn.request(1, tag(slot), false, crate::Message::default());
+    };
+    (0..2).for_each(&mut call);
+    let throttled = || world.node.counters().failures(ErrorCode::Throttled);
+    let anonymous = || left(&world.node, "default/default/anonymous");
+    assert_eq!((throttled(), anonymous()), (1, vec![0]));
+    // The responder goes: its calls end.
+    drop(responder);
+    assert_eq!(anonymous(), [1]);
+}
