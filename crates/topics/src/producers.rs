@@ -124,12 +124,8 @@ impl Producers {
             true => entry.last_sequence(),
             false => NO_SEQUENCE,
         };
-        let next = if last == NO_SEQUENCE {
-            0
-        } else {
-            sequence_after(last, 1)
-        };
-        if sequence != next {
+        // Behind "none" comes 0.
+        if sequence != sequence_after(last, 1) {
             return Err(Refusal::OutOfOrder { id, sequence, last });
         }
         if entry.transaction.is_some() && !batch.is_transactional {

@@ -122,8 +122,13 @@ impl World {
         self.partition.durable(self.partition.end());
     }
 
-    /// What a shell does: two passes over the batches that are settled.
     fn compact(&mut self, bytes_max: usize) {
+        let change = self.rewrite(bytes_max);
+        self.partition.apply(change);
+    }
+
+    /// What a shell does: two passes over the batches that are settled.
+    fn rewrite(&mut self, bytes_max: usize) -> Change {
         let until = self.partition.last_stable();
         let settled = self.stored.partition_point(|it| it.last_offset < until);
         let dirty = self.partition.cleaned();
@@ -150,7 +155,7 @@ impl World {
         }
         left.append(&mut self.stored);
         self.stored = left;
-        self.partition.apply(Change::Cleaned(cleaned));
+        Change::Cleaned(cleaned)
     }
 
     /// The newest value of each key that a reader of what is committed finds, and all deletions it
@@ -293,6 +298,21 @@ fn a_transaction_that_goes_on_is_left_alone() {
     assert_eq!(world.partition.cleaned(), 1);
     world.end(7, Ending::Commit);
     world.compact(usize::MAX);
+    assert_eq!(world.offsets(), [2, 3]);
+}
+
+/// As after a crash between the new batches and the change that tells of them.
+#[test]
+fn what_is_committed_behind_an_aborted_transaction_stays_though_its_marker_is_gone() {
+    let mut world = World::new();
+    world.write(Some(7), &[(Some(1), Some(10))]);
+    world.end(7, Ending::Abort);
+    world.write(Some(7), &[(Some(2), Some(20))]);
+    world.end(7, Ending::Commit);
+    for _ in 0..4 {
+        world.rewrite(usize::MAX);
+        world.now_ms += KEEP_MS;
+    }
     assert_eq!(world.offsets(), [2, 3]);
 }
 

@@ -327,6 +327,26 @@ fn a_zombie_does_not_abort_the_transaction_of_its_successor() {
 }
 
 #[test]
+fn a_retry_of_a_producer_that_was_fenced_since_is_refused() {
+    check(
+        "init a
+         init a 100 0
+         add a 100 1 1
+         init a
+         done a 2
+         init a 100 0
+         init a 100 1",
+        "init a: Empty 100.0 with 0
+         init a 100 0: Empty 100.1 with 0
+         add a 100 1 1: Ongoing 100.1 with 1
+         init a: later, PrepareAbort 100.2 with 1
+         done a 2: CompleteAbort 100.2 with 0
+         init a 100 0: another producer has the transactional id now
+         init a 100 1: another producer has the transactional id now",
+    );
+}
+
+#[test]
 fn when_the_epochs_are_used_up_there_is_another_id() {
     check(
         "init a

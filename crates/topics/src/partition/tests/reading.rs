@@ -9,7 +9,8 @@ fn a_reader_sees_up_to_what_is_durable_and_stable() {
          find latest
          durable 2
          find latest
-         sync
+         durable 100
+         find latest
          txn 7 0 0 1
          sync
          find latest
@@ -18,6 +19,7 @@ fn a_reader_sees_up_to_what_is_durable_and_stable() {
         "batch 3: 0
          find latest: Offset(0)
          find latest: Offset(2)
+         find latest: Offset(3)
          txn 7 0 0 1: 3
          find latest: Offset(4)
          find latest committed: Offset(3)
