@@ -11,6 +11,7 @@ mod embedded;
 mod gate;
 mod journal;
 mod kept;
+mod limiter;
 mod logs;
 mod memory;
 mod ports;
@@ -40,6 +41,7 @@ pub(crate) use descriptors::{
 pub(crate) use embedded::Embedded;
 use gate::TokenGate;
 pub(crate) use kept::{Message, Messages, Names, Purge, Retry};
+pub(crate) use limiter::CompatLimiter;
 pub(crate) use ready::Audience;
 use running::{Kept, Means, Running, threads_failure};
 pub(crate) use signals::Signals;
@@ -57,6 +59,7 @@ pub(crate) enum EndsWith {
 /// Runs a node until it is told to end.
 pub(crate) fn run(
     loaded: &Loaded,
+    limiter: Option<CompatLimiter>,
     audience: Audience,
     ends_with: EndsWith,
     no_color: bool,
@@ -75,7 +78,11 @@ pub(crate) fn run(
         }
         None => None,
     };
-    let config = &descriptors::fit(loaded);
+    let mut config = descriptors::fit(loaded);
+    if let Some(limiter) = &limiter {
+        limiter.add_limit(&mut config.limits)?;
+    }
+    let config = &config;
 
     let ports = ports::real();
     let gate = Arc::new(TokenGate::new(tokens, ports.clock.clone()));
@@ -84,6 +91,7 @@ pub(crate) fn run(
         gate: gate.clone(),
         ports,
         tls,
+        limiter,
         journal: Kept {
             journal: journal.clone(),
             sync_times,

@@ -82,6 +82,15 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem
     if json.trim_ascii_start().first() == Some(&b'[') {
         return Err(Problem::invalid("an array, where an object is expected"));
     }
+    parse_any(json)
+}
+
+/// The same of an array.
+pub(super) fn parse_array<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<Vec<T>, Problem> {
+    parse_any(json)
+}
+
+fn parse_any<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, Problem> {
     // The path costs something, so it is looked for only when it is needed.
     serde_json::from_slice(json).map_err(|error| locate::<T>(json, &error))
 }

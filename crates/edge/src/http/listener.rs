@@ -1,14 +1,20 @@
 //! Accepts HTTP connections, in plain text or inside TLS.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+
+use super::front::{self, Left};
+use super::{Peer, Routes};
 
 /// What the HTTP door accepts.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
-    routes: Router,
+    routes: Routes,
     options: Options,
 ) {
     let places = Arc::new(Semaphore::new(options.connections_max));
@@ -44,8 +50,8 @@ pub async fn serve(
         let Ok(place) = places.clone().acquire_owned().await else {
             return;
         };
-        let socket = match listener.accept().await {
-            Ok((socket, _)) => socket,
+        let (socket, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept an HTTP connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -54,7 +60,7 @@ pub async fn serve(
         };
         let (routes, acceptor) = (routes.clone(), acceptor.clone());
         tokio::spawn(async move {
-            serve_connection(socket, acceptor, routes, options).await;
+            serve_connection(socket, peer.ip(), acceptor, routes, options).await;
             drop(place);
         });
     }
@@ -62,17 +68,18 @@ pub async fn serve(
 
 async fn serve_connection(
     socket: TcpStream,
+    peer: IpAddr,
     acceptor: Option<tokio_rustls::TlsAcceptor>,
-    routes: Router,
+    routes: Routes,
     options: Options,
 ) {
     // A socket that has gone already fails at its first read.
     let _ = socket.set_nodelay(true);
     match acceptor {
-        None => serve_http(socket, routes, options).await,
+        None => serve_http(socket, peer, routes, options).await,
         Some(acceptor) => {
             match tokio::time::timeout(options.head_timeout, acceptor.accept(socket)).await {
-                Ok(Ok(stream)) => serve_http(stream, routes, options).await,
+                Ok(Ok(stream)) => serve_http(stream, peer, routes, options).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => tracing::debug!("TLS handshake took too long"),
             }
@@ -80,14 +87,25 @@ async fn serve_connection(
     }
 }
 
-async fn serve_http<I>(io: I, routes: Router, options: Options)
+async fn serve_http<I>(io: I, peer: IpAddr, routes: Routes, options: Options)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let Routes { router, surface } = routes;
+    let io = match front::serve(io, &surface, peer, options.head_timeout).await {
+        Ok(Left::Other(io)) => io,
+        Ok(Left::Ended) => return,
+        Err(error) => return tracing::debug!(%error, "HTTP connection ended"),
+    };
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Peer(peer));
+        router.call(request)
+    });
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.head_timeout)
-        .serve_connection(TokioIo::new(io), TowerToHyperService::new(routes))
+        .serve_connection(TokioIo::new(io), service)
         .with_upgrades();
     if let Err(error) = serving.await {
         tracing::debug!(%error, "HTTP connection ended");

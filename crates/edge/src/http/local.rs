@@ -26,7 +26,7 @@ use serde_json::value::RawValue;
 
 use super::body;
 use super::problem::Problem;
-use crate::gate::Open;
+use crate::gate::{Gate, Pass, Refused, Role};
 use crate::json::Text;
 
 /// Bytes of a piece of a body, at most.
@@ -41,6 +41,21 @@ pub struct Local {
 impl std::fmt::Debug for Local {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Local")
+    }
+}
+
+/// Whoever is in already is an agent, whatever else it is.
+struct Inside(Arc<dyn Gate>);
+
+impl Gate for Inside {
+    fn admit(&self, token: &str) -> Result<Pass, Refused> {
+        match self.0.admit(token) {
+            Err(_) if token.is_empty() => Ok(Pass {
+                role: Role::Agent,
+                token: None,
+            }),
+            judged => judged,
+        }
     }
 }
 
@@ -70,11 +85,12 @@ pub struct Answer {
 }
 
 impl Local {
-    /// The routes of `node`.
-    pub fn new(node: node::Handle) -> Self {
-        let routes = super::routes(node, Arc::new(Open));
+    /// The routes of `node`. What only an administrator may takes a token of one, in the field
+    /// `authorization`, as soon as there are tokens.
+    pub fn new(node: node::Handle, gate: Arc<dyn Gate>) -> Self {
+        let routes = super::routes(node, Arc::new(Inside(gate)));
         Self {
-            service: TowerToHyperService::new(routes),
+            service: TowerToHyperService::new(routes.router),
         }
     }
 

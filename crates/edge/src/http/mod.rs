@@ -10,6 +10,7 @@
 //! | `/v1/agents` | who is subscribed to which name | any |
 //! | `/v1/connections` | who is connected | any |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
+//! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
 //!
 //! Errors are RFC 9457 problem documents with our `code`.
 
@@ -17,20 +18,24 @@ mod about;
 mod archive;
 mod body;
 mod conversations;
+mod front;
 mod listener;
 mod local;
 mod metrics;
 mod openapi;
 mod problem;
+mod quotas;
+mod reply;
 mod storage;
 mod time;
 mod view;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{OriginalUri, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 pub use conversations::call_agents;
@@ -38,6 +43,8 @@ pub use listener::{Options, serve};
 pub use local::{Answer, Local};
 use model::ErrorCode;
 use problem::Problem;
+use quotas::Surface;
+pub use quotas::compat::{LIMIT as COMPAT_LIMIT, routes as compat_routes};
 use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 pub use view::{agents_json, connections_json};
@@ -56,8 +63,26 @@ pub(crate) struct Shared {
 /// WebSockets at the same time; further ones are refused.
 const SOCKETS_MAX: usize = 4096;
 
+/// What a door serves.
+#[derive(Clone)]
+pub struct Routes {
+    router: Router,
+    /// What is answered in front of the router.
+    surface: Surface,
+}
+
+impl Routes {
+    fn new(router: Router, surface: Surface) -> Self {
+        Self { router, surface }
+    }
+}
+
+/// From where a request comes, as far as the socket knows.
+#[derive(Clone, Copy, Debug)]
+struct Peer(IpAddr);
+
 /// The routes of the HTTP door of `node`.
-pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Router {
+pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
     let sockets = Arc::new(Semaphore::new(SOCKETS_MAX));
     let shared = Shared {
         node,
@@ -65,15 +90,19 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Router {
         sockets,
     };
     let token = middleware::from_fn_with_state(shared.clone(), require_token);
-    let guarded = about::guarded().merge(conversations::routes()).layer(token);
+    let guarded = about::guarded()
+        .merge(conversations::routes())
+        .merge(quotas::routes())
+        .layer(token);
     let (routes, document) = OpenApiRouter::with_openapi(openapi::head())
         .merge(about::open())
         .merge(guarded)
         .split_for_parts();
-    openapi::serve(routes, document)
+    let router = openapi::serve(routes, document)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
-        .with_state(shared)
+        .with_state(shared.clone());
+    Routes::new(router, Surface::Own(shared))
 }
 
 async fn not_found(request: Request) -> Problem {
@@ -91,20 +120,26 @@ async fn wrong_method(OriginalUri(uri): OriginalUri, method: Method) -> Response
     Problem::new(status, ErrorCode::InvalidArgument, detail).into_response()
 }
 
-async fn require_token(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    let token = request
-        .headers()
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.strip_prefix("Bearer "))
-        .unwrap_or_default();
-    match shared.gate.admit(token) {
-        Ok(_) => next.run(request).await,
+async fn require_token(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
+    match shared.gate.admit(bearer_of(request.headers())) {
+        Ok(pass) => {
+            request.extensions_mut().insert(pass);
+            next.run(request).await
+        }
         Err(refused) => {
             shared.node.counters().count(node::Counter::Unauthenticated);
             refuse(refused).into_response()
         }
     }
+}
+
+/// The token that is shown; empty for none.
+fn bearer_of(headers: &HeaderMap) -> &str {
+    headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .unwrap_or_default()
 }
 
 fn refuse(refused: Refused) -> Problem {

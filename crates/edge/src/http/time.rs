@@ -17,6 +17,24 @@ pub(super) fn push_rfc3339(out: &mut Vec<u8>, unix_ms: u64) {
     );
 }
 
+/// Appends `Sat, 21 Mar 2026 12:00:00 GMT` (RFC 9110, IMF-fixdate), from seconds since 1970-01-01 UTC.
+pub(super) fn push_http_date(out: &mut Vec<u8>, unix_s: u64) {
+    // 1970-01-01 was a Thursday.
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
+    let (year, month, day) = date_of_day(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    let (name, month) = (DAYS[(days % 7) as usize], MONTHS[(month - 1) as usize]);
+    // A Vec takes everything that is written to it.
+    let _ = write!(
+        out,
+        "{name}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT"
+    );
+}
+
 /// Milliseconds since 1970-01-01 UTC of a moment as [`push_rfc3339`] writes it, with any number of
 /// digits behind the second, or none; `None` for anything else.
 pub(super) fn parse_rfc3339(text: &str) -> Option<u64> {
@@ -91,6 +109,13 @@ mod tests {
         ] {
             assert_eq!(parse_rfc3339(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_date_of_a_field_is_as_the_rfc_writes_it() {
+        let mut out = Vec::new();
+        push_http_date(&mut out, 784_111_777);
+        assert_eq!(out, b"Sun, 06 Nov 1994 08:49:37 GMT");
     }
 
     proptest::proptest! {

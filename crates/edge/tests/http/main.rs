@@ -8,6 +8,7 @@ mod bad_input;
 mod budget;
 mod client;
 mod cold;
+mod compat;
 mod context;
 mod faults;
 mod follow;
@@ -15,6 +16,7 @@ mod follow;
 mod gate;
 mod local;
 mod openapi;
+mod quotas;
 mod read;
 mod resume;
 mod socket;
@@ -195,9 +197,13 @@ impl Door {
 }
 
 async fn serve(node: &Handle) -> SocketAddr {
+    serve_routes(edge::http::routes(node.clone(), Arc::new(edge::Open))).await
+}
+
+/// Serves other routes than a door's.
+pub(crate) async fn serve_routes(routes: edge::http::Routes) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let routes = edge::http::routes(node.clone(), Arc::new(edge::Open));
     tokio::spawn(edge::http::serve(
         listener,
         None,

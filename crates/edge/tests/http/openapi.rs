@@ -26,6 +26,11 @@ async fn every_documented_operation_is_served_and_no_other() {
     let document = document(&door).await;
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in METHODS {
+            if path == "/v1/watch" && method == "get" {
+                // It never ends.
+                door.events(path).await;
+                continue;
+            }
             let answer = door
                 .ask(method.to_uppercase().as_str(), &filled(path), &json!({}))
                 .await;

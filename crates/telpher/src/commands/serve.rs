@@ -1,8 +1,10 @@
 //! `telpher serve`.
 
+use std::net::IpAddr;
+
 use crate::failure::{Exit, Failure};
 use crate::output::Format;
-use crate::serve::{self, Audience, EndsWith};
+use crate::serve::{self, Audience, CompatLimiter, EndsWith};
 use crate::settings::{ConfigArgs, Environment};
 
 const EXAMPLES: &str = "\
@@ -30,6 +32,17 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     end_with_stdin: bool,
 
+    /// Also stand in for a limiter on Express and Redis, on a port of its own
+    ///
+    /// Reads PORT (3000), TOKEN_BUCKET_CAPACITY (100) and TOKEN_BUCKET_RATE (10 per second) from the
+    /// environment, and listens where the HTTP door does.
+    #[arg(long)]
+    compat_limiter: bool,
+
+    /// A proxy whose X-Forwarded-For that door believes
+    #[arg(long, value_name = "ADDRESS", requires = "compat_limiter")]
+    compat_trusted_proxy: Vec<IpAddr>,
+
     #[command(flatten)]
     format: Format,
 
@@ -48,9 +61,13 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
         true => EndsWith::SignalOrInput,
         false => EndsWith::Signal,
     };
+    let limiter = match args.compat_limiter {
+        true => Some(CompatLimiter::read(environment, args.compat_trusted_proxy)?),
+        false => None,
+    };
     if !args.dev {
         let loaded = args.config.load(environment)?;
-        return serve::run(&loaded, audience, ends_with, no_color);
+        return serve::run(&loaded, limiter, audience, ends_with, no_color);
     }
     let dir = tempfile::Builder::new()
         .prefix("telpher-dev-")
@@ -62,5 +79,5 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
             )
         })?;
     let loaded = args.config.load_temporary(environment, dir.path())?;
-    serve::run(&loaded, audience, ends_with, no_color)
+    serve::run(&loaded, limiter, audience, ends_with, no_color)
 }

@@ -12,6 +12,7 @@ use node::config::{Config, HostPort};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 
+use super::limiter::CompatLimiter;
 use crate::failure::{Exit, Failure};
 
 /// Where the node can be reached.
@@ -20,6 +21,7 @@ pub(super) struct Addresses {
     pub(super) native: Option<SocketAddr>,
     pub(super) socket: Option<PathBuf>,
     pub(super) http: Option<SocketAddr>,
+    pub(super) limiter: Option<SocketAddr>,
     pub(super) encrypted: bool,
 }
 
@@ -28,14 +30,23 @@ pub(super) struct Doors {
     native: Option<TcpListener>,
     socket: Option<UnixListener>,
     http: Option<TcpListener>,
+    limiter: Option<(TcpListener, CompatLimiter)>,
     pub(super) addresses: Addresses,
 }
 
 impl Doors {
     /// Listens wherever the configuration says.
-    pub(super) async fn bind(config: &Config, encrypted: bool) -> Result<Self, Failure> {
+    pub(super) async fn bind(
+        config: &Config,
+        limiter: Option<CompatLimiter>,
+        encrypted: bool,
+    ) -> Result<Self, Failure> {
         let native = bind_tcp("native.listen", config.native.listen.as_ref()).await?;
         let http = bind_tcp("http.listen", config.http.listen.as_ref()).await?;
+        let limiter = match limiter {
+            Some(limiter) => Some((limiter.bind(config.http.listen.as_ref()).await?, limiter)),
+            None => None,
+        };
         let path = config.native.socket.path(&config.data.dir);
         let socket = match &path {
             Some(path) => Some(bind_unix(path).await?),
@@ -46,12 +57,14 @@ impl Doors {
             native: address(&native),
             socket: path,
             http: address(&http),
+            limiter: limiter.as_ref().and_then(|(it, _)| it.local_addr().ok()),
             encrypted,
         };
         Ok(Self {
             native,
             socket,
             http,
+            limiter,
             addresses,
         })
     }
@@ -70,6 +83,12 @@ impl Doors {
         }
         if let Some(listener) = self.socket {
             open.spawn(native::accept_unix(listener, spawn));
+        }
+        if let Some((listener, limiter)) = self.limiter {
+            let (node, gate) = (node.clone(), gate.clone());
+            let routes = http::compat_routes(node, gate, limiter.proxies);
+            let options = http::Options::default();
+            open.spawn(http::serve(listener, tls.clone(), routes, options));
         }
         if let Some(listener) = self.http {
             let (routes, options) = (http::routes(node, gate), http::Options::default());

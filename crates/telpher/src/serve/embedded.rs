@@ -89,6 +89,7 @@ async fn start(
         gate: Arc::new(edge::Open),
         ports: ports::real(),
         tls: None,
+        limiter: None,
         journal: Kept {
             journal: journal.clone(),
             sync_times: sync_times.clone(),

@@ -38,6 +38,7 @@ struct Urls {
     native: Option<String>,
     socket: Option<String>,
     http: Option<String>,
+    limiter: Option<String>,
 }
 
 impl Urls {
@@ -54,6 +55,9 @@ impl Urls {
                 .as_ref()
                 .map(|path| format!("unix://{}", path.display())),
             http: addresses.http.map(|address| format!("{http}://{address}")),
+            limiter: addresses
+                .limiter
+                .map(|address| format!("{http}://{address}")),
         }
     }
 
@@ -65,6 +69,7 @@ impl Urls {
             "native": self.native,
             "socket": self.socket,
             "http": self.http,
+            "limiter": self.limiter,
             "data": data,
         })
     }
@@ -75,6 +80,7 @@ impl Urls {
             ("native", &self.native),
             ("socket", &self.socket),
             ("http", &self.http),
+            ("limiter", &self.limiter),
         ];
         for (door, url) in lines {
             if let Some(url) = url {

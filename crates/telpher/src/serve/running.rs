@@ -11,6 +11,7 @@ use node::config::Config;
 use tokio::task::JoinSet;
 
 use super::doors::{Addresses, Doors};
+use super::limiter::CompatLimiter;
 use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
@@ -32,6 +33,7 @@ pub(super) struct Means {
     pub(super) gate: Arc<dyn Gate>,
     pub(super) ports: node::Ports,
     pub(super) tls: Option<Arc<rustls::ServerConfig>>,
+    pub(super) limiter: Option<CompatLimiter>,
     /// Where it keeps what it is told to keep.
     pub(super) journal: Kept,
 }
@@ -49,9 +51,10 @@ impl Running {
             gate,
             ports,
             tls,
+            limiter,
             journal,
         } = means;
-        let doors = Doors::bind(config, tls.is_some()).await?;
+        let doors = Doors::bind(config, limiter, tls.is_some()).await?;
         let addresses = doors.addresses.clone();
         let limits = node_limits(config);
         let Kept {
@@ -67,7 +70,9 @@ impl Running {
         let node = Handle::with_journal(limits, ports, journal, options);
         let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
         node.show_sync_times(sync_times);
-        let quotas = node.quotas().open(config.quota.to_node(), config.limits.clone());
+        let quotas = node
+            .quotas()
+            .open(config.quota.to_node(), config.limits.clone());
         quotas.map_err(|error| Failure::new(Exit::Failed, error))?;
         finish_drafts(&node)?;
         let readers = Readers::start().map_err(threads_failure)?;

@@ -5,7 +5,10 @@
 //! like every other, and can be told by its name. Names of `telpher/` belong to the node, so nobody
 //! else can answer for it.
 
+use std::sync::Arc;
+
 use client::{Attached, Client, Connecting, Fault, ItemSender, Request, Server};
+use edge::Gate;
 use edge::http::{Local, agents_json, connections_json};
 use edge::native::Door;
 use model::Name;
@@ -34,8 +37,9 @@ impl SystemAgent {
         source: backup::Source,
     ) -> Result<Self, Failure> {
         let client = connect(door).await.map_err(failed)?;
+        let http = http_server(node, source.gate.clone());
         let own = attach(server(node, source), &client, SYSTEM_AGENT).await?;
-        let http = attach(http_server(node), &client, HTTP_AGENT).await?;
+        let http = attach(http, &client, HTTP_AGENT).await?;
         Ok(Self {
             _attached: [own, http],
             client,
@@ -88,8 +92,8 @@ fn server(node: &Handle, source: backup::Source) -> Server {
 
 /// Hands a request to the routes: the head of the answer is the first item, the pieces of its body
 /// are the others.
-fn http_server(node: &Handle) -> Server {
-    let local = Local::new(node.clone());
+fn http_server(node: &Handle, gate: Arc<dyn Gate>) -> Server {
+    let local = Local::new(node.clone(), gate);
     Server::new().handle_stream("request", move |request: Request, items: ItemSender| {
         let local = local.clone();
         async move {

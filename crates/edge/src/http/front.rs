@@ -1,0 +1,257 @@
+//! What stands in front of hyper: the few questions that are asked again and again, answered in place.
+//!
+//! A question about quotas is decided in less time than hyper and the router need to bring it there. So
+//! a connection begins here: whatever one read brought is answered in order and goes out in one write.
+//! The first request that is anything else takes the connection with it, with every byte that was read
+//! of it, and hyper serves the rest. Invariant: *nothing is decided here that would be answered
+//! otherwise there*: both ask the same [`Surface`].
+
+mod head;
+mod prefixed;
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+pub(super) use head::{Asked, Method, Version};
+use head::{BODY_SIZE_MAX, Read};
+use node::quotas::{Desk, Durable};
+pub(super) use prefixed::Prefixed;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, Sleep};
+
+use super::quotas::{Surface, unconfirmed};
+use super::reply::Reply;
+use super::time::push_http_date;
+
+/// What is read at a time, at least.
+const READ_SIZE: usize = 8 << 10;
+/// Answers are gathered up to this size before they are written.
+const WRITE_SIZE: usize = 64 << 10;
+/// How long somebody may not read his answers.
+const READER_LIMIT: Duration = Duration::from_secs(30);
+
+/// What became of a question.
+pub(super) enum Verdict {
+    /// It is answered.
+    Answered,
+    /// It is, once this is on disk.
+    When(Vec<Durable>),
+    /// It is not answered here, and nothing was decided.
+    NotHere,
+}
+
+/// How a connection leaves.
+pub(super) enum Left<I> {
+    /// It is over.
+    Ended,
+    /// It is somebody else's.
+    Other(Prefixed<I>),
+}
+
+/// Serves a connection until somebody else has to.
+pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
+    io: I,
+    surface: &Surface,
+    peer: IpAddr,
+    limit: Duration,
+) -> io::Result<Left<I>> {
+    let mut served = Served {
+        io,
+        surface,
+        peer,
+        buffer: BytesMut::new(),
+        out: Vec::new(),
+        reply: Reply::default(),
+        desk: Desk::new(),
+        date: Date::default(),
+    };
+    let mut patience = Patience::new(limit);
+    loop {
+        let before = served.buffer.len();
+        match served.answer_all().await? {
+            Next::Read => {}
+            Next::Close => {
+                served.io.shutdown().await?;
+                return Ok(Left::Ended);
+            }
+            Next::Leave => return Ok(Left::Other(Prefixed::new(served.buffer, served.io))),
+        }
+        if before == 0 || served.buffer.len() < before {
+            patience.renew();
+        }
+        served.buffer.reserve(READ_SIZE);
+        let read = tokio::select! {
+            biased;
+            read = served.io.read_buf(&mut served.buffer) => read?,
+            () = patience.over() => return Ok(Left::Ended),
+        };
+        if read == 0 {
+            return Ok(Left::Ended);
+        }
+    }
+}
+
+struct Served<'a, I> {
+    io: I,
+    surface: &'a Surface,
+    peer: IpAddr,
+    /// What was read and not answered: less than a request, when it is looked at again.
+    buffer: BytesMut,
+    out: Vec<u8>,
+    reply: Reply,
+    desk: Desk,
+    date: Date,
+}
+
+enum Next {
+    Read,
+    Close,
+    Leave,
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
+    /// Answers whatever is there as a whole.
+    async fn answer_all(&mut self) -> io::Result<Next> {
+        let next = loop {
+            if self.buffer.is_empty() {
+                break Next::Read;
+            }
+            let serves = |method, path: &str| self.surface.serves(method, path);
+            let (asked, size) = match head::read(&self.buffer, serves) {
+                Read::Asked(asked, size) => (asked, size),
+                Read::Part => break Next::Read,
+                Read::Other => break Next::Leave,
+            };
+            let (desk, reply) = (&mut self.desk, &mut self.reply);
+            let verdict = self.surface.answer(desk, &asked, self.peer, reply);
+            let (is_kept_alive, version) = (asked.is_kept_alive, asked.version);
+            match verdict {
+                Verdict::Answered => {}
+                Verdict::When(durables) => {
+                    for durable in durables {
+                        if durable.await.is_err() {
+                            self.reply.problem(&unconfirmed());
+                        }
+                    }
+                }
+                Verdict::NotHere => break Next::Leave,
+            }
+            self.buffer.advance(size);
+            let unix_s = self.surface.now_ns() / 1_000_000_000;
+            let date = self.date.at(unix_s);
+            push_response(&mut self.out, &self.reply, date, is_kept_alive, version);
+            if !is_kept_alive {
+                break Next::Close;
+            }
+            if self.out.len() >= WRITE_SIZE {
+                self.write().await?;
+            }
+        };
+        self.write().await?;
+        // Requests that come one at a time need no more than they take.
+        if self.buffer.is_empty() && self.buffer.capacity() > BODY_SIZE_MAX {
+            self.buffer = BytesMut::new();
+        }
+        Ok(next)
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let writing = async {
+            self.io.write_all(&self.out).await?;
+            self.io.flush().await
+        };
+        match tokio::time::timeout(READER_LIMIT, writing).await {
+            Ok(written) => written?,
+            Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+        }
+        self.out.clear();
+        Ok(())
+    }
+}
+
+fn push_response(
+    out: &mut Vec<u8>,
+    reply: &Reply,
+    date: &[u8],
+    is_kept_alive: bool,
+    version: Version,
+) {
+    let status = reply.status;
+    let reason = status.canonical_reason().unwrap_or("");
+    // A Vec takes everything that is written to it.
+    let _ = write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_str());
+    if !reply.content_type.is_empty() {
+        out.extend_from_slice(b"Content-Type: ");
+        out.extend_from_slice(reply.content_type.as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    let _ = write!(out, "Content-Length: {}\r\n", reply.body.len());
+    out.extend_from_slice(reply.fields());
+    match (is_kept_alive, version) {
+        (true, Version::Http11) => {}
+        // It has to be told.
+        (true, Version::Http10) => out.extend_from_slice(b"Connection: keep-alive\r\n"),
+        (false, _) => out.extend_from_slice(b"Connection: close\r\n"),
+    }
+    out.extend_from_slice(b"Date: ");
+    out.extend_from_slice(date);
+    out.extend_from_slice(b"\r\n\r\n");
+    out.extend_from_slice(&reply.body);
+}
+
+/// A date as a field has it, written once a second.
+#[derive(Default)]
+struct Date {
+    unix_s: Option<u64>,
+    text: Vec<u8>,
+}
+
+impl Date {
+    fn at(&mut self, unix_s: u64) -> &[u8] {
+        if self.unix_s != Some(unix_s) {
+            self.unix_s = Some(unix_s);
+            self.text.clear();
+            push_http_date(&mut self.text, unix_s);
+        }
+        &self.text
+    }
+}
+
+/// How long a request may take to arrive, from the end of the last one on.
+struct Patience {
+    limit: Duration,
+    until: Instant,
+    /// Is not set anew with every request: it looks again when it has ended too early.
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Patience {
+    fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            until: Instant::now() + limit,
+            sleep: Box::pin(tokio::time::sleep(limit)),
+        }
+    }
+
+    fn renew(&mut self) {
+        self.until = Instant::now() + self.limit;
+    }
+
+    /// Ends when it has.
+    async fn over(&mut self) {
+        loop {
+            self.sleep.as_mut().await;
+            if Instant::now() >= self.until {
+                return;
+            }
+            self.sleep.as_mut().reset(self.until);
+        }
+    }
+}

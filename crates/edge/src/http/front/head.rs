@@ -1,0 +1,242 @@
+//! The few requests that are asked again and again, read from the bytes as they came.
+//!
+//! What is taken here is a strict part of HTTP/1 (RFC 9112): one line of request, fields without
+//! folding, a body of a length that is said. Everything else that a client may send, right or wrong, is
+//! [`Read::Other`], and somebody else's to judge: invariant: *what is taken here means the same to
+//! everybody who reads it.*
+
+use memchr::memchr;
+
+/// Bytes of a head.
+const HEAD_SIZE_MAX: usize = 8 << 10;
+/// Bytes of a body.
+pub(super) const BODY_SIZE_MAX: usize = 64 << 10;
+
+/// A request as it lies in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) struct Asked<'a> {
+    pub(in crate::http) method: Method,
+    /// Without a query.
+    pub(in crate::http) path: &'a str,
+    /// Whether another may follow on the connection.
+    pub(in crate::http) is_kept_alive: bool,
+    pub(in crate::http) version: Version,
+    /// Behind `Bearer`; empty for none.
+    pub(in crate::http) token: &'a str,
+    /// `X-Forwarded-For`; empty for none.
+    pub(in crate::http) forwarded: &'a str,
+    /// As it is written, without parameters; empty for none.
+    pub(in crate::http) content_type: &'a str,
+    pub(in crate::http) body: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum Method {
+    Get,
+    Post,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) enum Version {
+    /// A connection is closed unless both want it kept.
+    Http10,
+    /// A connection is kept unless one wants it closed.
+    Http11,
+}
+
+/// What the buffer begins with.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Read<'a> {
+    /// A request, and the bytes that it takes.
+    Asked(Asked<'a>, usize),
+    /// The beginning of one, perhaps.
+    Part,
+    /// Something that is not read here.
+    Other,
+}
+
+/// Reads what a buffer begins with, if it is of those that are `served`.
+pub(super) fn read(bytes: &[u8], served: impl Fn(Method, &str) -> bool) -> Read<'_> {
+    match read_head(bytes, served) {
+        Ok(Some((mut asked, head, length))) => match bytes.get(head..head + length) {
+            Some(body) => {
+                asked.body = body;
+                Read::Asked(asked, head + length)
+            }
+            None => Read::Part,
+        },
+        Ok(None) if bytes.len() < HEAD_SIZE_MAX => Read::Part,
+        Ok(None) | Err(Strange) => Read::Other,
+    }
+}
+
+/// It is not read here.
+#[derive(Debug)]
+struct Strange;
+
+/// The request without its body, the bytes of its head, and those of its body.
+fn read_head(
+    bytes: &[u8],
+    served: impl Fn(Method, &str) -> bool,
+) -> Result<Option<(Asked<'_>, usize, usize)>, Strange> {
+    let Some((line, mut rest)) = split_line(bytes)? else {
+        return Ok(None);
+    };
+    let mut asked = request_line(line)?;
+    if !served(asked.method, asked.path) {
+        return Err(Strange);
+    }
+    let mut length = None;
+    let mut is_closed_or_kept = None;
+    loop {
+        let Some((line, behind)) = split_line(rest)? else {
+            return Ok(None);
+        };
+        rest = behind;
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = field(line)?;
+        match Field::of(name) {
+            Field::Unimportant => {}
+            Field::Strange => return Err(Strange),
+            Field::ContentLength => once(&mut length, content_length(value)?)?,
+            Field::ContentType => once_text(&mut asked.content_type, essence(value))?,
+            Field::Authorization => {
+                let token = value.strip_prefix("Bearer ").ok_or(Strange)?;
+                once_text(&mut asked.token, token)?;
+            }
+            Field::ForwardedFor => once_text(&mut asked.forwarded, value)?,
+            Field::Connection if value.eq_ignore_ascii_case("keep-alive") => {
+                once(&mut is_closed_or_kept, true)?;
+            }
+            Field::Connection if value.eq_ignore_ascii_case("close") => {
+                once(&mut is_closed_or_kept, false)?;
+            }
+            Field::Connection => return Err(Strange),
+        }
+    }
+    asked.is_kept_alive = is_closed_or_kept.unwrap_or(asked.version == Version::Http11);
+    let length = match (asked.method, length) {
+        (Method::Get, None | Some(0)) => 0,
+        (Method::Post, Some(length)) => length,
+        _ => return Err(Strange),
+    };
+    Ok(Some((asked, bytes.len() - rest.len(), length)))
+}
+
+/// A line without its end, and what is behind it.
+fn split_line(bytes: &[u8]) -> Result<Option<(&str, &[u8])>, Strange> {
+    let Some(end) = memchr(b'\n', bytes) else {
+        return Ok(None);
+    };
+    let line = bytes[..end].strip_suffix(b"\r").ok_or(Strange)?;
+    let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
+    if !line.iter().all(is_text) {
+        return Err(Strange);
+    }
+    let line = std::str::from_utf8(line).map_err(|_| Strange)?;
+    Ok(Some((line, &bytes[end + 1..])))
+}
+
+fn request_line(line: &str) -> Result<Asked<'_>, Strange> {
+    let (method, line) = match (line.strip_prefix("GET "), line.strip_prefix("POST ")) {
+        (Some(rest), _) => (Method::Get, rest),
+        (_, Some(rest)) => (Method::Post, rest),
+        (None, None) => return Err(Strange),
+    };
+    let (path, version) = line.split_once(' ').ok_or(Strange)?;
+    let version = match version {
+        "HTTP/1.1" => Version::Http11,
+        "HTTP/1.0" => Version::Http10,
+        _ => return Err(Strange),
+    };
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#');
+    match path.starts_with('/') && path.bytes().all(is_plain) {
+        true => Ok(Asked {
+            method,
+            path,
+            is_kept_alive: false,
+            version,
+            token: "",
+            forwarded: "",
+            content_type: "",
+            body: &[],
+        }),
+        false => Err(Strange),
+    }
+}
+
+fn field(line: &str) -> Result<(&str, &str), Strange> {
+    let colon = memchr(b':', line.as_bytes()).ok_or(Strange)?;
+    let (name, value) = (&line[..colon], &line[colon + 1..]);
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte);
+    match !name.is_empty() && name.bytes().all(is_token) {
+        true => Ok((name, value.trim_matches([' ', '\t']))),
+        false => Err(Strange),
+    }
+}
+
+/// What a field says about how a request is read.
+enum Field {
+    ContentLength,
+    ContentType,
+    Connection,
+    Authorization,
+    ForwardedFor,
+    Unimportant,
+    Strange,
+}
+
+impl Field {
+    fn of(name: &str) -> Self {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        match name.len() {
+            14 if is("content-length") => Self::ContentLength,
+            12 if is("content-type") => Self::ContentType,
+            10 if is("connection") => Self::Connection,
+            13 if is("authorization") => Self::Authorization,
+            15 if is("x-forwarded-for") => Self::ForwardedFor,
+            6 if is("expect") => Self::Strange,
+            7 if is("upgrade") || is("trailer") => Self::Strange,
+            16 if is("content-encoding") => Self::Strange,
+            17 if is("transfer-encoding") => Self::Strange,
+            _ => Self::Unimportant,
+        }
+    }
+}
+
+fn content_length(value: &str) -> Result<usize, Strange> {
+    let is_number = (1..=6).contains(&value.len()) && value.bytes().all(|it| it.is_ascii_digit());
+    let length = value.parse().map_err(|_| Strange)?;
+    match is_number && length <= BODY_SIZE_MAX {
+        true => Ok(length),
+        false => Err(Strange),
+    }
+}
+
+fn essence(value: &str) -> &str {
+    let end = memchr(b';', value.as_bytes()).unwrap_or(value.len());
+    value[..end].trim_end()
+}
+
+/// A field that is there twice is read by nobody alike.
+fn once<T>(known: &mut Option<T>, value: T) -> Result<(), Strange> {
+    match known.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Strange),
+    }
+}
+
+fn once_text<'a>(known: &mut &'a str, value: &'a str) -> Result<(), Strange> {
+    match known.is_empty() && !value.is_empty() {
+        true => {
+            *known = value;
+            Ok(())
+        }
+        false => Err(Strange),
+    }
+}
+
+#[cfg(test)]
+mod tests;

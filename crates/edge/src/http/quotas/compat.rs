@@ -1,0 +1,414 @@
+//! The surface of a limiter on Express and Redis, for whoever has programmed against one.
+//!
+//! | method and path | |
+//! |---|---|
+//! | `GET /` | what there is |
+//! | `GET /health` | whether takes are decided |
+//! | `GET /test-redis` | 501: what is kept is kept here |
+//! | `POST /api/request` `{agentId, tokens?}` | a take by `default/default/<agentId>` |
+//! | `GET /api/quota/{agentId}` | how an agent stands |
+//! | `GET /api/test-rate-limit` | 100 per client address and minute, in fixed windows |
+//!
+//! Bodies have the shape and the order of keys of the original. `docs/quotas.md` lists where this differs
+//! from it, and why.
+
+mod bodies;
+mod request;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Extension, Path, State};
+use axum::http::{HeaderMap, HeaderValue, Method as HttpMethod, StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use node::quotas::{Denial, Desk, Outcome, Refused, Standing, Subject, Take, Taken, Unit};
+use serde_json::json;
+
+use super::Surface;
+use super::fields::{self, SECOND_NS, tightest};
+use super::windows::{COUNT_MAX, Windows};
+use crate::gate::Gate;
+use crate::http::body;
+use crate::http::front::{Asked, Method, Verdict};
+use crate::http::problem::Problem;
+use crate::http::reply::{JSON, Reply};
+use crate::http::{Peer, Routes, bearer_of, refuse};
+use request::{Ask, Wrong};
+
+/// The limit that stands for agents unless the configuration has one of that name.
+pub const LIMIT: &str = "agent";
+
+/// Bytes of a body.
+const BODY_SIZE_MAX: usize = 64 << 10;
+
+/// What the surface is served with.
+pub(crate) struct Limiter {
+    node: node::Handle,
+    gate: Arc<dyn Gate>,
+    /// Those whose `X-Forwarded-For` is believed.
+    proxies: Vec<IpAddr>,
+    windows: Windows,
+}
+
+/// The routes of the surface. Of those in `proxies` it is believed for whom they ask.
+pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, proxies: Vec<IpAddr>) -> Routes {
+    let limiter = Arc::new(Limiter {
+        node,
+        gate,
+        proxies,
+        windows: Windows::default(),
+    });
+    let router = Router::new()
+        .route("/", get(index))
+        .route("/health", get(health))
+        .route("/test-redis", get(test_redis))
+        .route("/api/request", post(request))
+        .route("/api/quota/{agent}", get(quota))
+        .route("/api/test-rate-limit", get(test_rate_limit))
+        .fallback(not_found)
+        .method_not_allowed_fallback(not_found)
+        .layer(middleware::map_response(allow_origins))
+        .layer(middleware::from_fn(preflight))
+        .with_state(limiter.clone());
+    Routes::new(router, Surface::Compat(limiter))
+}
+
+/// Whether that is asked so often that it is answered in front of everything else.
+pub(super) fn is_asked_often(method: Method, path: &str) -> bool {
+    match method {
+        Method::Post => path == "/api/request",
+        Method::Get => {
+            matches!(path, "/health" | "/api/test-rate-limit") || agent_of(path).is_some()
+        }
+    }
+}
+
+/// The agent of a path, if it needs no decoding.
+fn agent_of(path: &str) -> Option<&str> {
+    let agent = path.strip_prefix("/api/quota/")?;
+    let is_plain = !agent.is_empty() && !agent.contains(['/', '%']);
+    is_plain.then_some(agent)
+}
+
+impl Limiter {
+    /// Nanoseconds since 1970-01-01 UTC.
+    pub(super) fn now_ns(&self) -> u64 {
+        self.node.quotas().now_ns()
+    }
+
+    /// Answers one of the [paths](is_asked_often) that are.
+    pub(super) fn answer_in_front(
+        &self,
+        desk: &mut Desk,
+        asked: &Asked<'_>,
+        peer: IpAddr,
+        reply: &mut Reply,
+    ) -> Verdict {
+        let is_open = asked.path == "/health";
+        if !is_open && self.gate.admit(asked.token).is_err() {
+            return Verdict::NotHere;
+        }
+        let durable = match (asked.path, agent_of(asked.path)) {
+            ("/health", _) => {
+                self.health(reply);
+                None
+            }
+            ("/api/request", _) => self.request(desk, asked.body, reply),
+            ("/api/test-rate-limit", _) => {
+                let forwarded = [asked.forwarded];
+                self.test_rate_limit(self.client(peer, &forwarded), reply);
+                None
+            }
+            (_, Some(agent)) => {
+                self.quota(desk, agent, reply);
+                None
+            }
+            (_, None) => return Verdict::NotHere,
+        };
+        reply.field("Access-Control-Allow-Origin", "*");
+        match durable {
+            None => Verdict::Answered,
+            Some(durable) => Verdict::When(vec![durable]),
+        }
+    }
+
+    /// Whose request it is: the nearest in the chain of forwarders that is no proxy of ours.
+    fn client(&self, peer: IpAddr, forwarded: &[&str]) -> IpAddr {
+        if !self.proxies.contains(&peer) {
+            return peer;
+        }
+        let chain = forwarded.iter().rev().flat_map(|it| it.rsplit(','));
+        let mut client = peer;
+        for hop in chain {
+            match hop.trim().parse() {
+                Ok(address) => client = address,
+                // What is behind a word that is no address is nobody's.
+                Err(_) => return client,
+            }
+            if !self.proxies.contains(&client) {
+                return client;
+            }
+        }
+        client
+    }
+
+    fn health(&self, reply: &mut Reply) {
+        let now_ms = self.now_ns() / 1_000_000;
+        let is_ready = self.node.unready().is_none();
+        let (status, word) = match is_ready {
+            true => (StatusCode::OK, "ok"),
+            false => (StatusCode::SERVICE_UNAVAILABLE, "error"),
+        };
+        reply.clear(status, JSON);
+        bodies::health(&mut reply.body, word, now_ms);
+    }
+
+    fn request(
+        &self,
+        desk: &mut Desk,
+        body: &[u8],
+        reply: &mut Reply,
+    ) -> Option<node::quotas::Durable> {
+        let ask = match Ask::read(body) {
+            Ok(ask) => ask,
+            Err(wrong) => {
+                bodies::bad_request(reply, &wrong);
+                return None;
+            }
+        };
+        let Ok(subject) = Subject::new(&ask.subject, "") else {
+            bodies::bad_request(reply, &Wrong::AgentTooLong);
+            return None;
+        };
+        let take = Take {
+            subject,
+            costs: &[(Unit::REQUESTS, ask.tokens)],
+            hold: None,
+            id: None,
+        };
+        let taken = self.node.quotas().take(desk, &take);
+        self.tell(desk, &ask, &taken, reply);
+        taken.durable
+    }
+
+    fn tell(&self, desk: &Desk, ask: &Ask, taken: &Taken, reply: &mut Reply) {
+        let now_ns = desk.now_ns();
+        let now_s = now_ns / SECOND_NS;
+        let standing = of_requests(desk);
+        match (&taken.outcome, &standing) {
+            (Outcome::Admitted { .. }, Some(standing)) => {
+                reply.clear(StatusCode::OK, JSON);
+                limits(reply, standing.capacity, fields::remaining(standing), now_s);
+                fields::push(reply, standing, None, now_ns);
+                bodies::admitted(&mut reply.body, ask.tokens, standing);
+            }
+            // Nothing says how much there is.
+            (Outcome::Admitted { .. }, None) => bodies::no_limit(reply),
+            (Outcome::Denied(denial), _) => self.deny(desk, denial, reply),
+            (Outcome::Halted { .. }, _) => bodies::halted(reply),
+            (Outcome::Refused(Refused::AboveCapacity { capacity, .. }), _) => {
+                let capacity = *capacity;
+                bodies::bad_request(reply, &Wrong::AboveCapacity { capacity });
+            }
+            (Outcome::Refused(refused), _) => {
+                bodies::bad_request(reply, &Wrong::Refused(refused.to_string()));
+            }
+            (Outcome::Unavailable { .. }, _) => bodies::unavailable(reply),
+        }
+    }
+
+    fn deny(&self, desk: &Desk, denial: &Denial, reply: &mut Reply) {
+        let (now_ns, retry_ns) = (desk.now_ns(), denial.retry_after_ns);
+        let retry_s = retry_ns.map(|retry_ns| retry_ns.div_ceil(SECOND_NS));
+        reply.clear(StatusCode::TOO_MANY_REQUESTS, JSON);
+        let mut standings = desk.standings();
+        let denying = standings.find(|it| it.limit.name == denial.limit.name);
+        let capacity = denying
+            .as_ref()
+            .map_or_else(|| denial.limit.kind.capacity(), |it| it.capacity);
+        let reset_s = (now_ns + retry_ns.unwrap_or(0)).div_ceil(SECOND_NS);
+        limits(reply, capacity, denial.would_pass(), reset_s);
+        if let Some(retry_s) = retry_s {
+            reply.field("Retry-After", retry_s);
+        }
+        if let Some(standing) = &denying {
+            fields::push(reply, standing, retry_ns, now_ns);
+        }
+        bodies::denied(&mut reply.body, retry_s, Some(denial.would_pass()));
+    }
+
+    fn quota(&self, desk: &mut Desk, agent: &str, reply: &mut Reply) {
+        let name = request::subject_of(agent);
+        let Ok(subject) = Subject::new(&name, "") else {
+            return bodies::bad_request(reply, &Wrong::AgentTooLong);
+        };
+        self.node.quotas().peek(desk, &subject);
+        match of_requests(desk) {
+            Some(standing) => {
+                reply.clear(StatusCode::OK, JSON);
+                bodies::quota(&mut reply.body, agent, &standing);
+            }
+            None => bodies::no_limit(reply),
+        }
+    }
+
+    fn test_rate_limit(&self, client: IpAddr, reply: &mut Reply) {
+        let now_ns = self.now_ns();
+        let counted = self.windows.count(client, now_ns);
+        let (remaining, reset_s) = (
+            COUNT_MAX - counted.count,
+            counted.until_ns.div_ceil(SECOND_NS),
+        );
+        if counted.is_allowed {
+            reply.clear(StatusCode::OK, JSON);
+            limits(reply, COUNT_MAX, remaining, reset_s);
+            bodies::counted(&mut reply.body, counted.count, remaining, reset_s);
+        } else {
+            let retry_s = (counted.until_ns - now_ns).div_ceil(SECOND_NS);
+            reply.clear(StatusCode::TOO_MANY_REQUESTS, JSON);
+            limits(reply, COUNT_MAX, remaining, reset_s);
+            reply.field("Retry-After", retry_s);
+            bodies::denied(&mut reply.body, Some(retry_s), None);
+        }
+    }
+}
+
+/// How the tightest limit on requests stands.
+fn of_requests(desk: &Desk) -> Option<Standing<'_>> {
+    tightest(
+        desk.standings()
+            .filter(|standing| standing.limit.unit == Unit::REQUESTS),
+    )
+}
+
+fn limits(reply: &mut Reply, limit: u64, remaining: u64, reset_s: u64) {
+    reply.field("X-RateLimit-Limit", limit);
+    reply.field("X-RateLimit-Remaining", remaining);
+    reply.field("X-RateLimit-Reset", reset_s);
+}
+
+async fn index() -> Response {
+    // The order of the keys is that of the original.
+    const BODY: &str = concat!(
+        r#"{"name":"IRL - Intelligent Rate Limiter","version":"0.1.0","endpoints":{"#,
+        r#""health":"/health","testRedis":"/test-redis","testRateLimit":"/api/test-rate-limit","#,
+        r#""request":"POST /api/request","quota":"GET /api/quota/:agentId"}}"#,
+    );
+    ([(header::CONTENT_TYPE, JSON)], BODY).into_response()
+}
+
+async fn health(State(limiter): State<Arc<Limiter>>) -> Reply {
+    let mut reply = Reply::default();
+    limiter.health(&mut reply);
+    reply
+}
+
+async fn test_redis() -> Response {
+    let body = json!({
+        "error": "Not Implemented",
+        "message": "No Redis is used: what is kept is kept by this node",
+    });
+    let head = [(header::CONTENT_TYPE, JSON)];
+    (StatusCode::NOT_IMPLEMENTED, head, body.to_string()).into_response()
+}
+
+async fn request(
+    State(limiter): State<Arc<Limiter>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Reply, Problem> {
+    limiter.judge(&headers)?;
+    let body = body::read(&headers, body, BODY_SIZE_MAX).await?;
+    let mut reply = Reply::default();
+    let durable = limiter.request(&mut Desk::new(), &body, &mut reply);
+    if let Some(durable) = durable
+        && durable.await.is_err()
+    {
+        bodies::unavailable(&mut reply);
+    }
+    Ok(reply)
+}
+
+async fn quota(
+    State(limiter): State<Arc<Limiter>>,
+    headers: HeaderMap,
+    Path(agent): Path<String>,
+) -> Result<Reply, Problem> {
+    limiter.judge(&headers)?;
+    let mut reply = Reply::default();
+    limiter.quota(&mut Desk::new(), &agent, &mut reply);
+    Ok(reply)
+}
+
+async fn test_rate_limit(
+    State(limiter): State<Arc<Limiter>>,
+    Extension(Peer(peer)): Extension<Peer>,
+    headers: HeaderMap,
+) -> Result<Reply, Problem> {
+    limiter.judge(&headers)?;
+    let forwarded = headers.get_all("x-forwarded-for").iter();
+    // What is no text is a word that is no address.
+    let forwarded: Vec<_> = forwarded.map(|it| it.to_str().unwrap_or("?")).collect();
+    let mut reply = Reply::default();
+    limiter.test_rate_limit(limiter.client(peer, &forwarded), &mut reply);
+    Ok(reply)
+}
+
+impl Limiter {
+    /// Once there are tokens, this door asks for one as every other.
+    fn judge(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        match self.gate.admit(bearer_of(headers)) {
+            Ok(_) => Ok(()),
+            Err(refused) => {
+                let counters = self.node.counters();
+                counters.count(node::Counter::Unauthenticated);
+                Err(refuse(refused))
+            }
+        }
+    }
+}
+
+async fn not_found(method: HttpMethod, uri: axum::http::Uri) -> Response {
+    let body = json!({
+        "error": "Not Found",
+        "message": format!("Cannot {method} {}", uri.path()),
+    });
+    let head = [(header::CONTENT_TYPE, JSON)];
+    (StatusCode::NOT_FOUND, head, body.to_string()).into_response()
+}
+
+/// Every page may ask.
+async fn allow_origins(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    let any = HeaderValue::from_static("*");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, any);
+    response
+}
+
+/// Browsers ask first whether they may.
+async fn preflight(request: axum::extract::Request, next: middleware::Next) -> Response {
+    if request.method() != HttpMethod::OPTIONS {
+        return next.run(request).await;
+    }
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    let methods = HeaderValue::from_static("GET,HEAD,PUT,PATCH,POST,DELETE");
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    );
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+    let vary = HeaderValue::from_static("Access-Control-Request-Headers");
+    headers.insert(header::VARY, vary);
+    let asked = request
+        .headers()
+        .get(header::ACCESS_CONTROL_REQUEST_HEADERS);
+    if let Some(asked) = asked {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+    }
+    response
+}

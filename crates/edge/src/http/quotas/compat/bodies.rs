@@ -1,0 +1,110 @@
+//! Bodies, key by key in the order of the original.
+
+use std::io::Write;
+
+use axum::http::StatusCode;
+use node::quotas::{Kind, Standing};
+use serde_json::json;
+
+use super::request::Wrong;
+use crate::http::quotas::answer::push_text;
+use crate::http::quotas::fields::remaining;
+use crate::http::reply::{JSON, Reply};
+use crate::http::time::push_rfc3339;
+
+pub(super) fn health(out: &mut Vec<u8>, status: &str, now_ms: u64) {
+    // A Vec takes everything that is written to it, here and below.
+    let _ = write!(out, r#"{{"status":"{status}","timestamp":""#);
+    push_rfc3339(out, now_ms);
+    out.extend_from_slice(br#"","redis":"embedded"}"#);
+}
+
+pub(super) fn admitted(out: &mut Vec<u8>, tokens: u64, standing: &Standing<'_>) {
+    let (remaining, limit) = (remaining(standing), standing.capacity);
+    let _ = write!(
+        out,
+        r#"{{"success":true,"message":"Request allowed","tokensConsumed":{tokens},"remaining":{remaining},"limit":{limit}}}"#
+    );
+}
+
+pub(super) fn denied(out: &mut Vec<u8>, retry_s: Option<u64>, remaining: Option<u64>) {
+    out.extend_from_slice(
+        br#"{"error":"Too Many Requests","message":"Rate limit exceeded. Please try again later.","retryAfter":"#,
+    );
+    match retry_s {
+        Some(retry_s) => drop(write!(out, "{retry_s}")),
+        None => out.extend_from_slice(b"null"),
+    }
+    if let Some(remaining) = remaining {
+        let _ = write!(out, r#","remaining":{remaining}"#);
+    }
+    out.push(b'}');
+}
+
+pub(super) fn quota(out: &mut Vec<u8>, agent: &str, standing: &Standing<'_>) {
+    out.extend_from_slice(br#"{"agentId":"#);
+    push_text(out, agent);
+    let (remaining, limit) = (remaining(standing), standing.capacity);
+    let _ = write!(out, r#","remaining":{remaining},"limit":{limit},"rate":"#);
+    push_rate(out, &standing.limit.kind);
+    match standing.touched_ns {
+        None => out.extend_from_slice(
+            br#","status":"new","message":"No requests made yet. Full quota available."}"#,
+        ),
+        Some(touched_ns) => {
+            out.extend_from_slice(br#","status":"active","lastActivity":""#);
+            push_rfc3339(out, touched_ns / 1_000_000);
+            out.extend_from_slice(br#""}"#);
+        }
+    }
+}
+
+/// Per second; what does not come back bit by bit has no rate.
+fn push_rate(out: &mut Vec<u8>, kind: &Kind) {
+    let Kind::Bucket(bucket) = kind else {
+        return out.push(b'0');
+    };
+    let per_second = u128::from(bucket.amount) * 1_000_000_000;
+    let period = u128::from(bucket.period_ns);
+    let _ = match per_second % period {
+        0 => write!(out, "{}", per_second / period),
+        _ => write!(out, "{}", per_second as f64 / period as f64),
+    };
+}
+
+pub(super) fn counted(out: &mut Vec<u8>, number: u64, remaining: u64, reset_s: u64) {
+    let limit = super::COUNT_MAX;
+    let _ = write!(
+        out,
+        r#"{{"message":"Request successful!","requestNumber":{number},"remaining":{remaining},"limit":{limit},"resetTime":{reset_s}}}"#
+    );
+}
+
+pub(super) fn bad_request(reply: &mut Reply, wrong: &Wrong) {
+    error(reply, StatusCode::BAD_REQUEST, &wrong.to_string());
+}
+
+pub(super) fn halted(reply: &mut Reply) {
+    error(reply, StatusCode::FORBIDDEN, "This agent is halted");
+}
+
+pub(super) fn unavailable(reply: &mut Reply) {
+    let message = "It cannot be decided, or not be kept";
+    error(reply, StatusCode::SERVICE_UNAVAILABLE, message);
+}
+
+pub(super) fn no_limit(reply: &mut Reply) {
+    let message = "No limit on requests stands for agents";
+    error(reply, StatusCode::SERVICE_UNAVAILABLE, message);
+}
+
+fn error(reply: &mut Reply, status: StatusCode, message: &str) {
+    reply.clear(status, JSON);
+    let error = status.canonical_reason().unwrap_or("Error");
+    // The keys of such an object are sorted, and these are in order.
+    let _ = write!(
+        reply.body,
+        "{}",
+        json!({"error": error, "message": message})
+    );
+}

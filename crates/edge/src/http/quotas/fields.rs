@@ -1,0 +1,99 @@
+//! `RateLimit` and `RateLimit-Policy`: how limits stand, for programs
+//! (draft-ietf-httpapi-ratelimit-headers-10).
+
+use std::io::Write;
+
+use node::quotas::{Every, Kind, Limit, Standing, Unit};
+
+use crate::http::reply::Reply;
+
+/// Nanoseconds of a second.
+pub(super) const SECOND_NS: u64 = 1_000_000_000;
+
+/// The one of which the smallest share is left.
+pub(super) fn tightest<'a>(standings: impl Iterator<Item = Standing<'a>>) -> Option<Standing<'a>> {
+    // a of b is less than c of d if a × d < c × b: nothing is divided.
+    let share = |one: &Standing<'_>, other: &Standing<'_>| {
+        let own = one.have.saturating_mul(i128::from(other.capacity));
+        own.cmp(&other.have.saturating_mul(i128::from(one.capacity)))
+    };
+    standings.min_by(share)
+}
+
+/// What is left, as it is shown: debt is nothing left.
+pub(super) fn remaining(standing: &Standing<'_>) -> u64 {
+    u64::try_from(standing.have.max(0)).unwrap_or(u64::MAX)
+}
+
+/// Adds both fields. `retry_ns` is when a take that was denied would pass; without it, what is told is
+/// when everything is there again.
+pub(super) fn push(reply: &mut Reply, standing: &Standing<'_>, retry_ns: Option<u64>, now_ns: u64) {
+    let limit = standing.limit;
+    reply.field_with("RateLimit-Policy", |out| {
+        push_name(out, &limit.name);
+        put(out, ";q=", standing.capacity);
+        if let Some(unit) = unit(limit.unit) {
+            out.extend_from_slice(b";qu=\"");
+            out.extend_from_slice(unit.as_bytes());
+            out.push(b'"');
+        }
+        if let Some(window_s) = window_s(limit) {
+            put(out, ";w=", window_s);
+        }
+    });
+    let until_reset = || Some(standing.reset_ns?.saturating_sub(now_ns));
+    let time_ns = retry_ns.or_else(until_reset);
+    reply.field_with("RateLimit", |out| {
+        push_name(out, &limit.name);
+        put(out, ";r=", remaining(standing));
+        if let Some(time_ns) = time_ns {
+            put(out, ";t=", time_ns.div_ceil(SECOND_NS));
+        }
+    });
+}
+
+/// A string of structured fields (RFC 9651): a name has nothing else that would need an escape.
+fn push_name(out: &mut Vec<u8>, name: &str) {
+    out.push(b'"');
+    for byte in name.bytes() {
+        if byte == b'\\' {
+            out.push(byte);
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+/// An integer has at most 15 digits there.
+fn put(out: &mut Vec<u8>, name: &str, number: u64) {
+    // A Vec takes everything that is written to it.
+    let _ = write!(out, "{name}{}", number.min(999_999_999_999_999));
+}
+
+/// The units that the draft has a word for; requests are what it means without one.
+fn unit(unit: Unit) -> Option<&'static str> {
+    match unit {
+        Unit::BYTES | Unit::APPENDED_BYTES => Some("content-bytes"),
+        Unit::CONCURRENCY | Unit::REQUESTS_IN_FLIGHT => Some("concurrent-requests"),
+        _ => None,
+    }
+}
+
+/// In how many seconds everything comes back that there is.
+fn window_s(limit: &Limit) -> Option<u64> {
+    match limit.kind {
+        Kind::Bucket(bucket) if bucket.amount > 0 => {
+            let window_ns = u128::from(bucket.capacity) * u128::from(bucket.period_ns);
+            let window_s = window_ns.div_ceil(u128::from(bucket.amount) * u128::from(SECOND_NS));
+            u64::try_from(window_s).ok()
+        }
+        Kind::Budget { every, .. } => match every {
+            Every::Minute => Some(60),
+            Every::Hour => Some(3_600),
+            Every::Day => Some(86_400),
+            Every::Week => Some(604_800),
+            Every::Month | Every::Never => None,
+        },
+        Kind::Bucket(_) | Kind::Slots { .. } => None,
+    }
+}

@@ -1,0 +1,105 @@
+//! How a subject stands, and who stands out.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use node::quotas::{Desk, Subject, TopBy};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::IntoParams;
+
+use super::answer::{push_standings, push_text};
+use crate::http::Shared;
+use crate::http::openapi::ProblemDocument;
+use crate::http::problem::Problem;
+use crate::http::reply::{JSON, Reply};
+
+/// Rows of a list that nobody said the length of.
+const ROWS: usize = 20;
+
+/// In which run.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct InRun {
+    /// The run whose limits are looked at, too.
+    #[serde(default)]
+    run: String,
+}
+
+/// How every limit stands that bounds a subject. Takes nothing, and makes nothing.
+#[utoipa::path(
+    get, path = "/v1/quota/{org}/{namespace}/{agent}", tag = "quotas", operation_id = "peek",
+    params(("agent" = String, Path, description = "The agent"), InRun),
+    responses(
+        (status = 200, description = "Its limits", body = Object),
+        (status = 400, description = "That is no subject", body = ProblemDocument),
+    )
+)]
+pub(super) async fn peek(
+    State(shared): State<Shared>,
+    Path((org, namespace, agent)): Path<(String, String, String)>,
+    Query(InRun { run }): Query<InRun>,
+) -> Result<impl IntoResponse, Problem> {
+    let name = format!("{org}/{namespace}/{agent}");
+    let subject = Subject::new(&name, &run);
+    let subject = subject.map_err(|error| Problem::invalid(error.to_string()))?;
+    let mut desk = Desk::new();
+    shared.node.quotas().peek(&mut desk, &subject);
+    let mut reply = Reply::default();
+    reply.clear(StatusCode::OK, JSON);
+    reply.body.extend_from_slice(br#"{"subject":"#);
+    push_text(&mut reply.body, &subject.to_string());
+    push_standings(&mut reply.body, desk.standings(), desk.now_ns());
+    reply.body.push(b'}');
+    Ok(reply)
+}
+
+/// By what, and how many.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TopQuery {
+    /// `taken` (what is used now), `denied` (takes, since the node was started) or `debt`.
+    #[serde(default)]
+    #[param(inline)]
+    by: By,
+    /// Rows, at most 1000.
+    count: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = TopBy)]
+pub(crate) enum By {
+    #[default]
+    Taken,
+    Denied,
+    Debt,
+}
+
+/// Who takes most, owes most, or is denied most.
+#[utoipa::path(
+    get, path = "/v1/top", tag = "quotas", operation_id = "top_quotas",
+    params(TopQuery),
+    responses((status = 200, description = "The first ones, in order", body = Object))
+)]
+pub(super) async fn top(
+    State(shared): State<Shared>,
+    Query(query): Query<TopQuery>,
+) -> Result<Json<Value>, Problem> {
+    let by = match query.by {
+        By::Taken => TopBy::Taken,
+        By::Denied => TopBy::Denied,
+        By::Debt => TopBy::Debt,
+    };
+    let count = query.count.unwrap_or(ROWS);
+    // It looks at every bucket.
+    let rows = crate::http::off_thread(move || Ok(shared.node.quotas().top(by, count))).await?;
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| json!({"name": row.name, "limit": row.limit.as_deref(), "count": row.count}))
+        .collect();
+    Ok(Json(json!({ "rows": rows })))
+}

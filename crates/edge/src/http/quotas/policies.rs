@@ -1,0 +1,133 @@
+//! The limits.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use node::quotas::{By, Limit, Written};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::admin::{applied, refused};
+use super::bearer::Admin;
+use crate::http::Shared;
+use crate::http::body;
+use crate::http::openapi::ProblemDocument;
+use crate::http::problem::Problem;
+
+/// Bytes of a body: 1,024 limits, each as long as they come.
+const BODY_SIZE_MAX: usize = 1 << 20;
+
+/// All limits from now on.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Policies)]
+pub(crate) struct PoliciesDocument {
+    /// Each as in the file: `name`, `match`, `unit`, and `capacity` and `refill`, or `budget` and
+    /// `every`, or `capacity` alone for slots.
+    #[schema(value_type = Vec<Object>, example = json!([
+        {"name": "agent", "match": "*/*/*", "unit": "requests", "capacity": 100, "refill": "10/s"}]))]
+    limits: Vec<Written>,
+    /// Why.
+    reason: String,
+}
+
+/// The limits that stand, with their version as `ETag`.
+#[utoipa::path(
+    get, path = "/v1/policies", tag = "quotas", operation_id = "get_policies",
+    responses((status = 200, description = "In the order in which they were written", body = Object))
+)]
+pub(super) async fn get(State(shared): State<Shared>) -> Response {
+    let quotas = shared.node.quotas();
+    let (rules, now_ns) = (quotas.rules(), quotas.now_ns());
+    let policies = rules.policies();
+    let limits = policies.limits().iter().enumerate();
+    let limits: Vec<_> = limits
+        .map(|(index, (_, limit))| {
+            let mut shown = json!(Written::of(limit));
+            // What somebody has turned for a time, or for good.
+            let factor = rules.dial(index).factor_at(now_ns);
+            if factor != limit.factor {
+                let (numerator, denominator) = factor.parts();
+                shown["factor_now"] = json!(format!("{numerator}/{denominator}"));
+            }
+            shown
+        })
+        .collect();
+    let version = policies.version();
+    let tag = HeaderValue::try_from(format!("\"{version}\""));
+    let mut response = Json(json!({ "version": version, "limits": limits })).into_response();
+    if let Ok(tag) = tag {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+/// Have other limits stand from now on.
+///
+/// A limit of the same name keeps what was used of it; a raise counts at once.
+#[utoipa::path(
+    put, path = "/v1/policies", tag = "quotas", operation_id = "put_policies",
+    params(("If-Match" = Option<String>, Header, description = "The version that must stand")),
+    request_body = PoliciesDocument,
+    responses(
+        (status = 200, description = "They stand, and are on disk", body = Object),
+        (status = 400, description = "They make no sense: every mistake", body = ProblemDocument),
+        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+        (status = 412, description = "Another version stands", body = ProblemDocument),
+    )
+)]
+pub(super) async fn put(
+    State(shared): State<Shared>,
+    admin: Admin,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
+    let document: PoliciesDocument = body::parse(&body)?;
+    let expected = expected(&headers)?;
+    let limits = read(&document.limits)?;
+    // Every bucket follows.
+    let change = crate::http::off_thread(move || {
+        let by: By<'_> = admin.by(&document.reason);
+        let changed = shared.node.quotas().set_policies(limits, expected, by);
+        changed.map_err(refused)
+    });
+    Ok(applied(Ok(change.await?)).await?.into_response())
+}
+
+fn read(written: &[Written]) -> Result<Vec<Limit>, Problem> {
+    let (mut limits, mut mistakes) = (Vec::new(), Vec::new());
+    for written in written {
+        match written.read() {
+            Ok(limit) => limits.push(limit),
+            Err(reasons) => {
+                let name = &written.name;
+                let reasons = reasons.iter();
+                mistakes.extend(reasons.map(|reason| format!("limit `{name}`: {reason}")));
+            }
+        }
+    }
+    match mistakes.is_empty() {
+        true => Ok(limits),
+        false => Err(Problem::invalid(mistakes.join("; ")).with("mistakes", mistakes)),
+    }
+}
+
+fn expected(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH) else {
+        return Ok(None);
+    };
+    let version = value.to_str().ok().and_then(|text| {
+        let text = text.trim().strip_prefix('"')?.strip_suffix('"')?;
+        text.parse().ok()
+    });
+    match version {
+        Some(version) => Ok(Some(version)),
+        None => Err(Problem::invalid(
+            "`if-match` is the version of the limits, as in `If-Match: \"3\"`",
+        )),
+    }
+}

@@ -1,0 +1,389 @@
+//! `POST /v1/take`: one take, or many in one request.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use node::config::duration;
+use node::quotas::{Attempt, Cost, Desk, Durable, Subject, Take, Taken, Unit};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use tokio::time::Instant;
+use utoipa::ToSchema;
+
+use super::answer;
+use crate::http::Shared;
+use crate::http::body::{self, wrong_at};
+use crate::http::front::{Asked, Verdict};
+use crate::http::openapi::ProblemDocument;
+use crate::http::problem::Problem;
+use crate::http::reply::{JSON, Reply};
+use crate::json::Text;
+
+pub(super) const PATH: &str = "/v1/take";
+
+/// Takes in one request.
+const TAKES_MAX: usize = 1_024;
+/// Bytes of a body.
+const BODY_SIZE_MAX: usize = 1 << 20;
+/// Units of one take.
+const COSTS_MAX: usize = 16;
+/// How long a take may wait.
+const WAIT_MAX: Duration = Duration::from_secs(600);
+
+/// A take.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Take)]
+pub(crate) struct TakeDocument<'a> {
+    /// Who: `org/namespace/agent`, with `?run=…` behind it or not.
+    #[serde(borrow)]
+    #[schema(value_type = String, example = "acme/research/agent-42")]
+    subject: Text<'a>,
+    /// How many requests, or how much of each unit; 1 request if nothing is said.
+    #[serde(default)]
+    #[schema(value_type = Object, example = json!({"requests": 1, "tokens": 1800}))]
+    cost: Costs,
+    /// In which run, if the subject does not say.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    run: Option<Text<'a>>,
+    /// Reserved for so long at most, until it is settled.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "90s")]
+    hold: Option<Text<'a>>,
+    /// How long it may wait until it passes.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "2s")]
+    wait: Option<Text<'a>>,
+    /// Among those who wait higher ones go first.
+    #[serde(default)]
+    priority: u8,
+    /// A second take of the subject with this id takes nothing, and is answered like the first.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>)]
+    id: Option<Text<'a>>,
+}
+
+/// What a take costs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Costs(pub(super) Vec<Cost>);
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self(vec![(Unit::REQUESTS, 1)])
+    }
+}
+
+impl<'de> Deserialize<'de> for Costs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CostsVisitor)
+    }
+}
+
+struct CostsVisitor;
+
+impl<'de> Visitor<'de> for CostsVisitor {
+    type Value = Costs;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number from 0, or one for each unit")
+    }
+
+    fn visit_u64<E>(self, count: u64) -> Result<Costs, E> {
+        Ok(Costs(vec![(Unit::REQUESTS, count)]))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Costs, A::Error> {
+        let mut costs = Vec::new();
+        while let Some((Text(unit), count)) = map.next_entry::<Text<'de>, u64>()? {
+            if costs.len() == COSTS_MAX {
+                let message = format!("a take has {COSTS_MAX} units at most");
+                return Err(serde::de::Error::custom(message));
+            }
+            let unit = Unit::parse(&unit).map_err(serde::de::Error::custom)?;
+            if costs.iter().any(|(known, _)| *known == unit) {
+                return Err(serde::de::Error::custom(format!("`{unit}` is there twice")));
+            }
+            costs.push((unit, count));
+        }
+        Ok(Costs(costs))
+    }
+}
+
+/// What a request asks for.
+enum Takes<'a> {
+    One(Box<Ready<'a>>),
+    Many(Vec<Ready<'a>>),
+}
+
+/// A take that was understood.
+struct Ready<'a> {
+    name: Cow<'a, str>,
+    run: Cow<'a, str>,
+    costs: Vec<Cost>,
+    hold: Option<Duration>,
+    wait: Duration,
+    priority: u8,
+    id: Option<Cow<'a, str>>,
+}
+
+impl<'a> TakeDocument<'a> {
+    fn ready(self) -> Result<Ready<'a>, Problem> {
+        let (name, run) = match (split(self.subject.0), self.run) {
+            ((_, Some(_)), Some(_)) => return Err(wrong_at("run", "the subject has one already")),
+            ((name, run), None) => (name, run.unwrap_or_default()),
+            ((name, None), Some(Text(run))) => (name, run),
+        };
+        let lasting = |field: &str, text: Option<Text<'_>>| match text {
+            None => Ok(None),
+            Some(Text(text)) => match duration::parse(&text) {
+                Ok(lasting) => Ok(Some(lasting)),
+                Err(error) => Err(wrong_at(field, &error.to_string())),
+            },
+        };
+        let ready = Ready {
+            name,
+            run,
+            costs: self.cost.0,
+            hold: lasting("hold", self.hold)?,
+            wait: lasting("wait", self.wait)?.unwrap_or_default(),
+            priority: self.priority,
+            id: self.id.map(|Text(id)| id),
+        };
+        if ready.wait > WAIT_MAX {
+            return Err(wrong_at("wait", "a take waits 10m at most"));
+        }
+        // Everything is looked at before anything is taken.
+        match Subject::new(&ready.name, &ready.run) {
+            Ok(_) => Ok(ready),
+            Err(error) => Err(wrong_at("subject", &error.to_string())),
+        }
+    }
+}
+
+fn split(subject: Cow<'_, str>) -> (Cow<'_, str>, Option<Cow<'_, str>>) {
+    let Some(at) = subject.find("?run=") else {
+        return (subject, None);
+    };
+    let run = at + "?run=".len();
+    match subject {
+        Cow::Borrowed(text) => (
+            Cow::Borrowed(&text[..at]),
+            Some(Cow::Borrowed(&text[run..])),
+        ),
+        Cow::Owned(text) => (
+            Cow::Owned(text[..at].to_owned()),
+            Some(Cow::Owned(text[run..].to_owned())),
+        ),
+    }
+}
+
+impl<'a> Takes<'a> {
+    fn read(body: &'a [u8]) -> Result<Self, Problem> {
+        if body.trim_ascii_start().first() != Some(&b'[') {
+            let document: TakeDocument<'_> = body::parse(body)?;
+            return Ok(Self::One(Box::new(document.ready()?)));
+        }
+        let documents: Vec<TakeDocument<'_>> = body::parse_array(body)?;
+        if documents.is_empty() || documents.len() > TAKES_MAX {
+            let detail = format!("there are 1 to {TAKES_MAX} takes in a request");
+            return Err(Problem::invalid(detail));
+        }
+        let ready = documents.into_iter().enumerate().map(|(index, document)| {
+            let ready = document.ready().map_err(|problem| at(problem, index))?;
+            match ready.wait.is_zero() {
+                true => Ok(ready),
+                false => Err(at(
+                    wrong_at("wait", "a take among others does not wait"),
+                    index,
+                )),
+            }
+        });
+        Ok(Self::Many(ready.collect::<Result<_, _>>()?))
+    }
+}
+
+fn at(problem: Problem, index: usize) -> Problem {
+    let detail = format!("take {index}: {}", problem.detail);
+    Problem { detail, ..problem }.with("index", index)
+}
+
+impl Ready<'_> {
+    fn take(&self) -> Option<Take<'_>> {
+        Some(Take {
+            subject: Subject::new(&self.name, &self.run).ok()?,
+            costs: &self.costs,
+            hold: self.hold,
+            id: self.id.as_deref(),
+        })
+    }
+}
+
+/// Answers in front of everything else, unless it may have to wait.
+pub(super) fn answer_in_front(
+    node: &node::Handle,
+    desk: &mut Desk,
+    asked: &Asked<'_>,
+    reply: &mut Reply,
+) -> Verdict {
+    if !asked.content_type.is_empty()
+        && !asked.content_type.eq_ignore_ascii_case("application/json")
+    {
+        return Verdict::NotHere;
+    }
+    match Takes::read(asked.body) {
+        Err(problem) => {
+            reply.problem(&problem);
+            Verdict::Answered
+        }
+        Ok(Takes::One(one)) if !one.wait.is_zero() => Verdict::NotHere,
+        Ok(takes) => {
+            let durables = decide(node, desk, &takes, reply);
+            match durables.is_empty() {
+                true => Verdict::Answered,
+                false => Verdict::When(durables),
+            }
+        }
+    }
+}
+
+/// Decides what does not wait; what must be on disk before it is told.
+fn decide(
+    node: &node::Handle,
+    desk: &mut Desk,
+    takes: &Takes<'_>,
+    reply: &mut Reply,
+) -> Vec<Durable> {
+    let mut durables = Vec::new();
+    match takes {
+        Takes::One(one) => {
+            // It was a subject when it was read.
+            if let Some(take) = one.take() {
+                let taken = node.quotas().take(desk, &take);
+                answer::push_reply(reply, desk, &taken);
+                durables.extend(taken.durable);
+            }
+        }
+        Takes::Many(many) => {
+            reply.clear(StatusCode::OK, JSON);
+            reply.body.push(b'[');
+            let out = &mut reply.body;
+            let takes = many.iter().filter_map(Ready::take);
+            node.quotas().take_batch(desk, takes, |desk, taken| {
+                if out.len() > 1 {
+                    out.push(b',');
+                }
+                answer::push(out, desk, &taken);
+                durables.extend(taken.durable);
+            });
+            out.push(b']');
+        }
+    }
+    durables
+}
+
+/// Take, if every limit agrees.
+///
+/// An array of takes is answered by an array, one answer for each, with their `status`.
+#[utoipa::path(
+    post, path = "/v1/take", tag = "quotas", operation_id = "take",
+    request_body = TakeDocument,
+    responses(
+        (status = 200, description = "It was taken, everywhere; or an answer for each of an array", body = Object),
+        (status = 400, description = "It makes no sense, or can never pass", body = ProblemDocument),
+        (status = 403, description = "What is spent does not come back by itself, or somebody has halted it", body = ProblemDocument),
+        (status = 429, description = "It would pass later", body = ProblemDocument),
+        (status = 503, description = "It could not be decided, or not be kept", body = ProblemDocument),
+    )
+)]
+pub(super) async fn take(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<impl IntoResponse, Problem> {
+    let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
+    let (mut desk, mut reply) = (Desk::new(), Reply::default());
+    let takes = Takes::read(&body)?;
+    let durables = match &takes {
+        Takes::One(one) if !one.wait.is_zero() => {
+            let taken = wait(&shared.node, &mut desk, one).await?;
+            answer::push_reply(&mut reply, &desk, &taken);
+            taken.durable.into_iter().collect()
+        }
+        takes => decide(&shared.node, &mut desk, takes, &mut reply),
+    };
+    for durable in durables {
+        durable.await.map_err(|_| super::unconfirmed())?;
+    }
+    Ok(reply)
+}
+
+/// Waits until it is decided. Whoever goes away meanwhile takes nothing.
+async fn wait(node: &node::Handle, desk: &mut Desk, one: &Ready<'_>) -> Result<Taken, Problem> {
+    let take = one
+        .take()
+        .ok_or_else(|| wrong_at("subject", "it is none"))?;
+    let mut parked = node.quotas().take_waiting(&take, one.wait, one.priority);
+    let mut again = Box::pin(tokio::time::sleep(Duration::ZERO));
+    let taken = poll_fn(|cx| {
+        loop {
+            match parked.poll(desk, cx.waker()) {
+                Attempt::Done(taken) => return Poll::Ready(taken),
+                Attempt::Wait(lasting) => {
+                    again.as_mut().reset(Instant::now() + lasting);
+                    if again.as_mut().poll(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    });
+    Ok(taken.await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn costs(json: &str) -> Result<Vec<Cost>, String> {
+        let read: Result<Costs, _> = serde_json::from_str(json);
+        read.map(|costs| costs.0).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_cost_is_a_number_or_one_for_each_unit() {
+        assert_eq!(costs("3"), Ok(vec![(Unit::REQUESTS, 3)]));
+        let both = costs(r#"{"requests":1,"tokens":1800}"#);
+        assert_eq!(both, Ok(vec![(Unit::REQUESTS, 1), (Unit::TOKENS, 1800)]));
+        for json in [
+            "-1",
+            "1.5",
+            "1e3",
+            "\"1\"",
+            "null",
+            "[1]",
+            r#"{"tokens":-1}"#,
+            r#"{"Tokens":1}"#,
+            r#"{"tokens":1,"tokens":1}"#,
+            "99999999999999999999",
+        ] {
+            assert!(costs(json).is_err(), "{json}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_without_harm(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..64),
+        ) {
+            let _ = Takes::read(&bytes);
+        }
+    }
+}

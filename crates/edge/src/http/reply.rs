@@ -1,0 +1,86 @@
+//! An answer before it is known how it goes out: through hyper, or straight into a socket's buffer.
+//!
+//! One is used again and again, so that a question which is answered at once allocates nothing.
+
+use std::fmt::Display;
+use std::io::Write;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::problem::Problem;
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) content_type: &'static str,
+    /// Whole lines, each with its end: fields beside the type and the length of the body.
+    fields: Vec<u8>,
+    pub(super) body: Vec<u8>,
+}
+
+pub(super) const JSON: &str = "application/json; charset=utf-8";
+pub(super) const PROBLEM: &str = "application/problem+json";
+
+impl Reply {
+    /// An answer that says nothing yet.
+    pub(super) fn clear(&mut self, status: StatusCode, content_type: &'static str) {
+        (self.status, self.content_type) = (status, content_type);
+        self.fields.clear();
+        self.body.clear();
+    }
+
+    /// Adds a field. Neither the name nor the value has an end of line in it.
+    pub(super) fn field(&mut self, name: &str, value: impl Display) {
+        // A Vec takes everything that is written to it.
+        let _ = write!(self.fields, "{name}: {value}\r\n");
+    }
+
+    /// Adds a field whose value is written by a function.
+    pub(super) fn field_with(&mut self, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
+        self.fields.extend_from_slice(name.as_bytes());
+        self.fields.extend_from_slice(b": ");
+        value(&mut self.fields);
+        self.fields.extend_from_slice(b"\r\n");
+    }
+
+    /// Says instead that something is wrong.
+    pub(super) fn problem(&mut self, problem: &Problem) {
+        self.clear(problem.status, PROBLEM);
+        if problem.status == StatusCode::UNAUTHORIZED {
+            self.field("WWW-Authenticate", "Bearer");
+        }
+        let _ = write!(self.body, "{}", problem.document());
+    }
+
+    /// The lines of fields.
+    pub(super) fn fields(&self) -> &[u8] {
+        &self.fields
+    }
+}
+
+impl IntoResponse for Reply {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        if !self.content_type.is_empty() {
+            let content_type = HeaderValue::from_static(self.content_type);
+            headers.insert(header::CONTENT_TYPE, content_type);
+        }
+        for line in self.fields.split(|byte| *byte == b'\n') {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+                continue;
+            };
+            let name = HeaderName::from_bytes(&line[..colon]);
+            let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
+            if let (Ok(name), Ok(value)) = (name, value) {
+                headers.append(name, value);
+            }
+        }
+        response
+    }
+}

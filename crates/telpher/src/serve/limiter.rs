@@ -1,0 +1,106 @@
+//! `--compat-limiter`: a door in place of a limiter on Express and Redis, with the variables it had.
+
+use std::net::IpAddr;
+
+use edge::http::COMPAT_LIMIT;
+use node::config::HostPort;
+use node::quotas::{Limit, Written};
+use tokio::net::TcpListener;
+
+use crate::failure::{Exit, Failure};
+use crate::settings::Environment;
+
+/// What the door is opened with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CompatLimiter {
+    port: u16,
+    capacity: u64,
+    /// `10/1s`.
+    refill: String,
+    /// Those who say for whom they ask.
+    pub(super) proxies: Vec<IpAddr>,
+}
+
+impl CompatLimiter {
+    /// As `PORT`, `TOKEN_BUCKET_CAPACITY` and `TOKEN_BUCKET_RATE` say.
+    pub(crate) fn read(environment: &Environment, proxies: Vec<IpAddr>) -> Result<Self, Failure> {
+        let text = |name: &str, default: &str| match environment.get(name) {
+            Some(value) => value.to_string_lossy().into_owned(),
+            None => default.to_owned(),
+        };
+        let wrong = |name: &str, value: &str, hint: &str| {
+            let message = format!("`{name}`: `{value}` makes no sense");
+            Failure::new(Exit::Usage, message).hint(format!("{name}={hint}"))
+        };
+        let port = text("PORT", "3000");
+        let port = port.parse().map_err(|_| wrong("PORT", &port, "3000"))?;
+        let name = "TOKEN_BUCKET_CAPACITY";
+        let capacity = text(name, "100");
+        let capacity = capacity
+            .parse()
+            .map_err(|_| wrong(name, &capacity, "100"))?;
+        let name = "TOKEN_BUCKET_RATE";
+        let rate = text(name, "10");
+        let refill = refill(&rate).ok_or_else(|| wrong(name, &rate, "10, tokens per second"))?;
+        Ok(Self {
+            port,
+            capacity,
+            refill,
+            proxies,
+        })
+    }
+
+    /// Has its limit stand, unless there is one of that name.
+    pub(super) fn add_limit(&self, limits: &mut Vec<Limit>) -> Result<(), Failure> {
+        if limits.iter().any(|limit| *limit.name == *COMPAT_LIMIT) {
+            return Ok(());
+        }
+        let written = Written {
+            name: COMPAT_LIMIT.to_owned(),
+            pattern: "default/default/*".to_owned(),
+            unit: "requests".to_owned(),
+            capacity: Some(self.capacity),
+            refill: Some(self.refill.clone()),
+            ..Written::default()
+        };
+        let limit = written.read();
+        limits.push(limit.map_err(|wrong| Failure::new(Exit::Usage, wrong.join("; ")))?);
+        Ok(())
+    }
+
+    /// Listens beside the HTTP door.
+    pub(super) async fn bind(&self, http: Option<&HostPort>) -> Result<TcpListener, Failure> {
+        let mut listen = http.cloned().unwrap_or_else(|| HostPort::loopback(0));
+        listen.port = self.port;
+        net::listen_tcp(&listen.to_string()).await.map_err(|error| {
+            let message = format!("`PORT`: cannot listen on {listen}: {error}");
+            Failure::new(Exit::Unavailable, message).hint("another port, or any free one: PORT=0")
+        })
+    }
+}
+
+/// Tokens per second, with up to six digits behind the point, as a rate of whole numbers.
+fn refill(rate: &str) -> Option<String> {
+    let (whole, part) = rate.split_once('.').unwrap_or((rate, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
+        return None;
+    }
+    let amount: u64 = format!("{whole}{part}").parse().ok()?;
+    Some(format!("{amount}/{}s", 10_u64.pow(part.len() as u32)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_exact() {
+        assert_eq!(refill("10").as_deref(), Some("10/1s"));
+        assert_eq!(refill("0").as_deref(), Some("0/1s"));
+        assert_eq!(refill("0.25").as_deref(), Some("25/100s"));
+        for rate in ["", "-1", "1e3", "x", ".5", "1.0000001"] {
+            assert_eq!(refill(rate), None, "{rate}");
+        }
+    }
+}
