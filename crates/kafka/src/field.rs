@@ -175,13 +175,16 @@ impl Nullable for Secret {
 
 impl<T: Field> Nullable for Vec<T> {
     /// What is reserved ahead takes no more memory than the bytes that are left; beyond that the
-    /// array grows with the elements that are really there.
+    /// array grows with the elements that are really there, up to what was announced.
     fn read_nullable(reader: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
-        let Some(count) = reader.count()? else {
+        let Some(count) = reader.count(size_of::<T>())? else {
             return Ok(None);
         };
         let mut elements = Vec::with_capacity(count.min(reader.rest().len() / size_of::<T>()));
-        for _ in 0..count {
+        for index in 0..count {
+            if index == elements.capacity() {
+                elements.reserve_exact((count - index).min(index.max(1)));
+            }
             elements.push(T::read(reader)?);
         }
         Ok(Some(elements))

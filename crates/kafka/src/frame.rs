@@ -77,6 +77,13 @@ pub fn take_frame(arrived: &mut BytesMut, size_max: usize) -> Result<Option<Byte
     Ok(Some(arrived.split_to(size).freeze()))
 }
 
+/// Which API the request at the start of what has arrived is for, as soon as that is there and
+/// known: only Produce has a reason to be large, so that a broker may limit other frames more.
+pub fn peek_api_key(arrived: &[u8]) -> Option<ApiKey> {
+    let key = arrived.get(SIZE_SIZE..)?.first_chunk()?;
+    ApiKey::from_code(i16::from_be_bytes(*key))
+}
+
 /// Reads a request. Bytes behind it are left alone, as Kafka's own broker does.
 pub fn decode_request(frame: &Bytes) -> Result<(RequestHeader<'_>, Request), RequestError> {
     let mut reader = Reader::new(frame, 0, false);

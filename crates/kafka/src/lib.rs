@@ -7,10 +7,10 @@
 //! [`ApiKey`] and its table say which versions there are.
 //!
 //! Invariant: *a size from the wire is compared with the bytes that are there before anything is
-//! done with it.* A count never reserves more memory than the bytes that follow it; a whole message
-//! takes a small multiple of its frame, since the shortest text is one byte on the wire and 24 in
-//! memory. Texts are copied, bytes and records share the frame's memory: whoever keeps them for
-//! long keeps the frame.
+//! done with it.* A count never reserves more memory than the bytes that follow it; the arrays
+//! of a message take at most 1 MiB and four times its frame, though the shortest text is one byte on
+//! the wire and 24 in memory. Texts are copied, bytes and records share the frame's memory: whoever
+//! keeps them for long keeps the frame.
 //!
 //! It knows no sockets and nothing of what a broker does with a message; records are opaque here.
 
@@ -33,7 +33,7 @@ mod writer;
 
 pub use api::{API_KEYS, Api, ApiKey, Request, RequestBody, ResponseBody};
 pub use error_code::ErrorCode;
-pub use frame::{FrameError, RequestError, take_frame};
+pub use frame::{FrameError, RequestError, peek_api_key, take_frame};
 pub use frame::{decode_request, decode_response, response_correlation_id};
 pub use frame::{encode_api_versions_refusal, encode_request, encode_response};
 pub use header::RequestHeader;

@@ -31,6 +31,15 @@ pub enum Fault {
         /// What is there.
         left: usize,
     },
+    /// The elements of all arrays together would take more memory than a message of this size has
+    /// a reason to.
+    #[error("{needed} bytes of memory needed, {left} left")]
+    Memory {
+        /// What the array would take.
+        needed: usize,
+        /// What is left of what the frame is allowed.
+        left: usize,
+    },
     /// A negative size that does not stand for null, or one above what the type allows.
     #[error("size {0} is not allowed")]
     Size(i64),
@@ -47,6 +56,13 @@ pub enum Fault {
     #[error("{0} bytes too many")]
     Surplus(usize),
 }
+
+/// What the arrays of any message may take in memory.
+const ARRAYS_SIZE_BASE: usize = 1 << 20;
+
+/// What they may take more for each byte of the frame. The shortest text is one byte on the wire and
+/// 24 in memory; real messages are far from full of those.
+const ARRAYS_SIZE_FACTOR: usize = 4;
 
 /// What a size on the wire is written as in the versions before the compact ones.
 #[derive(Clone, Copy)]
@@ -65,6 +81,8 @@ pub struct Reader<'a> {
     version: i16,
     is_flexible: bool,
     field: &'static str,
+    /// What the arrays that are still to come may take in memory.
+    arrays_size_left: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -76,6 +94,7 @@ impl<'a> Reader<'a> {
             version,
             is_flexible,
             field: "frame",
+            arrays_size_left: ARRAYS_SIZE_BASE + ARRAYS_SIZE_FACTOR * frame.len(),
         }
     }
 
@@ -164,16 +183,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many elements an array announces: never more than there are bytes left, since each
-    /// takes one at least.
+    /// How many elements of `element_size` bytes in memory an array announces: never more than
+    /// there are bytes left, since each takes one at least, nor than may be kept in memory.
     #[inline]
-    pub fn count(&mut self) -> Result<Option<usize>, DecodeError> {
-        let count = self.size(Width::Long)?;
+    pub fn count(&mut self, element_size: usize) -> Result<Option<usize>, DecodeError> {
+        let Some(count) = self.size(Width::Long)? else {
+            return Ok(None);
+        };
         let left = self.rest.len();
-        match count {
-            Some(count) if count > left => Err(self.error(Fault::Count { count, left })),
-            count => Ok(count),
+        if count > left {
+            return Err(self.error(Fault::Count { count, left }));
         }
+        let needed = count * element_size;
+        let left = self.arrays_size_left;
+        self.arrays_size_left = left
+            .checked_sub(needed)
+            .ok_or_else(|| self.error(Fault::Memory { needed, left }))?;
+        Ok(Some(count))
     }
 
     /// A size, or `None` for null.
@@ -230,6 +256,7 @@ impl<'a> Reader<'a> {
             };
             if known(tag, &mut value)? {
                 value.end()?;
+                self.arrays_size_left = value.arrays_size_left;
             }
         }
         Ok(())

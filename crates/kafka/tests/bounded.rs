@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use bytes::{Bytes, BytesMut};
-use kafka::{API_KEYS, Api, RequestError, decode_request, take_frame};
+use kafka::{API_KEYS, Api, ApiKey, RequestError, decode_request, take_frame};
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
@@ -74,32 +74,91 @@ fn every_version() -> impl Iterator<Item = (&'static Api, i16)> {
     })
 }
 
-#[test]
-fn whatever_a_body_repeats_takes_a_bounded_multiple_of_the_frame() {
-    // An empty text is one byte in a compact array, and 24 in memory; an array that grows is there
-    // twice for a moment, the second time with up to twice the room it needs.
-    const MULTIPLE: usize = 24 * 3;
-    for (api, version) in every_version() {
-        for byte in 0..=u8::MAX {
-            for lead in [&[][..], &[0], &[0, 0], &[0xff, 0xff], &[1, 0xff, 0xff, 1]] {
-                let body = [lead, &[byte; 4096]].concat();
-                let frame = request(api, version, &body);
-                let (_, allocated) = allocated_max(|| decode_request(&frame).is_ok());
-                assert!(
-                    allocated <= MULTIPLE * frame.len(),
-                    "{} {version}: {allocated} bytes for 4096 times {byte:#x}",
-                    api.name,
-                );
+/// What a frame of `size` bytes may take: its arrays, half as much again while one of them is copied
+/// to where it has room to grow, and its texts.
+fn allowed(size: usize) -> usize {
+    let arrays = (1 << 20) + 4 * size;
+    arrays + arrays / 2 + size
+}
+
+/// Bodies that announce an array as long as it can be, of elements as small as they can be.
+fn crowded(is_flexible: bool) -> Vec<Vec<u8>> {
+    const SIZE: usize = 100_000;
+    let mut bodies = Vec::new();
+    // What may stand in front of the first array: nothing, texts, numbers.
+    for lead in [
+        &[][..],
+        &[1],
+        &[0],
+        &[1, 1],
+        &[0; 2],
+        &[0; 4],
+        &[0; 6],
+        &[0; 8],
+        &[0; 14],
+    ] {
+        for element in [&[1][..], &[1, 0], &[1, 1, 0], &[1, 1, 1, 0], &[0]] {
+            for count in [SIZE, SIZE / element.len()] {
+                let compact = [
+                    (count + 1) as u8 | 0x80,
+                    ((count + 1) >> 7) as u8 | 0x80,
+                    ((count + 1) >> 14) as u8,
+                ];
+                let classic = (count as u32).to_be_bytes();
+                let count = if is_flexible { &compact[..] } else { &classic };
+                bodies.push([lead, count, &element.repeat(SIZE / element.len())].concat());
             }
         }
     }
+    bodies
 }
 
 #[test]
-fn random_bodies_take_a_bounded_multiple_of_the_frame() {
+fn the_most_crowded_bodies_take_a_bounded_multiple_of_the_frame() {
+    let mut allocated_most = 0;
+    for key in API_KEYS {
+        let api = key.api();
+        for version in [api.version_min, api.version_max] {
+            for body in crowded(api.is_flexible(version)) {
+                let frame = request(api, version, &body);
+                let (_, allocated) = allocated_max(|| decode_request(&frame).is_ok());
+                assert!(
+                    allocated <= allowed(frame.len()),
+                    "{} {version}: {allocated} bytes for {:?}..",
+                    api.name,
+                    &body[..24],
+                );
+                allocated_most = allocated_most.max(allocated);
+            }
+        }
+    }
+    assert!(
+        allocated_most > 1 << 20,
+        "no array was filled: {allocated_most}"
+    );
+}
+
+#[test]
+fn empty_texts_are_read_until_they_take_too_much() {
+    let texts = |count: u32| {
+        let body = [&count.to_be_bytes()[..], &[0; 2].repeat(count as usize)].concat();
+        decode_request(&request(ApiKey::DescribeGroups.api(), 0, &body)).map(|_| ())
+    };
+    // 24 bytes in memory each; 1 MiB, and eight of the bytes for the two on the wire.
+    assert_eq!(texts(65_000), Ok(()));
+    let refused = texts(67_000).unwrap_err().to_string();
+    assert!(
+        refused.contains("groups: 1608000 bytes of memory needed"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn small_random_bodies_take_a_bounded_multiple_of_the_frame() {
     let mut random = fastrand::Rng::with_seed(7);
     for (api, version) in every_version() {
-        for _ in 0..200 {
+        // 24 bytes for the one of an empty text, and structures of several.
+        for _ in 0..100 {
             let mut body = vec![0; random.usize(..2048)];
             // Small numbers are likely counts, sizes and tags.
             body.fill_with(|| {
@@ -122,7 +181,7 @@ fn random_bodies_take_a_bounded_multiple_of_the_frame() {
 
 /// A Metadata request that announces `count` topics and brings `rest`.
 fn lying_metadata(count: i32, rest: &[u8]) -> Bytes {
-    let api = kafka::ApiKey::Metadata.api();
+    let api = ApiKey::Metadata.api();
     request(api, 1, &[&count.to_be_bytes(), rest].concat())
 }
 

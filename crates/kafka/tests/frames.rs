@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use kafka::{
     API_KEYS, ApiKey, ErrorCode, FrameError, Records, Request, RequestError, Uuid, api_versions,
     decode_request, decode_response, encode_api_versions_refusal, encode_request, encode_response,
-    fetch, heartbeat, metadata, produce, response_correlation_id, take_frame,
+    fetch, heartbeat, metadata, peek_api_key, produce, response_correlation_id, take_frame,
 };
 
 fn frame_of(bytes: &[u8]) -> Bytes {
@@ -31,6 +31,16 @@ fn a_frame_is_taken_when_its_last_byte_is_there() {
     assert_eq!(take_frame(&mut arrived, 3), Ok(Some(Bytes::new())));
     assert_eq!(take_frame(&mut arrived, 3), Ok(None));
     assert_eq!(arrived.len(), 2);
+}
+
+#[test]
+fn the_api_of_a_request_is_known_from_its_first_six_bytes() {
+    let arrived = [0, 0, 0, 9, 0, 18, 0, 4];
+    for size in 0..6 {
+        assert_eq!(peek_api_key(&arrived[..size]), None);
+    }
+    assert_eq!(peek_api_key(&arrived), Some(ApiKey::ApiVersions));
+    assert_eq!(peek_api_key(&[0, 0, 0, 9, 1, 18]), None);
 }
 
 #[test]
