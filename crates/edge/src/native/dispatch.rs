@@ -4,11 +4,13 @@ use model::ErrorCode;
 use model::limits::METHOD_LENGTH_MAX;
 use node::{Cast, Durability, Failure, Key, Message, Range, Ticket, Turn};
 use wire::{
-    Append, Bind, Correlation, Credit, Flags, Header, Kind, Malformed, Payload, Read, Subscribe,
+    Append, Bind, Correlation, Credit, Flags, Header, Kind, Malformed, Payload, Read, Settle,
+    Subscribe, Takes,
 };
 
 use super::conversation;
 use super::outlet::{NativeOutlet, ticket};
+use super::quota::Quota;
 
 /// The client broke the protocol: it is told why, and the connection ends.
 pub(super) struct Fatal {
@@ -32,6 +34,7 @@ fn protocol(message: impl Into<String>) -> Fatal {
 /// Hands one frame to the node.
 pub(super) fn dispatch(
     turn: &mut Turn<'_>,
+    quota: &mut Quota,
     outlet: &NativeOutlet,
     header: Header,
     payload: &[u8],
@@ -109,6 +112,21 @@ pub(super) fn dispatch(
             let tag = claim(turn, correlation)?;
             turn.follow(route, tag, range);
         }
+        Kind::TAKE => {
+            let takes = Takes::decode(decode_message(flags, payload)?.body)?;
+            let tag = claim(turn, correlation)?;
+            quota.take(turn, outlet, tag, &takes);
+        }
+        Kind::SETTLE => {
+            let settle = Settle::decode(decode_message(flags, payload)?.body)?;
+            let tag = claim(turn, correlation)?;
+            quota.settle(turn, outlet, tag, &settle);
+        }
+        Kind::PEEK => {
+            let subject = wire::decode_name(decode_message(flags, payload)?.body)?;
+            let tag = claim(turn, correlation)?;
+            quota.peek(turn, outlet, tag, subject);
+        }
         Kind::BIND => return bind(turn, route, payload),
         Kind::SUBSCRIBE => {
             let Subscribe { options, name } = Subscribe::decode(payload)?;
@@ -120,7 +138,12 @@ pub(super) fn dispatch(
             let tag = claim(turn, correlation)?;
             turn.unsubscribe(tag, wire::decode_name(payload)?);
         }
-        Kind::CANCEL => turn.cancel(ticket(correlation)),
+        Kind::CANCEL => {
+            let tag = ticket(correlation);
+            if !quota.cancel(turn, tag) {
+                turn.cancel(tag);
+            }
+        }
         Kind::CREDIT => {
             let Credit { messages, bytes } = Credit::decode(payload)?;
             match correlation {
@@ -230,7 +253,14 @@ pub(super) fn refuse_oversize(
         Kind::REPLY | Kind::ERROR => {
             turn.reply_failure(ticket(header.correlation), failure.after_sending());
         }
-        Kind::REQUEST | Kind::WRITE | Kind::APPEND | Kind::READ | Kind::FOLLOW => {
+        Kind::REQUEST
+        | Kind::WRITE
+        | Kind::APPEND
+        | Kind::READ
+        | Kind::FOLLOW
+        | Kind::TAKE
+        | Kind::SETTLE
+        | Kind::PEEK => {
             let tag = claim(turn, header.correlation)?;
             turn.refuse(tag, failure);
         }

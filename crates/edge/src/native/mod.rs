@@ -5,6 +5,7 @@ mod dispatch;
 mod handshake;
 mod listener;
 mod outlet;
+mod quota;
 mod session;
 
 use std::sync::Arc;

@@ -126,7 +126,7 @@ impl NativeOutlet {
     }
 
     /// Queues an answer. A client that leaves four queues of answers unread is given up.
-    fn push_answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pushed {
+    pub(super) fn push_answer(&self, write: impl FnOnce(&mut Vec<u8>)) -> Pushed {
         let admit = |queued: usize| queued <= self.queue_size_max.saturating_mul(4);
         match self.outbox.push_if(admit, write) {
             Some(pushed) => convert(pushed),

@@ -16,6 +16,7 @@ use wire::{Correlation, Inbox, Item};
 use super::Door;
 use super::dispatch::{Fatal, dispatch, refuse_oversize};
 use super::outlet::{Farewell, NativeOutlet, encode_failure};
+use super::quota::Quota;
 
 /// Bytes read at a time, into a buffer that all connections of a thread share.
 const CHUNK_SIZE: usize = 256 << 10;
@@ -40,6 +41,7 @@ pub(super) struct Session {
     inbox: Inbox,
     frame_size_max: u32,
     connection: Connection,
+    quota: Quota,
     /// What was read with the HELLO.
     rest: Vec<u8>,
     keepalive: Option<Keepalive>,
@@ -76,6 +78,7 @@ impl Session {
             inbox,
             frame_size_max,
             connection,
+            quota: Quota::new(door.node.clone()),
             rest,
             keepalive,
         }
@@ -120,14 +123,20 @@ impl Session {
     }
 
     /// Answers what is durable, and reads on if that had to wait for it.
-    fn settle(&mut self, cx: &Context<'_>) {
-        let was_full = self.connection.is_full();
+    fn settle(&mut self, cx: &mut Context<'_>) {
+        let was_full = self.is_full();
         if self.connection.settle(cx.waker()) {
             self.wait_until_read(cx);
         }
-        if was_full && !self.connection.is_full() {
+        self.quota.poll(cx, &self.outlet);
+        if was_full && !self.is_full() {
             cx.waker().wake_by_ref();
         }
+    }
+
+    /// Whether so much waits that nothing more is read.
+    fn is_full(&self) -> bool {
+        self.connection.is_full() || self.quota.is_full()
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -144,7 +153,7 @@ impl Session {
             }
         }
         for _ in 0..READS_PER_POLL {
-            if self.connection.is_full() {
+            if self.is_full() {
                 // It is this side that is silent: the client is not given up for that.
                 return Poll::Pending;
             }
@@ -201,7 +210,7 @@ impl Session {
         while let Some(item) = frames.next() {
             match item {
                 Item::Frame(header, payload) => {
-                    dispatch(&mut turn, &self.outlet, header, payload)?;
+                    dispatch(&mut turn, &mut self.quota, &self.outlet, header, payload)?;
                 }
                 Item::Oversize { header, fatal } => {
                     let limit = self.frame_size_max;
@@ -210,6 +219,7 @@ impl Session {
             }
         }
         turn.finish();
+        self.quota.flush(&self.outlet);
         Ok(())
     }
 

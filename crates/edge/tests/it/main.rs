@@ -15,6 +15,7 @@ mod idle;
 mod kept;
 mod mailboxes;
 mod messages;
+mod quotas;
 mod storage;
 mod streams;
 

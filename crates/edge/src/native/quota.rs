@@ -1,0 +1,236 @@
+//! Takes of one connection: from a frame to the node's quotas, and back.
+//!
+//! What can be answered at once is encoded on the thread that decided it and leaves with everything
+//! else that the same chunk led to; what rests on the disk, and who waits for a limit, is looked at
+//! before the connection's task rests ([`Waits`]). A take allocates nothing: the desk, the costs and
+//! the answer are used again. Invariant: *every question is answered once.*
+
+mod answer;
+mod waits;
+
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use model::ErrorCode;
+use node::quotas::{Cost, Desk, Durable, HoldId, Settled, Subject, Take, Unit};
+use node::{Failure, Ticket, Turn};
+use wire::{Costs, Settle, TAKES_MAX, Takes};
+
+use super::outlet::{NativeOutlet, correlation};
+use answer::Answer;
+use waits::{Parking, Waits};
+
+/// See the module's documentation.
+pub(super) struct Quota {
+    node: node::Handle,
+    desk: Desk,
+    costs: Vec<Cost>,
+    answer: Answer,
+    waits: Waits,
+    /// Something was queued that nobody has flushed.
+    is_unflushed: bool,
+}
+
+impl Quota {
+    pub(super) fn new(node: node::Handle) -> Self {
+        Self {
+            node,
+            desk: Desk::new(),
+            costs: Vec::new(),
+            answer: Answer::default(),
+            waits: Waits::default(),
+            is_unflushed: false,
+        }
+    }
+
+    /// Decides takes; the answer goes out with the tag.
+    pub(super) fn take(
+        &mut self,
+        turn: &mut Turn<'_>,
+        outlet: &NativeOutlet,
+        tag: Ticket,
+        takes: &Takes<'_>,
+    ) {
+        if let Err((code, message)) = check(takes) {
+            return turn.refuse(tag, Failure::new(code, message));
+        }
+        self.answer.clear();
+        let mut durable = None;
+        for take in takes.iter() {
+            match self.decide(tag, &take) {
+                // All of them go to one shard of the journal, in order: the newest is durable last.
+                Poll::Ready(newest) => durable = newest.or(durable),
+                // It is alone, and is answered when it has waited.
+                Poll::Pending => return,
+            }
+        }
+        self.reply(outlet, tag, durable);
+    }
+
+    /// Decides one take and adds what became of it, unless it waits now.
+    fn decide(&mut self, tag: Ticket, take: &wire::Take<'_>) -> Poll<Option<Durable>> {
+        let asked = match read_take(take, &mut self.costs) {
+            Ok(asked) => asked,
+            Err(message) => {
+                let code = ErrorCode::InvalidArgument;
+                self.answer.put_refused(code, &message);
+                return Poll::Ready(None);
+            }
+        };
+        let quotas = self.node.quotas();
+        let taken = match take.wait {
+            None => quotas.take(&mut self.desk, &asked),
+            Some(wait) => {
+                let wait_max = Duration::from_millis(u64::from(wait.wait_ms));
+                let parked = quotas.take_waiting(&asked, wait_max, wait.priority);
+                match self.waits.park(tag, parked, &mut self.desk) {
+                    Parking::Taken(taken) => taken,
+                    Parking::Waits => return Poll::Pending,
+                    Parking::Full => {
+                        let message = "as many takes of this connection wait as may";
+                        self.answer.put_refused(ErrorCode::Busy, message);
+                        return Poll::Ready(None);
+                    }
+                }
+            }
+        };
+        self.answer.put(&self.desk, &taken);
+        Poll::Ready(taken.durable)
+    }
+
+    /// Ends a hold.
+    pub(super) fn settle(
+        &mut self,
+        turn: &mut Turn<'_>,
+        outlet: &NativeOutlet,
+        tag: Ticket,
+        settle: &Settle<'_>,
+    ) {
+        let settled = match settle.costs {
+            None => Settled::Cancelled,
+            Some(costs) => match read_costs(costs, &mut self.costs) {
+                Ok(()) => Settled::Cost(&self.costs),
+                Err(message) => {
+                    return turn.refuse(tag, Failure::new(ErrorCode::InvalidArgument, &message));
+                }
+            },
+        };
+        let hold = HoldId(settle.hold);
+        let settling = self.node.quotas().settle(&mut self.desk, hold, settled);
+        if let Some(reason) = settling.failed {
+            let failure = Failure::new(ErrorCode::Unconfirmed, &reason).after_sending();
+            return turn.refuse(tag, failure);
+        }
+        self.answer.clear();
+        let at = correlation(tag);
+        wire::encode_settled(settling.was_held, at, &mut self.answer.frame);
+        self.send(outlet, tag, settling.durable);
+    }
+
+    /// Says how the limits of a subject stand.
+    pub(super) fn peek(
+        &mut self,
+        turn: &mut Turn<'_>,
+        outlet: &NativeOutlet,
+        tag: Ticket,
+        subject: &str,
+    ) {
+        match Subject::parse(subject) {
+            Err(error) => {
+                let message = error.to_string();
+                turn.refuse(tag, Failure::new(ErrorCode::InvalidArgument, &message));
+            }
+            Ok(subject) => {
+                self.answer.clear();
+                self.node.quotas().peek(&mut self.desk, &subject);
+                self.answer.put_standings(&self.desk);
+                self.reply(outlet, tag, None);
+            }
+        }
+    }
+
+    /// Whoever waits with that tag waits no more; false if nobody did.
+    pub(super) fn cancel(&mut self, turn: &mut Turn<'_>, tag: Ticket) -> bool {
+        let was_parked = self.waits.cancel(tag);
+        if was_parked {
+            let message = "cancelled by the caller";
+            turn.refuse(tag, Failure::new(ErrorCode::Cancelled, message));
+        }
+        was_parked
+    }
+
+    /// Answers what has become due; the task is woken when there may be more.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, outlet: &NativeOutlet) {
+        while let Some((tag, taken)) = self.waits.poll_parked(cx, &mut self.desk) {
+            self.answer.clear();
+            self.answer.put(&self.desk, &taken);
+            self.reply(outlet, tag, taken.durable);
+        }
+        self.waits.poll_durable(cx, |frame| {
+            self.is_unflushed = true;
+            outlet.push_answer(|out| out.extend_from_slice(frame));
+        });
+        self.flush(outlet);
+    }
+
+    /// Whether so much waits that nothing more should be read.
+    pub(super) fn is_full(&self) -> bool {
+        self.waits.is_full()
+    }
+
+    /// Sends what a chunk led to, in one write.
+    pub(super) fn flush(&mut self, outlet: &NativeOutlet) {
+        if std::mem::take(&mut self.is_unflushed) {
+            outlet.outbox.flush();
+        }
+    }
+
+    fn reply(&mut self, outlet: &NativeOutlet, tag: Ticket, durable: Option<Durable>) {
+        self.answer.finish(correlation(tag));
+        self.send(outlet, tag, durable);
+    }
+
+    /// Sends the frame that is ready, now or when what it rests on is on disk.
+    fn send(&mut self, outlet: &NativeOutlet, tag: Ticket, durable: Option<Durable>) {
+        let frame = &self.answer.frame;
+        match durable {
+            Some(durable) => self.waits.push(tag, durable, frame.as_slice().into()),
+            None => {
+                self.is_unflushed = true;
+                outlet.push_answer(|out| out.extend_from_slice(frame));
+            }
+        }
+    }
+}
+
+fn check(takes: &Takes<'_>) -> Result<(), (ErrorCode, &'static str)> {
+    match takes.count {
+        0 => Err((ErrorCode::InvalidArgument, "a TAKE has at least one take")),
+        1 => Ok(()),
+        2..=TAKES_MAX if takes.iter().any(|take| take.wait.is_some()) => {
+            let message = "only a take that is alone in its frame waits";
+            Err((ErrorCode::InvalidArgument, message))
+        }
+        2..=TAKES_MAX => Ok(()),
+        _ => Err((ErrorCode::TooLarge, "a TAKE has at most 1,024 takes")),
+    }
+}
+
+fn read_take<'a>(take: &wire::Take<'a>, costs: &'a mut Vec<Cost>) -> Result<Take<'a>, String> {
+    read_costs(take.costs, costs)?;
+    Ok(Take {
+        subject: Subject::parse(take.subject).map_err(|error| error.to_string())?,
+        costs,
+        hold: take.hold_ms.map(|ms| Duration::from_millis(u64::from(ms))),
+        id: take.id,
+    })
+}
+
+fn read_costs(from: Costs<'_>, costs: &mut Vec<Cost>) -> Result<(), String> {
+    costs.clear();
+    for (unit, count) in from.iter() {
+        let unit = Unit::parse(unit).map_err(|error| error.to_string())?;
+        costs.push((unit, count));
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! What became of takes, as it goes out.
+
+use std::sync::Arc;
+
+use model::ErrorCode;
+use node::quotas::{Denial, Desk, Outcome, Standing, Taken, Unit};
+use wire::{Admitted, Correlation, Denied, Outcomes};
+
+/// The answer that is being made; its memory is used again.
+#[derive(Default)]
+pub(super) struct Answer {
+    /// Each limit that the outcomes speak of.
+    limits: Vec<(Arc<str>, Unit)>,
+    outcomes: Vec<u8>,
+    /// The answer, when it is finished.
+    pub(super) frame: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn clear(&mut self) {
+        self.limits.clear();
+        self.outcomes.clear();
+        self.frame.clear();
+    }
+
+    /// Adds what became of a take; the desk knows how its limits stand.
+    pub(super) fn put(&mut self, desk: &Desk, taken: &Taken) {
+        match &taken.outcome {
+            Outcome::Admitted { hold, is_repeat } => {
+                let hold = hold.map(|hold| hold.0);
+                self.put_admitted(desk, Admitted::new(hold, *is_repeat, taken.is_degraded));
+            }
+            Outcome::Denied(denial) => self.put_denied(denial),
+            Outcome::Halted { prefix, reason } => {
+                let message = format!("`{prefix}` is halted: {reason}");
+                self.put_refused(ErrorCode::Denied, &message);
+            }
+            Outcome::Refused(refused) => {
+                self.put_refused(ErrorCode::InvalidArgument, &refused.to_string());
+            }
+            Outcome::Unavailable { reason } => self.put_refused(ErrorCode::Unavailable, reason),
+        }
+    }
+
+    /// Adds how limits stand of which nothing was taken.
+    pub(super) fn put_standings(&mut self, desk: &Desk) {
+        self.put_admitted(desk, Admitted::new(None, false, false));
+    }
+
+    pub(super) fn put_refused(&mut self, code: ErrorCode, message: &str) {
+        wire::Outcome::encode_refused(code, message, &mut self.outcomes);
+    }
+
+    /// Makes the frame.
+    pub(super) fn finish(&mut self, at: Correlation) {
+        let limits = self.limits.iter();
+        let limits = limits.map(|(name, unit)| (&**name, unit.as_str()));
+        Outcomes::encode(limits, &self.outcomes, at, &mut self.frame);
+    }
+
+    fn put_admitted(&mut self, desk: &Desk, admitted: Admitted<'_>) {
+        let now_ns = desk.now_ns();
+        let limits = &mut self.limits;
+        let standings = desk.standings().map(|standing| {
+            let limit = place(limits, &standing.limit.name, standing.limit.unit);
+            encoded(limit, &standing, now_ns)
+        });
+        admitted.encode(standings, &mut self.outcomes);
+    }
+
+    fn put_denied(&mut self, denial: &Denial) {
+        let limit = place(&mut self.limits, &denial.limit.name, denial.limit.unit);
+        Denied {
+            limit,
+            is_exhausted: denial.is_exhausted(),
+            have: narrow(denial.have),
+            need: denial.need,
+            retry_after_ns: denial.retry_after_ns,
+        }
+        .encode(&mut self.outcomes);
+    }
+}
+
+/// Where the answer names that limit. There are no more than 1,024 of one version; an answer in which
+/// more than 65,535 of several versions meet does not fit into a frame.
+fn place(limits: &mut Vec<(Arc<str>, Unit)>, name: &Arc<str>, unit: Unit) -> u16 {
+    let known = limits
+        .iter()
+        .position(|(known, _)| Arc::ptr_eq(known, name));
+    let index = known.unwrap_or_else(|| {
+        limits.push((name.clone(), unit));
+        limits.len() - 1
+    });
+    index as u16
+}
+
+fn encoded(limit: u16, standing: &Standing<'_>, now_ns: u64) -> wire::Standing {
+    wire::Standing {
+        limit,
+        is_shared: standing.is_shared,
+        is_shadowed: standing.shadowed.is_some(),
+        have: narrow(standing.have),
+        capacity: standing.capacity,
+        reset_after_ns: standing.reset_ns.map(|at_ns| at_ns.saturating_sub(now_ns)),
+    }
+}
+
+/// Debt without end is as good as debt that nobody can pay.
+fn narrow(have: i128) -> i64 {
+    have.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+}

@@ -1,0 +1,213 @@
+//! Answers of one connection that wait: for the disk, or until a limit lets a take pass.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use model::ErrorCode;
+use node::quotas::{Attempt, Desk, Durable, Parked, Taken, Unconfirmed};
+use node::{Failure, Ticket};
+use parking_lot::Mutex;
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::native::outlet::{correlation, encode_failure};
+
+/// Answers that may wait for the disk, and their bytes; above either nothing is read.
+const WAITING_MAX: usize = 8_192;
+const WAITING_SIZE_MAX: usize = 8 << 20;
+/// Takes that may wait for a limit.
+const PARKED_MAX: usize = 1_024;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Waits {
+    /// In the order of the questions.
+    durable: VecDeque<Waiting>,
+    durable_size: usize,
+    /// In no order: the queues are the node's.
+    parked: Vec<Place>,
+    bell: Arc<Bell>,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// What waits for the disk.
+struct Waiting {
+    tag: Ticket,
+    durable: Durable,
+    frame: Box<[u8]>,
+}
+
+/// What waits for a limit.
+struct Place {
+    tag: Ticket,
+    parked: Parked,
+    /// When to look again, unless it is woken before.
+    again: Instant,
+    woken: Arc<Woken>,
+}
+
+/// What became of a take that may wait.
+pub(super) enum Parking {
+    /// It is decided.
+    Taken(Taken),
+    /// It waits here.
+    Waits,
+    /// It would have to wait, and there is no room for it.
+    Full,
+}
+
+/// Wakes the connection's task on behalf of its takes.
+#[derive(Default)]
+struct Bell {
+    has_rung: AtomicBool,
+    task: Mutex<Option<Waker>>,
+}
+
+/// Whether one of them was woken.
+struct Woken {
+    is_woken: AtomicBool,
+    bell: Arc<Bell>,
+}
+
+impl Woken {
+    fn new(bell: &Arc<Bell>) -> Arc<Self> {
+        let (is_woken, bell) = (AtomicBool::new(false), bell.clone());
+        Arc::new(Self { is_woken, bell })
+    }
+}
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.bell.has_rung.store(true, Ordering::Release);
+        let task = self.bell.task.lock().clone();
+        if let Some(task) = task {
+            task.wake();
+        }
+    }
+}
+
+impl Waits {
+    /// Whether so much waits that nothing more should be read.
+    pub(super) fn is_full(&self) -> bool {
+        self.durable.len() >= WAITING_MAX || self.durable_size >= WAITING_SIZE_MAX
+    }
+
+    /// Keeps an answer until what it rests on is on disk.
+    pub(super) fn push(&mut self, tag: Ticket, durable: Durable, frame: Box<[u8]>) {
+        self.durable_size += frame.len();
+        self.durable.push_back(Waiting {
+            tag,
+            durable,
+            frame,
+        });
+    }
+
+    /// Hands out the frames that are due, in order; the task is woken for the oldest of the others.
+    pub(super) fn poll_durable(&mut self, cx: &Context<'_>, mut send: impl FnMut(&[u8])) {
+        while let Some(oldest) = self.durable.front() {
+            let Poll::Ready(known) = oldest.durable.poll_durable(cx.waker()) else {
+                return;
+            };
+            match known {
+                Ok(()) => send(&oldest.frame),
+                Err(Unconfirmed) => {
+                    let message = Unconfirmed.to_string();
+                    let failure = Failure::new(ErrorCode::Unconfirmed, &message).after_sending();
+                    let mut frame = Vec::new();
+                    encode_failure(failure, correlation(oldest.tag), &mut frame);
+                    send(&frame);
+                }
+            }
+            self.durable_size -= oldest.frame.len();
+            self.durable.pop_front();
+        }
+    }
+
+    /// Looks at a take for the first time.
+    pub(super) fn park(&mut self, tag: Ticket, mut parked: Parked, desk: &mut Desk) -> Parking {
+        let woken = Woken::new(&self.bell);
+        let pause = match parked.poll(desk, &Waker::from(woken.clone())) {
+            Attempt::Done(taken) => return Parking::Taken(taken),
+            Attempt::Wait(pause) => pause,
+        };
+        if self.parked.len() >= PARKED_MAX {
+            return Parking::Full;
+        }
+        let again = Instant::now() + pause;
+        self.parked.push(Place {
+            tag,
+            parked,
+            again,
+            woken,
+        });
+        // The timer may have to ring earlier.
+        self.bell.has_rung.store(true, Ordering::Release);
+        Parking::Waits
+    }
+
+    /// A take that has waited and is decided now. Until there is none, the task is not woken for
+    /// the others.
+    pub(super) fn poll_parked(
+        &mut self,
+        cx: &mut Context<'_>,
+        desk: &mut Desk,
+    ) -> Option<(Ticket, Taken)> {
+        if self.parked.is_empty() {
+            self.timer = None;
+            return None;
+        }
+        self.bell.listen(cx.waker());
+        loop {
+            let timer = self.timer.as_mut();
+            let is_time = timer.is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
+            if !self.bell.has_rung.swap(false, Ordering::AcqRel) && !is_time {
+                return None;
+            }
+            if let Some(decided) = self.look(desk) {
+                // There may be others.
+                self.bell.has_rung.store(true, Ordering::Release);
+                return Some(decided);
+            }
+            let earliest = self.parked.iter().map(|place| place.again).min();
+            self.timer = earliest.map(|at| Box::pin(sleep_until(at)));
+        }
+    }
+
+    /// Looks at those that were woken and those whose time has come, until one is decided.
+    fn look(&mut self, desk: &mut Desk) -> Option<(Ticket, Taken)> {
+        let now = Instant::now();
+        for index in 0..self.parked.len() {
+            let place = &mut self.parked[index];
+            let is_woken = place.woken.is_woken.swap(false, Ordering::AcqRel);
+            if !is_woken && now < place.again {
+                continue;
+            }
+            match place.parked.poll(desk, &Waker::from(place.woken.clone())) {
+                Attempt::Wait(pause) => place.again = now + pause,
+                Attempt::Done(taken) => {
+                    let tag = self.parked.swap_remove(index).tag;
+                    return Some((tag, taken));
+                }
+            }
+        }
+        None
+    }
+
+    /// The take with that tag waits no more; false if there is none.
+    pub(super) fn cancel(&mut self, tag: Ticket) -> bool {
+        let found = self.parked.iter().position(|place| place.tag == tag);
+        found.map(|index| self.parked.swap_remove(index)).is_some()
+    }
+}
+
+impl Bell {
+    fn listen(&self, waker: &Waker) {
+        let mut task = self.task.lock();
+        if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *task = Some(waker.clone());
+        }
+    }
+}
