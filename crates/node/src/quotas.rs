@@ -12,6 +12,7 @@
 //! Without any limit a door asks one atomic.
 
 mod admin;
+mod counts;
 mod desk;
 mod door;
 mod events;
@@ -38,6 +39,7 @@ use crate::handle::Inner;
 use crate::ports::Ports;
 
 pub use admin::{Applied, By, ChangeError};
+pub use counts::TakeCounts;
 pub use desk::Desk;
 pub(crate) use door::{Charged, InFlight};
 pub use events::{Event, EventKind, Watch, Watched};
@@ -137,7 +139,7 @@ pub(crate) struct State {
     waiting: AtomicUsize,
     denied: Mutex<sketch::Sketch>,
     events: events::Events,
-    degraded: AtomicU64,
+    counts: counts::Counts,
 }
 
 impl State {
@@ -168,7 +170,7 @@ impl State {
             waiting: AtomicUsize::new(0),
             denied: Mutex::default(),
             events: events::Events::default(),
-            degraded: AtomicU64::new(0),
+            counts: counts::Counts::default(),
         }
     }
 
@@ -258,11 +260,6 @@ impl<'a> Quotas<'a> {
     /// Takes that wait until they pass.
     pub fn waiting_count(self) -> usize {
         self.state().waiting.load(Ordering::Relaxed)
-    }
-
-    /// Decisions that were made without the store that the cells lie in.
-    pub fn degraded_count(self) -> u64 {
-        self.state().degraded.load(Ordering::Relaxed)
     }
 
     /// Locks what a plan needs, in its order.

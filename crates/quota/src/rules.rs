@@ -164,7 +164,7 @@ impl Rules {
         }
     }
 
-    /// With another capacity or refill for one cell; those that have ended are forgotten.
+    /// With another capacity or refill for one cell.
     pub fn with_override(
         &self,
         limit: &str,
@@ -183,6 +183,17 @@ impl Rules {
             true => Err(AdminError::TooMany(CHANGES_MAX)),
             false => Ok(rules),
         }
+    }
+
+    /// Overrides that have ended, and the rules without them: their cells are to
+    /// [follow](crate::Table::follow_override).
+    pub fn without_ended(&self, now_ns: u64) -> (Self, Vec<(LimitId, Box<str>)>) {
+        let mut rules = self.clone();
+        let is_over = |change: &Override| change.until_ns <= now_ns;
+        let ended = self.overrides.iter().filter(|(_, change)| is_over(change));
+        let ended = ended.map(|(key, _)| key.clone()).collect();
+        rules.overrides.retain(|_, change| !is_over(change));
+        (rules, ended)
     }
 
     /// With the limit as it stands for that cell.

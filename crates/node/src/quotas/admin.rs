@@ -256,25 +256,31 @@ impl Quotas<'_> {
         let _one_at_a_time = state.changing.lock();
         let mut standing = state.rules.write();
         let now_ns = self.now_ns();
-        let (rules, change) = make(&standing, now_ns)?;
-        let records: Vec<_> = change.iter().map(encoded).collect();
-        let durable = self.keep(&records, &rules, by, what, now_ns)?;
-        if let Some(Change::Override {
+        let (lasting, ended) = standing.without_ended(now_ns);
+        let (rules, change) = make(&Arc::new(lasting), now_ns)?;
+        let ended = ended.into_iter().map(|(limit, prefix)| Change::Override {
             limit,
             prefix,
-            change,
-        }) = &change
-        {
-            let (name, run) = prefix.split_once('?').unwrap_or((prefix, ""));
-            let key = quota::Key {
-                limit: *limit,
-                prefix: Prefix { name, run },
-            };
-            let granted = change.as_ref().map_or(0, |change| change.grant);
-            let mut shard = state.shard(rules.table_of_key(key));
-            shard
-                .table
-                .follow_override(&standing, &rules, key, granted, now_ns);
+            change: None,
+        });
+        // Where another follows at once, the bucket goes over from one to the other.
+        let is_other = |ended: &Change| match (ended, &change) {
+            (
+                Change::Override { limit, prefix, .. },
+                Some(Change::Override {
+                    limit: to,
+                    prefix: at,
+                    ..
+                }),
+            ) => (limit, prefix) != (to, at),
+            _ => true,
+        };
+        let mut changes: Vec<Change> = ended.filter(is_other).collect();
+        changes.extend(change);
+        let records: Vec<_> = changes.iter().map(encoded).collect();
+        let durable = self.keep(&records, &rules, by, what, now_ns)?;
+        for change in &changes {
+            self.follow_override(&standing, &rules, change, now_ns);
         }
         *standing = Arc::new(rules);
         let rules = standing.clone();
@@ -282,6 +288,26 @@ impl Quotas<'_> {
         self.compact_with(&rules, now_ns);
         self.note_what_is_on();
         Ok(self.applied(event, about, durable))
+    }
+
+    /// Has a bucket follow what stands for it from now on.
+    fn follow_override(self, old: &Rules, new: &Rules, change: &Change, now_ns: u64) {
+        let Change::Override {
+            limit,
+            prefix,
+            change,
+        } = change
+        else {
+            return;
+        };
+        let (name, run) = prefix.split_once('?').unwrap_or((prefix, ""));
+        let key = quota::Key {
+            limit: *limit,
+            prefix: Prefix { name, run },
+        };
+        let granted = change.as_ref().map_or(0, |change| change.grant);
+        let mut shard = self.state().shard(new.table_of_key(key));
+        shard.table.follow_override(old, new, key, granted, now_ns);
     }
 
     fn keep(

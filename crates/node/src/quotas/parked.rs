@@ -147,7 +147,9 @@ impl Parked {
             desk.begin(&rules, now_ns);
             if now_ns >= self.deadline_ns {
                 self.leave(quotas, Left::GaveUp);
-                return Attempt::Done(quotas.denied(&rules, &take, &denied, now_ns));
+                let taken = quotas.denied(&rules, &take, &denied, now_ns);
+                quotas.count(&taken);
+                return Attempt::Done(taken);
             }
             let weight = rules.limit(denied.index).weight;
             return self.wait_for(quotas, cell, (denied.need, weight), waker, now_ns, u64::MAX);
@@ -167,6 +169,7 @@ impl Parked {
         match cell.filter(|_| now_ns < self.deadline_ns && again_ns <= self.deadline_ns) {
             None => {
                 self.leave(quotas, Left::GaveUp);
+                quotas.count(&taken);
                 Attempt::Done(taken)
             }
             Some(cell) => {

@@ -45,6 +45,22 @@ impl<'a> Quotas<'a> {
         turn: Turn,
         now_ns: u64,
     ) -> Taken {
+        let taken = self.take_once(rules, desk, take, turn, now_ns);
+        // Who waits is denied as often as he tries.
+        if turn != Turn::Mine || !matches!(taken.outcome, Outcome::Denied(_)) {
+            self.count(&taken);
+        }
+        taken
+    }
+
+    fn take_once(
+        self,
+        rules: &Arc<Rules>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        turn: Turn,
+        now_ns: u64,
+    ) -> Taken {
         desk.begin(rules, now_ns);
         if let Err(outcome) = plan(rules, &mut desk.plan, take, turn) {
             return Taken::at_once(outcome);

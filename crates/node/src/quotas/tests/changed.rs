@@ -100,3 +100,32 @@ fn every_change_is_kept_with_who_made_it_and_why_before_it_is_told() {
         .collect();
     assert_eq!(told, [("configuration", "policies 1"), ("root", "halt a")]);
 }
+
+#[test]
+fn an_override_that_has_ended_makes_way_for_others_and_leaves_what_was_used() {
+    let world = world(&[bucket("agent", 10, "0/s")]);
+    let quotas = world.node.quotas();
+    let change = |capacity, until_ns| Override {
+        capacity: Some(capacity),
+        refill: Some((0, 7)),
+        grant: 0,
+        until_ns,
+        by: "root".into(),
+        reason: "launch".into(),
+    };
+    let prefixes = ["a/b/c", "a/b/d"].map(|text| Prefix::parse(text).unwrap());
+    let soon_ns = quotas.now_ns() + 1_000_000_000;
+    for prefix in prefixes {
+        let _ = quotas
+            .set_override("agent", prefix, change(30, soon_ns))
+            .unwrap();
+        assert_eq!(drain(&world.node, prefix.name), 30);
+    }
+    world.pass_ms(2_000);
+    let _ = quotas
+        .set_override("agent", prefixes[0], change(35, u64::MAX))
+        .unwrap();
+    assert_eq!(quotas.rules().overrides().len(), 1);
+    assert_eq!(left(&world.node, "a/b/c"), [5]);
+    assert_eq!(left(&world.node, "a/b/d"), [-20]);
+}
