@@ -22,7 +22,7 @@ pub(super) use prefixed::Prefixed;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep};
 
-use super::quotas::{Surface, unconfirmed};
+use super::quotas::Surface;
 use super::reply::Reply;
 use super::time::push_http_date;
 
@@ -133,7 +133,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
                 Verdict::When(durables) => {
                     for durable in durables {
                         if durable.await.is_err() {
-                            self.reply.problem(&unconfirmed());
+                            self.surface.unconfirmed(&mut self.reply);
                         }
                     }
                 }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use journal::disk::simulated::{Call, Fault, Kind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -382,6 +383,28 @@ async fn what_is_too_large_or_no_http_is_refused_and_the_door_stays_open() {
     let text = limiter.speak(smuggled).await;
     assert!(text.starts_with("HTTP/1.1 400"), "{text}");
     assert_eq!(limiter.get("/health").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_take_that_may_not_be_on_disk_is_no_success_however_it_was_asked() {
+    let limiter = Limiter::open().await;
+    let limit = json!({"name": "agent", "match": "default/default/*", "unit": "requests",
+        "capacity": 100, "refill": "10/s", "durability": "sync"});
+    let body = json!({"limits": [limit], "reason": "money"});
+    assert_eq!(
+        limiter.door.ask("PUT", "/v1/policies", &body).await.status,
+        200
+    );
+    assert_eq!(limiter.post(r#"{"agentId":"a"}"#).await.status, 200);
+    let is_sync = |call: &Call<'_>| call.kind == Kind::SyncData;
+    limiter.door.disk.fail_once(Fault::Broken, is_sync);
+    for _ in 0..2 {
+        let answer = limiter.post(r#"{"agentId":"a"}"#).await;
+        assert_eq!(answer.status, 503, "{}", answer.text());
+        assert_eq!(answer.json()["error"], "Service Unavailable");
+        assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
+    }
+    assert_eq!(limiter.get("/health").await.status, 503);
 }
 
 #[tokio::test]

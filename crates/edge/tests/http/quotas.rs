@@ -367,6 +367,33 @@ async fn whoever_watches_sees_what_happens_and_goes_on_where_he_was() {
     );
 }
 
+#[tokio::test]
+async fn what_becomes_of_takes_is_counted() {
+    let door = open().await;
+    let slot = json!({"subject": "acme/research/bot", "cost": {"concurrency": 1}, "hold": "90s"});
+    door.ask("POST", "/v1/take", &slot).await;
+    for cost in [100, 1, 101] {
+        take(&door, json!(cost)).await;
+    }
+    let halt = json!({"prefix": "acme", "reason": "x"});
+    door.ask("POST", "/v1/halt", &halt).await;
+    take(&door, json!(1)).await;
+    let metrics = door.get("/metrics").await;
+    for line in [
+        "telpher_quota_takes_total{outcome=\"admitted\"} 2",
+        "telpher_quota_takes_total{outcome=\"denied\"} 1",
+        "telpher_quota_takes_total{outcome=\"refused\"} 1",
+        "telpher_quota_takes_total{outcome=\"halted\"} 1",
+        "telpher_quota_denied_total{limit=\"agent\"} 1",
+        "telpher_quota_denied_total{limit=\"tpm\"} 0",
+        "telpher_quota_buckets 2",
+        "telpher_quota_holds 1",
+        "telpher_quota_waiting 0",
+    ] {
+        assert!(metrics.text().lines().any(|it| it == line), "{line}");
+    }
+}
+
 /// Knows an agent and an administrator.
 struct TwoTokens;
 

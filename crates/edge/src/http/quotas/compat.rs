@@ -277,6 +277,12 @@ impl Limiter {
     }
 }
 
+/// What was taken may be on disk, or not.
+pub(super) fn unconfirmed(reply: &mut Reply) {
+    bodies::unavailable(reply);
+    reply.field("Access-Control-Allow-Origin", "*");
+}
+
 /// How the tightest limit on requests stands.
 fn of_requests(desk: &Desk) -> Option<Standing<'_>> {
     tightest(

@@ -26,6 +26,7 @@ mod bearer;
 pub(super) mod compat;
 mod fields;
 mod look;
+mod metrics;
 mod overrides;
 mod policies;
 mod settle;
@@ -47,6 +48,7 @@ use super::front::{Asked, Method, Verdict};
 use super::problem::Problem;
 use super::reply::Reply;
 use compat::Limiter;
+pub(super) use metrics::encode as encode_metrics;
 
 /// What of a door is answered in front of hyper, too.
 #[derive(Clone)]
@@ -84,6 +86,14 @@ impl Surface {
         }
     }
 
+    /// Answers that what was decided may be on disk, or not.
+    pub(super) fn unconfirmed(&self, reply: &mut Reply) {
+        match self {
+            Self::Own(_) => reply.problem(&unconfirmed()),
+            Self::Compat(_) => compat::unconfirmed(reply),
+        }
+    }
+
     /// Nanoseconds since 1970-01-01 UTC.
     pub(super) fn now_ns(&self) -> u64 {
         match self {
@@ -112,7 +122,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 }
 
 /// What was decided may be on disk, or not.
-pub(super) fn unconfirmed() -> Problem {
+fn unconfirmed() -> Problem {
     let detail = node::quotas::Unconfirmed.to_string();
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
