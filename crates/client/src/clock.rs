@@ -45,6 +45,11 @@ impl Timeout {
             .map(|milliseconds| Duration::from_millis(milliseconds.into()))
     }
 
+    /// That much later.
+    pub(crate) fn after(self, pause: Duration) -> Self {
+        Self::new(self.as_duration().map(|own| own.saturating_add(pause)))
+    }
+
     pub(crate) fn is_over(self) -> bool {
         self.0 == 0
     }

@@ -35,6 +35,7 @@
 //! | send to agents by name, and listen | [`Client::send`], [`Client::subscribe`] |
 //! | write what must not be lost | [`Client::write`] |
 //! | keep records in order, read and follow them | [`Client::stream`] |
+//! | stay within limits | [`Client::quota`] |
 //! | answer | [`Server::listen`], [`Server::attach`] |
 //!
 //! Everything has a deadline (10 s unless it says otherwise), ends in exactly one outcome, and says
@@ -80,6 +81,7 @@ mod options;
 mod pending;
 mod port;
 mod queue;
+pub mod quota;
 mod race;
 mod registry;
 mod retry;

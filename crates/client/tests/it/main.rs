@@ -22,6 +22,7 @@ mod losing;
 mod mixed;
 mod modes;
 mod nodes;
+mod quotas;
 mod racing;
 mod reconnecting;
 mod retrying;

@@ -1,0 +1,220 @@
+//! Quotas that a node keeps: taking from limits before something is done.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use client::Client;
+//! use client::quota::{Outcome, Take};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let quota = Client::connect("tcp://127.0.0.1:7400").await?.quota();
+//! // What a call of a model will cost is known afterwards: it is held until then.
+//! let take = Take::of("acme/search/bot").cost("tokens", 4_000).hold(Duration::from_secs(60));
+//! match quota.take(&take).await? {
+//!     Outcome::Admitted(admitted) => {
+//!         let hold = admitted.hold.ok_or("it was to be held")?;
+//!         hold.settle(&[("tokens", 1_234)]).await?;
+//!     }
+//!     Outcome::Denied(denied) => println!("{denied}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod hold;
+mod outcome;
+mod take;
+
+use std::future::poll_fn;
+use std::task::{Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use model::ErrorCode;
+use tokio::time::Instant;
+use wire::{Correlation, Flags, Kind, TAKES_MAX, encode_frame};
+
+use crate::clock::Timeout;
+use crate::exchange::{Begun, Exchange, Terms};
+use crate::link::Link;
+use crate::messaging::protocol;
+use crate::pending::Holder;
+use crate::{CallError, Client, RetryPolicy};
+
+pub use hold::Hold;
+pub use outcome::{Admitted, Denied, Outcome, Standing};
+pub use take::Take;
+
+/// The quotas of a node, from [`Client::quota`]. Cheap to clone.
+///
+/// Every verb ends once: with an outcome, or with an error that says whether anything may have been
+/// taken. `unconfirmed`, and a deadline that is over, leave that open: a take with an
+/// [id](Take::id) may be repeated then.
+#[derive(Clone, Debug)]
+pub struct Quota {
+    client: Client,
+    deadline: Timeout,
+    retry: Option<RetryPolicy>,
+}
+
+impl Client {
+    /// The quotas of the node at the other end.
+    pub fn quota(&self) -> Quota {
+        Quota {
+            client: self.clone(),
+            deadline: self.core().options.deadline,
+            retry: None,
+        }
+    }
+}
+
+impl Quota {
+    /// How long a verb may take beside what a take [waits](Take::wait), all attempts together;
+    /// `None` for ever.
+    #[must_use]
+    pub fn deadline(mut self, deadline: impl Into<Option<Duration>>) -> Self {
+        self.deadline = Timeout::new(deadline.into());
+        self
+    }
+
+    /// Tries again after a failure, where that is safe: takes that all have an id, and whatever is
+    /// asked beside takes, also after one that leaves open what became of them. A take that is denied
+    /// has not failed.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = Some(policy);
+        self
+    }
+
+    /// Takes from every limit that covers the subject, or from none.
+    pub async fn take(&self, take: &Take) -> Result<Outcome, CallError> {
+        let mut outcomes = self.take_batch(std::slice::from_ref(take)).await?;
+        match outcomes.pop() {
+            Some(outcome) if outcomes.is_empty() => outcome,
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// Decides takes in order, with one question and one answer; at most 1,024, of which none waits.
+    /// Each has an outcome of its own. Takes from limits that are `sync` are answered when all of
+    /// them are on disk.
+    pub async fn take_batch(
+        &self,
+        takes: &[Take],
+    ) -> Result<Vec<Result<Outcome, CallError>>, CallError> {
+        if takes.is_empty() {
+            return Ok(Vec::new());
+        }
+        if takes.len() > TAKES_MAX {
+            let message = format!("{} takes at once: {TAKES_MAX} at most", takes.len());
+            return Err(CallError::new(ErrorCode::TooLarge, message));
+        }
+        let mut body = Vec::new();
+        for take in takes {
+            take.encode(&mut body)?;
+        }
+        let may_repeat = takes.iter().all(Take::has_id);
+        let waiting = takes.iter().map(Take::waiting).max().unwrap_or_default();
+        let timeout = self.deadline.after(waiting);
+        let payload = self.ask(Kind::TAKE, &body, timeout, may_repeat).await?;
+        let outcomes = outcome::decode(&payload, self)?;
+        match outcomes.len() == takes.len() {
+            true => Ok(outcomes),
+            false => Err(mismatch()),
+        }
+    }
+
+    /// How every limit stands that covers the subject; nothing is taken.
+    pub async fn peek(&self, subject: &str) -> Result<Vec<Standing>, CallError> {
+        let mut frame = Vec::new();
+        take::check_subject(subject)?;
+        wire::encode_peek(subject, Correlation::NONE, &mut frame);
+        let body = &frame[wire::HEADER_SIZE..];
+        let payload = self.ask(Kind::PEEK, body, self.deadline, true).await?;
+        match outcome::decode(&payload, self)?.pop() {
+            Some(Ok(Outcome::Admitted(admitted))) => Ok(admitted.limits),
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// A hold that somebody else has made, by its number.
+    pub fn hold(&self, id: u64) -> Hold {
+        Hold::new(self.clone(), id)
+    }
+
+    /// Asks, and asks again as long as the policy says so.
+    async fn ask(
+        &self,
+        kind: Kind,
+        body: &[u8],
+        timeout: Timeout,
+        may_repeat: bool,
+    ) -> Result<Bytes, CallError> {
+        let policy = match may_repeat {
+            true => self.retry.map(RetryPolicy::idempotent),
+            false => self.retry,
+        };
+        let deadline = timeout.deadline(Instant::now());
+        let mut made = 0;
+        loop {
+            let timeout = Timeout::until(deadline, Instant::now());
+            let error = match self.attempt(kind, body, timeout).await {
+                Ok(payload) => return Ok(payload),
+                Err(error) => error,
+            };
+            made += 1;
+            let pause = policy.and_then(|policy| policy.pause(&error, made));
+            let until = pause.map(|pause| Instant::now() + pause);
+            match until.filter(|until| deadline.is_none_or(|deadline| *until < deadline)) {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => return Err(error),
+            }
+        }
+    }
+
+    async fn attempt(&self, kind: Kind, body: &[u8], timeout: Timeout) -> Result<Bytes, CallError> {
+        let mut exchange = Exchange::new(self.client.core());
+        let exchanged = poll_fn(|cx| {
+            let begun = exchange.poll_begin(Terms::new(timeout), cx, |link, timeout, waker| {
+                check(link, body.len())?;
+                let holder = Holder::Future(Some(waker.clone()));
+                Ok(link.ask(timeout, holder, |correlation, out| {
+                    encode_frame(out, kind, Flags::NONE, 0, correlation, |out| {
+                        out.extend_from_slice(body);
+                    });
+                }))
+            });
+            match ready!(begun) {
+                Ok(Begun::Now(_)) => Poll::Pending,
+                Ok(Begun::Before(place)) => exchange.poll_outcome(place, cx),
+                Err(exchanged) => Poll::Ready(exchanged),
+            }
+        });
+        exchanged.await.outcome
+    }
+}
+
+/// Whether the peer takes that.
+fn check(link: &Link, size: usize) -> Result<(), CallError> {
+    let limit = link.peer.window.frame_size_max;
+    match link.peer.role {
+        wire::Role::Server => {
+            let message = format!("{} is a server: only a node has quotas", link.peer.address);
+            Err(CallError::new(ErrorCode::Unsupported, message))
+        }
+        wire::Role::Node if size > limit as usize => {
+            let message = format!("takes of {size} bytes are above the limit of {limit}");
+            Err(CallError::new(ErrorCode::TooLarge, message))
+        }
+        wire::Role::Node => Ok(()),
+    }
+}
+
+fn mismatch() -> CallError {
+    let message = "the answer does not fit the question";
+    CallError::new(ErrorCode::Protocol, message).with_sent(crate::Sent::Yes)
+}
+
+fn malformed(error: wire::Malformed) -> CallError {
+    protocol(&error).with_sent(crate::Sent::Yes)
+}
