@@ -284,7 +284,7 @@ async fn a_take_waits_until_something_is_given_back() {
         wait_ms: 3_600_000,
         priority: 0,
     });
-    let mut ask = async |agent: &mut Agent, slot, wait| {
+    let ask = async |agent: &mut Agent, slot, wait| {
         let write = |out: &mut Vec<u8>| one(out, wait);
         agent
             .frame(|out| encode_frame(out, Kind::TAKE, Flags::NONE, 0, tag(slot), write))
