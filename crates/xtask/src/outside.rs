@@ -156,10 +156,11 @@ impl Tool {
     }
 }
 
-/// A node with its data in a directory, and where its HTTP door is.
+/// A node with its data in a directory, and where it stands in for a rate limiter.
 fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
     let mut serve = Command::new(executable);
-    serve.args(["serve", "--json", "--end-with-stdin"]);
+    serve.args(["serve", "--json", "--end-with-stdin", "--compat-limiter"]);
+    serve.env("PORT", "0");
     serve.args([
         "--native-listen",
         "127.0.0.1:0",
@@ -171,12 +172,12 @@ fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
     Ok((node, url(&ready)?))
 }
 
-/// The HTTP door, of what a node says when it is ready.
+/// The limiter's door, of what a node says when it is ready.
 fn url(ready: &str) -> Result<String> {
-    let mut words = ready.split('"');
-    let url = words.find(|word| word.starts_with("http://"));
-    let url = url.with_context(|| format!("the node says no HTTP address: {ready}"))?;
-    Ok(url.to_owned())
+    let (_, rest) = ready
+        .split_once("\"limiter\":\"")
+        .with_context(|| format!("the node stands in for no limiter: {ready}"))?;
+    Ok(rest.split('"').next().unwrap_or_default().to_owned())
 }
 
 /// A directory that is removed in the end.
@@ -211,8 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn the_address_is_that_of_the_http_door() {
-        let ready = r#"{"native":"tcp://127.0.0.1:1","http":"http://127.0.0.1:4242","socket":"s"}"#;
+    fn the_address_is_that_of_the_limiters_door() {
+        let ready =
+            r#"{"http":"http://127.0.0.1:1","limiter":"http://127.0.0.1:4242","socket":"s"}"#;
         assert_eq!(url(ready).unwrap(), "http://127.0.0.1:4242");
         assert!(url("{}").is_err());
     }

@@ -105,6 +105,16 @@ impl Actor {
         arguments: impl IntoIterator<Item = A>,
         pin: Pin,
     ) -> Result<Self, ChildError> {
+        Self::start_with(program, arguments, pin, &[])
+    }
+
+    /// Starts `program` with variables of its environment, by name and value.
+    pub(super) fn start_with<A: AsRef<str>>(
+        program: &Path,
+        arguments: impl IntoIterator<Item = A>,
+        pin: Pin,
+        variables: &[(&str, &str)],
+    ) -> Result<Self, ChildError> {
         let mut command = match pin {
             Pin::Nowhere => Command::new(program),
             Pin::Cpu(cpu) => {
@@ -115,6 +125,7 @@ impl Actor {
         };
         command
             .args(arguments.into_iter().map(|one| one.as_ref().to_owned()))
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -18,6 +18,7 @@ pub(super) struct Node {
     /// Its Unix socket.
     pub(super) socket: String,
     http: String,
+    limiter: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -25,6 +26,7 @@ struct Ready {
     native: String,
     socket: String,
     http: String,
+    limiter: Option<String>,
 }
 
 /// How long its metrics may take.
@@ -40,6 +42,13 @@ const ARGUMENTS: [&str; 9] = [
     "127.0.0.1:0",
     "--http-listen",
     "127.0.0.1:0",
+];
+
+/// What a rate limiter's environment may say otherwise.
+const LIMITER_VARIABLES: [(&str, &str); 3] = [
+    ("PORT", "0"),
+    ("TOKEN_BUCKET_CAPACITY", "100"),
+    ("TOKEN_BUCKET_RATE", "10"),
 ];
 
 impl Node {
@@ -62,18 +71,44 @@ impl Node {
         Self::start_with(executable, Pin::Nowhere, &flags)
     }
 
+    /// The same, and it stands in for a rate limiter with a port of its own for that.
+    pub(super) fn start_limiter(
+        executable: &Path,
+        data: &Path,
+        flags: &[&str],
+    ) -> Result<Self, ChildError> {
+        let data = data.display().to_string();
+        let own = ["--compat-limiter", "--data", &data];
+        let flags = ARGUMENTS.iter().chain(&own).chain(flags);
+        Self::ready(Actor::start_with(
+            executable,
+            flags,
+            Pin::Nowhere,
+            &LIMITER_VARIABLES,
+        )?)
+    }
+
     fn start_with(executable: &Path, pin: Pin, flags: &[&str]) -> Result<Self, ChildError> {
-        let mut actor = Actor::start(executable, ARGUMENTS.iter().chain(flags), pin)?;
+        Self::ready(Actor::start(
+            executable,
+            ARGUMENTS.iter().chain(flags),
+            pin,
+        )?)
+    }
+
+    fn ready(mut actor: Actor) -> Result<Self, ChildError> {
         let Ready {
             native,
             socket,
             http,
+            limiter,
         } = actor.json()?;
         Ok(Self {
             actor,
             native,
             socket,
             http,
+            limiter,
         })
     }
 
@@ -106,6 +141,12 @@ impl Node {
     /// Where its HTTP door is: `HOST:PORT`.
     pub(super) fn http_address(&self) -> &str {
         self.http.trim_start_matches("http://")
+    }
+
+    /// Where it stands in for a rate limiter, if it does.
+    pub(super) fn limiter_address(&self) -> Option<&str> {
+        let limiter = self.limiter.as_ref()?;
+        Some(limiter.trim_start_matches("http://"))
     }
 
     /// The process's number.

@@ -15,11 +15,14 @@ pub enum Limits {
 /// what they refuse.
 const PLENTY: u64 = 1_000_000_000;
 
+/// The agents' limit of requests: by this name the report's surface says how they stand.
+const AGENT: &str = "agent";
+
 /// The patterns of the tiers, the agent's last.
 const TIERS: [(&str, &str); 3] = [
     ("organisation", "*"),
     ("namespace", "*/*"),
-    ("agent", "*/*/*"),
+    (AGENT, "*/*/*"),
 ];
 
 impl Limits {
@@ -42,13 +45,7 @@ impl Limits {
     /// As a node's configuration has them.
     pub(super) fn toml(self) -> String {
         match self {
-            Self::One => limit(
-                "agent-requests",
-                "*/*/*",
-                "requests",
-                CAPACITY,
-                REFILL_PER_S,
-            ),
+            Self::One => limit(AGENT, "*/*/*", "requests", CAPACITY, REFILL_PER_S),
             Self::Six => TIERS
                 .iter()
                 .map(|(tier, pattern)| both(tier, pattern))
@@ -60,16 +57,14 @@ impl Limits {
 /// A tier's limits of both units; an agent's requests are those of the report.
 fn both(tier: &str, pattern: &str) -> String {
     let (capacity, refill) = match tier {
-        "agent" => (CAPACITY, REFILL_PER_S),
+        AGENT => (CAPACITY, REFILL_PER_S),
         _ => (PLENTY, PLENTY),
     };
-    let requests = limit(
-        &format!("{tier}-requests"),
-        pattern,
-        "requests",
-        capacity,
-        refill,
-    );
+    let name = match tier {
+        AGENT => AGENT.to_owned(),
+        _ => format!("{tier}-requests"),
+    };
+    let requests = limit(&name, pattern, "requests", capacity, refill);
     let tokens = limit(&format!("{tier}-tokens"), pattern, "tokens", PLENTY, PLENTY);
     requests + &tokens
 }

@@ -142,7 +142,7 @@ fn ask(
     let name_bytes = (names.prefix.len() + DIGITS) as u64;
     let dialect: Dialect = target.dialect();
     let spec = LoadSpec {
-        address: server.address.clone(),
+        address: server.address(dialect).to_owned(),
         dialect,
         agents: names,
         pace: Pace::Count {

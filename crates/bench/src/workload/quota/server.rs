@@ -103,8 +103,9 @@ impl Target {
 
 /// One of them, running.
 pub(super) struct Server {
-    /// `HOST:PORT`.
-    pub(super) address: String,
+    address: String,
+    /// Where several takes are asked for at once, if that is elsewhere.
+    takes_address: Option<String>,
     parts: Vec<Part>,
     node: Option<Node>,
     _place: Option<TempDir>,
@@ -134,6 +135,7 @@ impl Server {
         match (target, &matrix.subject) {
             (Target::Url, Subject::Url(address)) => Ok(Self {
                 address: address.clone(),
+                takes_address: None,
                 parts: Vec::new(),
                 node: None,
                 _place: None,
@@ -160,9 +162,14 @@ impl Server {
         fs::write(&config, limits.toml()).map_err(WorkloadError::Directory)?;
         let (data, config) = (place.path().join("data"), config.display().to_string());
         let flags = ["--config", &config];
-        let node = Node::start_in(&surroundings.executable, &data, &flags)?;
+        let node = Node::start_limiter(&surroundings.executable, &data, &flags)?;
+        let Some(address) = node.limiter_address() else {
+            let what = "the node does not stand in for a limiter".to_owned();
+            return Err(WorkloadError::Node(what));
+        };
         Ok(Self {
-            address: node.http_address().to_owned(),
+            address: address.to_owned(),
+            takes_address: Some(node.http_address().to_owned()),
             parts: Vec::new(),
             node: Some(node),
             _place: Some(place),
@@ -173,6 +180,7 @@ impl Server {
         let place = place(on_disk)?;
         let mut server = Self {
             address: String::new(),
+            takes_address: None,
             parts: Vec::new(),
             node: None,
             _place: None,
@@ -243,6 +251,14 @@ impl Server {
         }
         self.parts.push(Part::of(name, actor));
         Ok(address)
+    }
+
+    /// `HOST:PORT` of where this is asked.
+    pub(super) fn address(&self, dialect: Dialect) -> &str {
+        match (dialect, &self.takes_address) {
+            (Dialect::Take { .. }, Some(address)) => address,
+            _ => &self.address,
+        }
     }
 
     /// Its processes and what each of them is, as far as they are ours to look at.

@@ -80,18 +80,17 @@ fn measure(
     run: u32,
 ) -> Result<Measurement, WorkloadError> {
     let mut server = Server::start(asking.target, surroundings, matrix, asking.limits)?;
-    let spec = |pace: Pace, run: u32, address: &str| LoadSpec {
-        address: address.to_owned(),
+    let address = server.address(asking.dialect).to_owned();
+    let spec = |pace: Pace, run: u32| LoadSpec {
+        address: address.clone(),
         dialect: asking.dialect,
         pace,
         agents: asking.names(run),
     };
     if let Some(pace) = asking.warm_up(matrix.warmup) {
-        let spec = spec(pace, run + 1, &server.address);
-        drive(surroundings, &mut server, spec)?;
+        drive(surroundings, &mut server, spec(pace, run + 1))?;
     }
-    let spec = spec(asking.pace.clone(), run, &server.address);
-    let measured = drive(surroundings, &mut server, spec)?;
+    let measured = drive(surroundings, &mut server, spec(asking.pace.clone(), run))?;
     let window_ns = measured.window_ns;
     let mut answered = measured.answered;
     if let (Some(answered), Some(takes)) = (&mut answered, asking.takes_of_one()) {
