@@ -4,7 +4,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     agents, backup, bench, bench_role, completions, config, conversation, demo, doctor, explain,
-    idle, inspect, listen, mailbox, man, ping, request, send, serve, stream, token, version, write,
+    idle, inspect, listen, mailbox, man, ping, quota, request, send, serve, stream, token, version,
+    write,
 };
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -35,6 +36,10 @@ Remember, with that node:
   telpher conversation context c-1 --budget 8000
                                          what to send to a model
 
+Stay within budget, with that node:
+  telpher quota take acme/demo/echo 1    from every limit that covers it, or status 7
+  telpher quota watch                    see what is denied, and what is nearly used up
+
 Configure:
   telpher config init > telpher.toml     a file with every option and its default
   telpher config show --origin           what a node would use, and where each value is from
@@ -45,7 +50,7 @@ Understand:
   telpher help serve                     every option of a node";
 
 /// Commands by what they are for, in the order of help.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Run a node",
         &["serve", "config", "token", "backup", "doctor", "inspect"],
@@ -55,6 +60,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Look after what is kept",
         &["conversation", "mailbox", "append", "read", "streams"],
     ),
+    ("Stay within limits", &["quota"]),
     ("Look at it", &["ping", "agents", "connections", "bench"]),
     (
         "Learn",
@@ -93,6 +99,8 @@ enum Command {
     Listen(listen::Args),
     #[command(subcommand)]
     Mailbox(mailbox::Command),
+    #[command(subcommand)]
+    Quota(quota::Command),
     Append(stream::AppendArgs),
     Read(stream::ReadArgs),
     Streams(stream::StreamsArgs),
@@ -167,6 +175,7 @@ impl Cli {
             Command::Request(args) => request::run(args, environment),
             Command::Listen(args) => listen::run(args, environment),
             Command::Mailbox(command) => mailbox::run(command, environment),
+            Command::Quota(command) => quota::run(command, environment),
             Command::Append(args) => stream::run_append(args, environment),
             Command::Read(args) => stream::run_read(args, environment),
             Command::Streams(args) => stream::run_streams(args, environment),
@@ -220,7 +229,7 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 30] = [
+        let commands: [&[&str]; 32] = [
             &[],
             &["serve"],
             &["config"],
@@ -236,6 +245,8 @@ mod tests {
             &["request"],
             &["listen"],
             &["mailbox"],
+            &["quota"],
+            &["quota", "take"],
             &["append"],
             &["read"],
             &["ping"],

@@ -17,6 +17,7 @@ pub(crate) mod listen;
 pub(crate) mod mailbox;
 pub(crate) mod man;
 pub(crate) mod ping;
+pub(crate) mod quota;
 pub(crate) mod request;
 pub(crate) mod send;
 pub(crate) mod serve;

@@ -18,12 +18,14 @@ pub(crate) enum Exit {
     Timeout = 5,
     /// It is not allowed.
     Denied = 6,
+    /// A limit is used up.
+    OverLimit = 7,
 }
 
 impl Exit {
     /// What the status stands for, as help and documentation say it.
     pub(crate) const MEANINGS: &str =
-        "0 ok, 1 failed, 2 usage, 3 not found, 4 unavailable, 5 timeout, 6 denied";
+        "0 ok, 1 failed, 2 usage, 3 not found, 4 unavailable, 5 timeout, 6 denied, 7 over a limit";
 }
 
 impl From<ErrorCode> for Exit {
@@ -36,7 +38,8 @@ impl From<ErrorCode> for Exit {
             | ErrorCode::Trimmed => Self::NotFound,
             ErrorCode::Busy | ErrorCode::Unavailable => Self::Unavailable,
             ErrorCode::DeadlineExceeded => Self::Timeout,
-            ErrorCode::Throttled | ErrorCode::Denied | ErrorCode::Unauthenticated => Self::Denied,
+            ErrorCode::Denied | ErrorCode::Unauthenticated => Self::Denied,
+            ErrorCode::Throttled => Self::OverLimit,
             ErrorCode::InvalidArgument => Self::Usage,
             ErrorCode::TooLarge
             | ErrorCode::Cancelled

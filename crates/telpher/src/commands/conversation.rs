@@ -4,8 +4,8 @@
 //! `/openapi.json` describes.
 
 mod append;
-mod ask;
-mod events;
+pub(super) mod ask;
+pub(super) mod events;
 mod list;
 mod render;
 mod settings;

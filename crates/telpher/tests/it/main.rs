@@ -26,6 +26,8 @@ mod kill9_conversations;
 mod listen;
 mod native;
 mod outputs;
+mod quota_commands;
+mod quotas;
 mod reconnect;
 mod serve;
 mod shutdown;

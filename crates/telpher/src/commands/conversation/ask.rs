@@ -16,13 +16,13 @@ use crate::serve::HTTP_AGENT;
 use crate::settings::Environment;
 
 /// A node, and who asks it.
-pub(super) struct Node {
+pub(in crate::commands) struct Node {
     caller: Caller,
 }
 
 /// What is asked.
 #[derive(Debug, Serialize)]
-pub(super) struct Question {
+pub(in crate::commands) struct Question {
     method: &'static str,
     path: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -35,7 +35,7 @@ pub(super) struct Question {
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(in crate::commands) enum Trouble {
     /// The question or its answer was lost on the way.
     Call(CallError),
     /// The node said no.
@@ -46,20 +46,20 @@ pub(super) enum Trouble {
 
 /// What the node said (RFC 9457).
 #[derive(Debug)]
-pub(super) struct Problem {
-    pub(super) code: ErrorCode,
-    pub(super) detail: String,
+pub(in crate::commands) struct Problem {
+    pub(in crate::commands) code: ErrorCode,
+    pub(in crate::commands) detail: String,
     /// Members of our own: what a program may want to know.
-    pub(super) extra: Map<String, Value>,
+    pub(in crate::commands) extra: Map<String, Value>,
 }
 
 /// An answer that is good, as its pieces come.
-pub(super) struct Pieces {
+pub(in crate::commands) struct Pieces {
     replies: Replies<String>,
 }
 
 impl Question {
-    pub(super) fn new(method: &'static str, path: impl Into<String>) -> Self {
+    pub(in crate::commands) fn new(method: &'static str, path: impl Into<String>) -> Self {
         Self {
             method,
             path: path.into(),
@@ -69,17 +69,17 @@ impl Question {
         }
     }
 
-    pub(super) fn get(path: impl Into<String>) -> Self {
+    pub(in crate::commands) fn get(path: impl Into<String>) -> Self {
         Self::new("GET", path)
     }
 
-    pub(super) fn header(mut self, name: &'static str, value: impl ToString) -> Self {
+    pub(in crate::commands) fn header(mut self, name: &'static str, value: impl ToString) -> Self {
         self.headers.insert(name, value.to_string());
         self
     }
 
     /// With a JSON body.
-    pub(super) fn body(mut self, body: &impl Serialize) -> Result<Self, Trouble> {
+    pub(in crate::commands) fn body(mut self, body: &impl Serialize) -> Result<Self, Trouble> {
         self.body = Some(to_raw_value(body).map_err(|error| {
             Trouble::Told(Failure::new(Exit::Failed, format!("no JSON: {error}")))
         })?);
@@ -87,14 +87,14 @@ impl Question {
     }
 
     /// With JSON lines as its body.
-    pub(super) fn lines(mut self, text: String) -> Self {
+    pub(in crate::commands) fn lines(mut self, text: String) -> Self {
         self.text = Some(text);
         self.header("content-type", "application/jsonl")
     }
 }
 
 impl Node {
-    pub(super) async fn connect(
+    pub(in crate::commands) async fn connect(
         target: &Target,
         environment: &Environment,
     ) -> Result<Self, Failure> {
@@ -104,23 +104,23 @@ impl Node {
         Ok(Self { caller })
     }
 
-    pub(super) fn client(&self) -> &Client {
+    pub(in crate::commands) fn client(&self) -> &Client {
         self.caller.client()
     }
 
     /// Whether a connection stands; waits until one does.
-    pub(super) async fn wait_for_connection(&self) -> bool {
+    pub(in crate::commands) async fn wait_for_connection(&self) -> bool {
         let is_up = |state: &ConnectionState| matches!(state, ConnectionState::Connected { .. });
         self.client().events().wait_for(is_up).await.is_some()
     }
 
     /// The whole of a good answer.
-    pub(super) async fn ask(&self, question: &Question) -> Result<Vec<u8>, Trouble> {
+    pub(in crate::commands) async fn ask(&self, question: &Question) -> Result<Vec<u8>, Trouble> {
         self.open(question).await?.whole().await
     }
 
     /// A good answer, whose body is still to come.
-    pub(super) async fn open(&self, question: &Question) -> Result<Pieces, Trouble> {
+    pub(in crate::commands) async fn open(&self, question: &Question) -> Result<Pieces, Trouble> {
         let question = json!(question).to_string();
         let mut pieces = Pieces {
             replies: self.caller.stream("request", question),
@@ -137,7 +137,7 @@ impl Node {
 
 impl Pieces {
     /// The next piece, `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Trouble> {
+    pub(in crate::commands) async fn next(&mut self) -> Result<Option<Bytes>, Trouble> {
         self.replies.next().await.transpose().map_err(Trouble::Call)
     }
 
@@ -151,7 +151,7 @@ impl Pieces {
 }
 
 /// An answer as JSON.
-pub(super) fn parse(bytes: &[u8]) -> Result<Value, Failure> {
+pub(in crate::commands) fn parse(bytes: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(bytes).map_err(|error| {
         let message = format!("the node's answer is not JSON: {error}");
         Failure::new(Exit::Failed, message).hint("compare the versions of the two sides")
@@ -166,7 +166,7 @@ impl From<Failure> for Trouble {
 
 impl Trouble {
     /// As a person reads it; for programs also as JSON on the standard output.
-    pub(super) fn tell(self, format: Format, name: Option<&Name>) -> Failure {
+    pub(in crate::commands) fn tell(self, format: Format, name: Option<&Name>) -> Failure {
         match self {
             Self::Told(failure) => failure,
             Self::Call(error) => match agent_name(HTTP_AGENT) {
@@ -182,7 +182,7 @@ impl Trouble {
 }
 
 impl Problem {
-    pub(super) fn of(document: Value) -> Self {
+    pub(in crate::commands) fn of(document: Value) -> Self {
         let mut extra = match document {
             Value::Object(members) => members,
             other => Map::from_iter([("detail".to_owned(), other)]),
@@ -205,7 +205,7 @@ impl Problem {
         self.extra.get(member)?.as_u64()
     }
 
-    fn print(&self, format: Format) -> Result<(), Failure> {
+    pub(in crate::commands) fn print(&self, format: Format) -> Result<(), Failure> {
         if !format.json {
             return Ok(());
         }
@@ -254,7 +254,7 @@ impl Problem {
 }
 
 /// A text as a part of a path or a query.
-pub(super) fn encode(text: &str) -> String {
+pub(in crate::commands) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -268,7 +268,7 @@ pub(super) fn encode(text: &str) -> String {
 }
 
 /// `?KEY=VALUE&...` of the values that are there, or nothing.
-pub(super) fn query(pairs: &[(&str, Option<String>)]) -> String {
+pub(in crate::commands) fn query(pairs: &[(&str, Option<String>)]) -> String {
     let mut text = String::new();
     for (key, value) in pairs {
         if let Some(value) = value {

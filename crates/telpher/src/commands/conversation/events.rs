@@ -5,18 +5,18 @@
 
 /// What happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Event {
+pub(in crate::commands) struct Event {
     /// Where the reader has arrived with it.
-    pub(super) id: String,
+    pub(in crate::commands) id: String,
     /// What kind of thing.
-    pub(super) kind: String,
+    pub(in crate::commands) kind: String,
     /// About it: JSON.
-    pub(super) data: String,
+    pub(in crate::commands) data: String,
 }
 
 /// Cuts bytes into events.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(in crate::commands) struct Reader {
     /// A line that has no end yet.
     rest: Vec<u8>,
     /// An event that has no end yet.
@@ -25,7 +25,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Takes a piece; hands out the events that end in it.
-    pub(super) fn feed(&mut self, piece: &[u8]) -> Vec<Event> {
+    pub(in crate::commands) fn feed(&mut self, piece: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             self.rest.extend_from_slice(part);

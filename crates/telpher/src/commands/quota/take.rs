@@ -1,0 +1,302 @@
+//! Takes, the end of holds, and how limits stand.
+
+use std::time::Duration;
+
+use client::quota::{Admitted, Denied, Outcome, Standing, Take};
+use client::{CallError, RetryPolicy};
+use serde_json::{Value, json};
+
+use super::call_failure;
+use crate::commands::target::{Target, block_on};
+use crate::failure::{Exit, Failure};
+use crate::output::{self, Format, table};
+use crate::settings::{Environment, parse_duration};
+
+/// Attempts of whatever may be repeated.
+const ATTEMPTS: u32 = 5;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TakeArgs {
+    /// Who takes: org/namespace/agent, with ?run=... behind it or not
+    subject: String,
+
+    /// How much: UNIT=COUNT, or COUNT of `requests`
+    #[arg(required = true, value_name = "COST", value_parser = parse_cost)]
+    costs: Vec<(String, u64)>,
+
+    /// Reserve it for so long at most, until `telpher quota settle` says what it cost
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    hold: Option<Duration>,
+
+    /// Wait for so long at most until it passes
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    wait: Option<Duration>,
+
+    /// Go before those of lower priority that wait
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "wait")]
+    priority: u8,
+
+    /// What the take is called: one that was taken before under the same id takes nothing
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SettleArgs {
+    /// The hold, as `telpher quota take --hold` prints it
+    #[arg(value_parser = parse_hold)]
+    hold: u64,
+
+    /// What it truly cost: UNIT=COUNT; units that are not named cost what was reserved
+    #[arg(value_name = "COST", value_parser = parse_cost)]
+    costs: Vec<(String, u64)>,
+
+    /// It cost nothing: give everything back
+    #[arg(long, conflicts_with = "costs")]
+    cancel: bool,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PeekArgs {
+    /// Whose limits: org/namespace/agent, with ?run=... behind it or not
+    subject: String,
+
+    #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(super) fn run(args: &TakeArgs, environment: &Environment) -> Result<(), Failure> {
+    let mut take = Take::of(&args.subject).priority(args.priority);
+    for (unit, count) in &args.costs {
+        take = take.cost(unit, *count);
+    }
+    if let Some(hold) = args.hold {
+        take = take.hold(hold);
+    }
+    if let Some(wait) = args.wait {
+        take = take.wait(wait);
+    }
+    if let Some(id) = &args.id {
+        take = take.id(id);
+    }
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let quota = client.quota().retry(RetryPolicy::attempts(ATTEMPTS));
+        match quota.take(&take).await {
+            Ok(Outcome::Admitted(admitted)) => {
+                let (value, human) = admitted_shown(&admitted);
+                output::print(args.format, &value, &human)
+            }
+            Ok(Outcome::Denied(denied)) => Err(tell_denied(args.format, &denied)),
+            Err(error) => Err(call_failure(args.format, &error)),
+        }
+    })
+}
+
+pub(super) fn run_settle(args: &SettleArgs, environment: &Environment) -> Result<(), Failure> {
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let quota = client.quota().retry(RetryPolicy::attempts(ATTEMPTS));
+        let hold = quota.hold(args.hold);
+        let costs = args.costs.iter().map(|(unit, count)| (&**unit, *count));
+        let costs: Vec<_> = costs.collect();
+        let settled: Result<bool, CallError> = match args.cancel {
+            true => hold.cancel().await,
+            false => hold.settle(&costs).await,
+        };
+        let was_held = settled.map_err(|error| call_failure(args.format, &error))?;
+        let human = match was_held {
+            true => "settled\n",
+            false => "it had ended before\n",
+        };
+        output::print(args.format, &json!({ "settled": was_held }), human)
+    })
+}
+
+pub(super) fn run_peek(args: &PeekArgs, environment: &Environment) -> Result<(), Failure> {
+    block_on(async {
+        let client = args.target.connect(environment).await?;
+        let quota = client.quota().retry(RetryPolicy::attempts(ATTEMPTS));
+        let limits = quota.peek(&args.subject).await;
+        let limits = limits.map_err(|error| call_failure(args.format, &error))?;
+        let value = json!({ "subject": args.subject, "limits": shown(&limits) });
+        output::print(args.format, &value, &told(&limits))
+    })
+}
+
+fn admitted_shown(admitted: &Admitted) -> (Value, String) {
+    let hold = admitted.hold.as_ref();
+    let hold = hold.map(|hold| format!("{:016x}", hold.id()));
+    let mut value = json!({ "allowed": true });
+    let mut human = match admitted.is_repeat {
+        true => "was admitted before\n".to_owned(),
+        false => "admitted\n".to_owned(),
+    };
+    if let Some(hold) = hold {
+        human.push_str(&format!("hold {hold}\n"));
+        value["hold"] = json!(hold);
+    }
+    if admitted.is_repeat {
+        value["repeat"] = json!(true);
+    }
+    if admitted.is_degraded {
+        value["degraded"] = json!(true);
+    }
+    value["limits"] = shown(&admitted.limits);
+    human.push_str(&told(&admitted.limits));
+    (value, human)
+}
+
+/// Limits for programs.
+fn shown(limits: &[Standing]) -> Value {
+    let limits = limits.iter().map(|standing| {
+        let mut value = json!({
+            "name": &*standing.limit,
+            "unit": &*standing.unit,
+            "remaining": standing.have,
+            "capacity": standing.capacity,
+            "reset_ms": standing.reset_after.map(milliseconds),
+        });
+        if standing.is_shadowed {
+            value["would_deny"] = json!(true);
+        }
+        if standing.is_shared {
+            value["shared"] = json!(true);
+        }
+        value
+    });
+    limits.collect()
+}
+
+/// Limits for people.
+fn told(limits: &[Standing]) -> String {
+    if limits.is_empty() {
+        return "no limit covers it\n".to_owned();
+    }
+    let rows: Vec<_> = limits
+        .iter()
+        .map(|standing| {
+            let remark = match (standing.is_shadowed, standing.is_shared) {
+                (true, _) => "would deny",
+                (_, true) => "shared",
+                _ => "",
+            };
+            [
+                standing.limit.to_string(),
+                standing.have.to_string(),
+                standing.capacity.to_string(),
+                standing.unit.to_string(),
+                standing.reset_after.map_or_else(|| "-".to_owned(), seconds),
+                remark.to_owned(),
+            ]
+        })
+        .collect();
+    table(["LIMIT", "LEFT", "OF", "UNIT", "FULL IN", ""], &rows)
+}
+
+fn tell_denied(format: Format, denied: &Denied) -> Failure {
+    let error = CallError::from(denied.clone());
+    let value = json!({
+        "allowed": false,
+        "code": error.code.as_str(),
+        "limit": &*denied.limit,
+        "unit": &*denied.unit,
+        "have": denied.have,
+        "need": denied.need,
+        "retry_ms": denied.retry_after.map(milliseconds),
+        "would_pass": denied.would_pass(),
+        "exhausted": denied.is_exhausted,
+    });
+    if format.json
+        && let Err(unprinted) = output::print(format, &value, "")
+    {
+        return unprinted;
+    }
+    let failure = Failure::new(Exit::OverLimit, denied);
+    match (denied.retry_after, denied.would_pass()) {
+        (Some(pause), _) => failure.hint(format!(
+            "it would pass after {}; --wait DURATION waits for it",
+            seconds(pause)
+        )),
+        (None, 0) => {
+            failure.hint("nothing comes back by itself: `telpher quota set --grant` gives some")
+        }
+        (None, some) => failure.hint(format!("{some} would pass")),
+    }
+}
+
+/// Never early: what is left of a millisecond is waited for, too.
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+fn seconds(duration: Duration) -> String {
+    let ms = milliseconds(duration);
+    format!("{}.{:03}s", ms / 1_000, ms % 1_000)
+}
+
+fn parse_cost(text: &str) -> Result<(String, u64), String> {
+    let (unit, count) = text.split_once('=').unwrap_or(("requests", text));
+    let is_whole = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    match count.parse() {
+        Ok(count) if is_whole && !unit.is_empty() => Ok((unit.to_owned(), count)),
+        _ => Err("a cost is UNIT=COUNT, or COUNT of `requests`".to_owned()),
+    }
+}
+
+fn parse_hold(text: &str) -> Result<u64, String> {
+    let is_one = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u64::from_str_radix(text, 16).ok().filter(|_| is_one);
+    number.ok_or_else(|| format!("`{text}` is not 16 hexadecimal digits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_is_a_unit_and_a_count() {
+        assert_eq!(parse_cost("3"), Ok(("requests".to_owned(), 3)));
+        assert_eq!(parse_cost("tokens=0"), Ok(("tokens".to_owned(), 0)));
+        for text in [
+            "",
+            "x",
+            "=1",
+            "tokens=",
+            "tokens=-1",
+            "tokens=1.5",
+            "tokens=+1",
+        ] {
+            assert!(parse_cost(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hold_is_sixteen_digits() {
+        assert_eq!(parse_hold("00000000000001c7"), Ok(455));
+        for text in ["", "1c7", "+0000000000001c7", "00000000000001cg"] {
+            assert!(parse_hold(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pause_is_never_told_too_short() {
+        assert_eq!(seconds(Duration::from_nanos(1)), "0.001s");
+        assert_eq!(seconds(Duration::from_millis(61_500)), "61.500s");
+    }
+}

@@ -1,0 +1,186 @@
+//! `telpher quota`: takes, looks and changes from the command line.
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, Node, Place};
+
+const LIMITS: &str = r#"
+[[limit]]
+name = "calls"
+match = "*/*/*"
+unit = "requests"
+capacity = 100
+refill = "1/h"
+warn = ["0.5"]
+
+[[limit]]
+name = "spend"
+match = "acme"
+unit = "usd_micros"
+budget = 1000
+every = "never"
+durability = "sync"
+"#;
+
+/// A node with limits, and whoever asks it.
+struct Home {
+    node: Node,
+    client: Place,
+    _place: Place,
+}
+
+impl Home {
+    fn new() -> Self {
+        let place = Place::new();
+        place.write("telpher.toml", LIMITS);
+        let node = place.serve("");
+        let client = Place::new().with_variable("TELPHER_URL", node.url("native"));
+        Self {
+            node,
+            client,
+            _place: place,
+        }
+    }
+
+    fn run(&self, words: &[&str]) -> Ended {
+        self.client.run_words([&["quota"], words].concat())
+    }
+
+    /// What a command prints for programs.
+    #[track_caller]
+    fn json(&self, words: &[&str]) -> Value {
+        self.run(&[words, &["--json"]].concat()).expect(0).json()
+    }
+
+    #[track_caller]
+    fn left(&self, subject: &str) -> Value {
+        self.json(&["peek", subject])["limits"][0]["remaining"].clone()
+    }
+}
+
+#[test]
+fn a_take_is_admitted_or_denied_with_a_status_of_its_own() {
+    let home = Home::new();
+    let admitted = home.json(&["take", "acme/x/a", "40", "usd_micros=900"]);
+    assert_eq!(admitted["allowed"], true);
+    let left = |limit: &Value| limit["remaining"].clone();
+    let limits = admitted["limits"].as_array().unwrap();
+    let left: Vec<_> = limits.iter().map(left).collect();
+    assert_eq!(left, [json!(60), json!(100)]);
+    home.run(&["take", "acme/x/a", "61"]).expect(7).tells(
+        "limit `calls` has 60 of the 61 requests left",
+        "it would pass after",
+    );
+    let denied = home.run(&["take", "acme/x/a", "usd_micros=101", "--json"]);
+    let denied = denied.expect(7).json();
+    assert_eq!(
+        (&denied["allowed"], &denied["exhausted"]),
+        (&json!(false), &json!(true))
+    );
+    assert_eq!(denied["would_pass"], 100);
+    assert_eq!(home.left("acme/x/a"), 60);
+    assert_eq!(home.left("acme/x/a/i-1"), 60, "an instance is its agent");
+    let told = home.run(&["peek", "acme/x/a"]).expect(0).stdout.clone();
+    assert!(told.starts_with("LIMIT  LEFT"), "{told}");
+    home.run(&["take", "acme/x/a", "101"])
+        .expect(2)
+        .tells("exceeds the capacity", "telpher quota --help");
+    home.run(&["take", "nobody", "1"]).expect(2);
+    home.run(&["take", "acme/x/a", "many"]).expect(2);
+}
+
+#[test]
+fn a_hold_is_settled_and_an_id_repeats_nothing() {
+    let home = Home::new();
+    let take = ["take", "acme/x/a", "30", "--hold", "1m", "--id", "t-1"];
+    let first = home.json(&take);
+    let again = home.json(&take);
+    assert_eq!(
+        (&again["hold"], &again["repeat"]),
+        (&first["hold"], &json!(true))
+    );
+    let hold = first["hold"].as_str().unwrap();
+    assert_eq!(
+        home.json(&["settle", hold, "requests=10"]),
+        json!({ "settled": true })
+    );
+    assert_eq!(
+        home.json(&["settle", hold, "requests=10"]),
+        json!({ "settled": false })
+    );
+    assert_eq!(home.left("acme/x/a"), 90);
+    let held = home.json(&["take", "acme/x/a", "30", "--hold", "1m"]);
+    home.run(&["settle", held["hold"].as_str().unwrap(), "--cancel"])
+        .expect(0);
+    assert_eq!(home.left("acme/x/a"), 90);
+    home.run(&["settle", "7"]).expect(2);
+}
+
+#[test]
+fn limits_are_changed_while_the_node_runs() {
+    let home = Home::new();
+    let because = ["--reason", "a test"];
+    let done = |words: &[&str]| home.json(&[words, &because].concat());
+    done(&["set", "calls", "acme/x/a", "--capacity", "500"]);
+    assert_eq!(home.left("acme/x/a"), 500);
+    done(&["unset", "calls", "acme/x/a"]);
+    assert_eq!(home.left("acme/x/a"), 100);
+    done(&["set", "calls", "acme/x/b", "--grant", "25", "--for", "1h"]);
+    assert_eq!(home.left("acme/x/b"), 125);
+    home.json(&["take", "acme/x/a", "70"]);
+    done(&["reset", "acme/x/a"]);
+    assert_eq!(home.left("acme/x/a"), 100);
+    done(&["halt", "acme/x"]);
+    home.run(&["take", "acme/x/a", "1"])
+        .expect(6)
+        .tells("`acme/x` is halted: a test", "telpher quota resume");
+    done(&["resume", "acme/x"]);
+    home.json(&["take", "acme/x/a", "1"]);
+    done(&["factor", "calls", "0.5", "--for", "10m"]);
+    home.run(&["factor", "nothing", "0.5", "--reason", "a test"])
+        .expect(3)
+        .tells("nothing", "telpher quota policies");
+    let mut policies = home.json(&["policies"]);
+    assert_eq!(policies["limits"][0]["factor_now"], "1/2");
+    policies["limits"][0]["capacity"] = json!(40);
+    home.client.write("limits.json", &policies.to_string());
+    done(&["policies", "--set", "limits.json"]);
+    home.run(&[
+        "policies",
+        "--set",
+        "limits.json",
+        "--reason",
+        "the same once more",
+    ])
+    .expect(1)
+    .tells("conflict", "look at them again");
+    let now = home.json(&["policies"]);
+    assert_eq!(now["limits"][0]["capacity"], 40);
+    assert_eq!(home.left("acme/y/b"), 40);
+    home.run(&["policies", "--set", "missing.json", "--reason", "a test"])
+        .expect(2);
+}
+
+#[test]
+fn whoever_watches_sees_denials_and_thresholds_as_they_come() {
+    let home = Home::new();
+    let words = ["quota", "watch", "--json", "--limit", "2"];
+    let mut watching = home.client.start(words);
+    watching.wait_for_note("watching");
+    home.json(&["take", "acme/x/a", "60"]);
+    home.run(&["take", "acme/x/a", "60"]).expect(7);
+    let mut event = || serde_json::from_str::<Value>(&watching.line()).unwrap();
+    let crossed = event();
+    assert_eq!(crossed["event"], "threshold");
+    assert_eq!(crossed["data"]["limit"], "calls");
+    let denied = event();
+    assert_eq!(denied["event"], "denied");
+    assert_eq!(denied["data"]["about"], "acme/x/a");
+    watching.end().expect(0);
+    let top = home.json(&["top", "--by", "denied"]);
+    assert_eq!(top["rows"][0]["name"], "acme/x/a");
+    assert_eq!(top["rows"][0]["count"], 1);
+    let top = home.json(&["top"]);
+    assert_eq!(top["rows"][0]["count"], 60);
+    drop(home.node);
+}
