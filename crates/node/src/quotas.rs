@@ -3,7 +3,7 @@
 //! Cells lie in 64 shards, each behind a mutex; a take locks those it needs in ascending order,
 //! decides and lets go. Nothing is handed to anybody. What a take changed is written to the journal a
 //! moment later with everything else that changed, or before its answer if its limit is `sync`
-//! ([`kept`]). Rules are a value that is replaced as a whole ([`admin`]): whoever decides holds the
+//! (`kept`). Rules are a value that is replaced as a whole (`admin`): whoever decides holds the
 //! read lock meanwhile, so a change meets no take half way.
 //!
 //! Locks, in the order in which they may be held together: the rules, the shards by number, the
