@@ -38,7 +38,7 @@ use group::{Group, ID_SIZE, Step};
 pub use member::Profile;
 pub use offsets::Committed;
 pub use options::Options;
-pub use record::{Malformed, MarkKept, Marks, Record, Snapshot};
+pub use record::{MarkKept, Marks, Record, Snapshot};
 pub use restore::Restore;
 pub use terms::{
     Caller, Candidate, Decision, Described, Description, Join, Joined, Leaver, Mark, Overview,

@@ -21,6 +21,7 @@
 //!
 //! What must outlive the memory are [`record`]s, which streams keep in order.
 
+mod bytes;
 mod catalogue;
 pub mod compaction;
 mod config;

@@ -25,7 +25,6 @@
 //! Of a topic and of a transaction the newest record counts. BATCH and CHANGE count in their order,
 //! from the PARTITION on that says where it was taken.
 
-mod bytes;
 mod catalogue;
 mod coordinator;
 mod partition;
@@ -51,9 +50,9 @@ pub const PRODUCER_IDS: u8 = 3;
 
 /// Bytes that are no record of their tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed {what} of a topic")]
+#[error("malformed {what}")]
 pub struct Malformed {
-    /// What was being read.
+    /// What was being read, and of what.
     pub what: &'static str,
 }
 

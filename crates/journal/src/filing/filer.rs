@@ -319,7 +319,7 @@ impl Filer {
             self.reserve.hold()?;
             return Ok(true);
         }
-        if self.spares.zeroed().is_some() || self.spares.dirty() > 0 {
+        if self.spares.dirty() > 0 {
             return self.zero();
         }
         let wanted = if self.totals.segments > 0 {

@@ -25,14 +25,12 @@
 //! one. A PENDING mark counts from its ENDED on, unless a COMMITTED one of that partition stands
 //! behind it. GONE takes everything of a group along.
 
-mod bytes;
-
 use std::sync::Arc;
-
-use bytes::{Put, Rest};
 
 use super::member::Profile;
 use super::terms::Protocol;
+use crate::bytes::{Put, Rest};
+use crate::record::Malformed;
 use crate::{Ending, ProducerId};
 
 const GROUP: u8 = 1;
@@ -41,14 +39,6 @@ const PENDING: u8 = 3;
 const ENDED: u8 = 4;
 const FORGOTTEN: u8 = 5;
 const GONE: u8 = 6;
-
-/// Bytes that are no record of their tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed {what} of a consumer group")]
-pub struct Malformed {
-    /// What was being read.
-    pub what: &'static str,
-}
 
 /// Something that was decided about a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +158,7 @@ impl Record {
     /// When a part is longer than its length can say: the engine lets none of these in.
     pub fn encode(&self, out: &mut Vec<u8>) {
         if let Self::Pending { producer, .. } = self {
-            out.i64(producer.0);
+            out.put(producer.0.to_le_bytes());
         }
         out.text(self.group());
         match self {
@@ -177,13 +167,13 @@ impl Record {
             Self::Ended {
                 producer, ending, ..
             } => {
-                out.i64(producer.0);
+                out.put(producer.0.to_le_bytes());
                 out.push(u8::from(*ending == Ending::Commit));
             }
             Self::Forgotten { partitions, .. } => {
                 out.list(partitions, |out, (topic, partition)| {
                     out.text(topic);
-                    out.u32(*partition);
+                    out.put(partition.to_le_bytes());
                 });
             }
             Self::Gone { .. } => {}
@@ -223,23 +213,23 @@ impl Record {
 
 fn what(tag: u8) -> Result<&'static str, Malformed> {
     Ok(match tag {
-        GROUP => "state",
-        COMMITTED => "commit",
-        PENDING => "commit in a transaction",
-        ENDED => "end of a transaction",
-        FORGOTTEN => "list of forgotten offsets",
-        GONE => "end",
+        GROUP => "state of a consumer group",
+        COMMITTED => "commit of a consumer group",
+        PENDING => "commit in a transaction of a consumer group",
+        ENDED => "end of a transaction of a consumer group",
+        FORGOTTEN => "list of forgotten offsets of a consumer group",
+        GONE => "end of a consumer group",
         _ => {
             return Err(Malformed {
-                what: "record of another kind",
+                what: "record of another kind of a consumer group",
             });
         }
     })
 }
 
 fn put_snapshot(snapshot: &Snapshot, out: &mut Vec<u8>) {
-    out.u64(snapshot.since_ms);
-    out.i32(snapshot.generation);
+    out.put(snapshot.since_ms.to_le_bytes());
+    out.put(snapshot.generation.to_le_bytes());
     out.text(&snapshot.protocol_type);
     out.name(snapshot.protocol.as_deref());
     out.name(snapshot.leader.as_deref());
@@ -265,8 +255,8 @@ fn put_profile(profile: &Profile, out: &mut Vec<u8>) {
     out.name(profile.instance.as_deref());
     out.text(&profile.client_id);
     out.text(&profile.client_host);
-    out.u32(profile.session_timeout_ms);
-    out.u32(profile.rebalance_timeout_ms);
+    out.put(profile.session_timeout_ms.to_le_bytes());
+    out.put(profile.rebalance_timeout_ms.to_le_bytes());
     out.list(&profile.protocols, |out, it| {
         out.text(&it.name);
         out.bytes(&it.metadata);
@@ -300,13 +290,13 @@ fn profile(rest: &mut Rest<'_>) -> Result<Profile, Malformed> {
 }
 
 fn put_marks(marks: &Marks, out: &mut Vec<u8>) {
-    out.u64(marks.committed_ms);
-    out.u64(marks.expires_ms.unwrap_or(u64::MAX));
+    out.put(marks.committed_ms.to_le_bytes());
+    out.put(marks.expires_ms.unwrap_or(u64::MAX).to_le_bytes());
     out.list(&marks.marks, |out, mark| {
         out.text(&mark.topic);
-        out.u32(mark.partition);
-        out.i64(mark.offset);
-        out.i32(mark.leader_epoch);
+        out.put(mark.partition.to_le_bytes());
+        out.put(mark.offset.to_le_bytes());
+        out.put(mark.leader_epoch.to_le_bytes());
         out.text(&mark.metadata);
     });
 }

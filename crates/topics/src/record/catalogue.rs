@@ -1,7 +1,7 @@
 //! Topics as they are kept.
 
 use super::Malformed;
-use super::bytes::{Put, Rest};
+use crate::bytes::{Put, Rest};
 use crate::catalogue::Topic;
 use crate::config::{Alter, Config, Key};
 use crate::ids::TopicId;
@@ -24,7 +24,7 @@ impl Topic {
 
     /// Reads a record back.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "topic");
+        let mut rest = Rest::new(bytes, "topic of a topic");
         let mut topic = Self {
             id: TopicId(rest.array()?),
             name: rest.text()?.to_owned(),

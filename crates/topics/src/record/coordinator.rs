@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Malformed;
-use super::bytes::{Put, Rest};
+use crate::bytes::{Put, Rest};
 use crate::coordinator::{Participant, State, Transaction};
 use crate::ids::{ProducerId, TopicId};
 use crate::producer_ids::Reserved;
@@ -46,7 +46,7 @@ impl Transaction {
 
     /// Reads a record back.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "transaction");
+        let mut rest = Rest::new(bytes, "transaction of a topic");
         let mut transaction = Self {
             name: rest.text()?.to_owned(),
             producer: ProducerId(rest.i64()?),
@@ -90,7 +90,7 @@ impl Reserved {
 
     /// Reads a record back.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "reservation of producer ids");
+        let mut rest = Rest::new(bytes, "reservation of producer ids of a topic");
         let reserved = Self(rest.i64()?);
         rest.end()?;
         Ok(reserved)

@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::Malformed;
-use super::bytes::{Put, Rest};
+use crate::bytes::{Put, Rest};
 use crate::epochs::Epochs;
 use crate::ids::ProducerId;
 use crate::index::{Block, Index};
@@ -60,7 +60,7 @@ impl Change {
 
     /// Reads a record back.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
-        let mut rest = Rest::new(bytes, "change of a partition");
+        let mut rest = Rest::new(bytes, "change of a partition of a topic");
         let change = match rest.u8()? {
             LOG_START => Self::LogStart(rest.u64()?),
             LEADER => Self::Leader {
@@ -102,7 +102,7 @@ impl Partition {
 
     /// Reads a snapshot back.
     pub fn decode(bytes: &[u8], limits: Limits) -> Result<Snapshot, Malformed> {
-        let mut rest = Rest::new(bytes, "partition");
+        let mut rest = Rest::new(bytes, "partition of a topic");
         let records = rest.u64()?;
         let (log_start, end, cleaned) = (rest.u64()?, rest.u64()?, rest.u64()?);
         let epochs = epochs(&mut rest)?;

@@ -1,19 +1,19 @@
 //! Reading and writing the pieces of a record.
 
-use super::Malformed;
+use crate::record::Malformed;
 
 /// The bytes that are left; every take is checked against them.
-pub(super) struct Rest<'a> {
+pub(crate) struct Rest<'a> {
     bytes: &'a [u8],
     what: &'static str,
 }
 
 impl<'a> Rest<'a> {
-    pub(super) fn new(bytes: &'a [u8], what: &'static str) -> Self {
+    pub(crate) fn new(bytes: &'a [u8], what: &'static str) -> Self {
         Self { bytes, what }
     }
 
-    fn malformed(&self) -> Malformed {
+    pub(crate) fn malformed(&self) -> Malformed {
         Malformed { what: self.what }
     }
 
@@ -23,29 +23,37 @@ impl<'a> Rest<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (taken, rest) = self.bytes.split_first_chunk().ok_or(self.malformed())?;
         self.bytes = rest;
         Ok(*taken)
     }
 
-    pub(super) fn u32(&mut self) -> Result<u32, Malformed> {
+    pub(crate) fn u8(&mut self) -> Result<u8, Malformed> {
+        Ok(u8::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u64(&mut self) -> Result<u64, Malformed> {
+    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn i32(&mut self) -> Result<i32, Malformed> {
+    pub(crate) fn i16(&mut self) -> Result<i16, Malformed> {
+        Ok(i16::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn i32(&mut self) -> Result<i32, Malformed> {
         Ok(i32::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn i64(&mut self) -> Result<i64, Malformed> {
+    pub(crate) fn i64(&mut self) -> Result<i64, Malformed> {
         Ok(i64::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn flag(&mut self) -> Result<bool, Malformed> {
+    pub(crate) fn flag(&mut self) -> Result<bool, Malformed> {
         match self.array()? {
             [0] => Ok(false),
             [1] => Ok(true),
@@ -53,27 +61,38 @@ impl<'a> Rest<'a> {
         }
     }
 
-    pub(super) fn text(&mut self) -> Result<&'a str, Malformed> {
+    pub(crate) fn text(&mut self) -> Result<&'a str, Malformed> {
         let length = u16::from_le_bytes(self.array()?);
-        let bytes = self.take(usize::from(length))?;
-        std::str::from_utf8(bytes).map_err(|_| self.malformed())
+        let text = self.take(usize::from(length))?;
+        std::str::from_utf8(text).map_err(|_| self.malformed())
     }
 
-    pub(super) fn name(&mut self) -> Result<Option<&'a str>, Malformed> {
+    pub(crate) fn name(&mut self) -> Result<Option<&'a str>, Malformed> {
         match self.flag()? {
             false => Ok(None),
             true => self.text().map(Some),
         }
     }
 
-    pub(super) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.u32()?;
         let length = usize::try_from(length).map_err(|_| self.malformed())?;
         self.take(length)
     }
 
+    /// As many as a count says; nothing is made for those that are not there.
+    pub(crate) fn each(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        for _ in 0..self.u32()? {
+            one(self)?;
+        }
+        Ok(())
+    }
+
     /// Every element takes at least a byte, so what a lying count can cost is in the bytes.
-    pub(super) fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<T, Malformed>,
     ) -> Result<Vec<T>, Malformed> {
@@ -82,7 +101,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Nothing may be left.
-    pub(super) fn end(self) -> Result<(), Malformed> {
+    pub(crate) fn end(self) -> Result<(), Malformed> {
         match self.bytes {
             [] => Ok(()),
             _ => Err(self.malformed()),
@@ -90,38 +109,24 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Appends the pieces.
-pub(super) trait Put {
-    fn u32(&mut self, number: u32);
-    fn u64(&mut self, number: u64);
-    fn i32(&mut self, number: i32);
-    fn i64(&mut self, number: i64);
+/// Appends the pieces. Whoever lets a text in bounds it.
+pub(crate) trait Put {
+    fn put<const N: usize>(&mut self, bytes: [u8; N]);
     fn text(&mut self, text: &str);
     fn name(&mut self, name: Option<&str>);
     fn bytes(&mut self, bytes: &[u8]);
     fn list<T>(&mut self, elements: &[T], element: impl FnMut(&mut Self, &T));
+    fn count(&mut self, count: usize);
 }
 
 impl Put for Vec<u8> {
-    fn u32(&mut self, number: u32) {
-        self.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn u64(&mut self, number: u64) {
-        self.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn i32(&mut self, number: i32) {
-        self.extend_from_slice(&number.to_le_bytes());
-    }
-
-    fn i64(&mut self, number: i64) {
-        self.extend_from_slice(&number.to_le_bytes());
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.extend_from_slice(&bytes);
     }
 
     fn text(&mut self, text: &str) {
         let length = u16::try_from(text.len()).expect("at most 65,535 bytes were let in");
-        self.extend_from_slice(&length.to_le_bytes());
+        self.put(length.to_le_bytes());
         self.extend_from_slice(text.as_bytes());
     }
 
@@ -133,14 +138,20 @@ impl Put for Vec<u8> {
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
-        self.u32(u32::try_from(bytes.len()).expect("less than 4 GiB were let in"));
+        let length = u32::try_from(bytes.len()).expect("less than 4 GiB were let in");
+        self.put(length.to_le_bytes());
         self.extend_from_slice(bytes);
     }
 
     fn list<T>(&mut self, elements: &[T], mut element: impl FnMut(&mut Self, &T)) {
-        self.u32(u32::try_from(elements.len()).expect("less than 2^32 were let in"));
+        self.count(elements.len());
         for it in elements {
             element(self, it);
         }
+    }
+
+    fn count(&mut self, count: usize) {
+        let count = u32::try_from(count).expect("less than 2^32 were let in");
+        self.put(count.to_le_bytes());
     }
 }
