@@ -26,6 +26,7 @@ mod openapi;
 mod problem;
 mod quotas;
 mod reply;
+mod sse;
 mod storage;
 mod time;
 mod view;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderName, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
 use futures_util::stream;
 use node::views::{Changed, Inbox, InboxQuery, InboxWatch, Last, Line};
 use serde::Serialize;
@@ -17,15 +17,13 @@ use super::list::{InNamespace, Paging, PagingDocument, Words, id, push_next, vie
 use super::outgoing::{push, push_author, push_number, push_text};
 use super::read::wants_events;
 use crate::http::problem::Problem;
+use crate::http::sse::{KEEPALIVE, respond};
 use crate::http::time::push_rfc3339;
 use crate::http::{Shared, off_thread};
 use crate::preview::preview;
 
 /// A conversation comes that often, at most, as an event.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// Where nothing happens, a comment comes that often, so that nobody in between gives up.
-const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Bytes of a participant's name.
 const WHO_LENGTH_MAX: usize = 256;
@@ -177,12 +175,7 @@ fn follow(asked: Asked) -> Result<Response, Problem> {
         let (out, events) = events.go_on().await?;
         Some((Ok::<_, Infallible>(Bytes::from(out)), events))
     });
-    let head = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        (HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    Ok((head, Body::from_stream(body)).into_response())
+    Ok(respond(Body::from_stream(body)))
 }
 
 impl Events {

@@ -5,11 +5,10 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderMap, HeaderName, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use http_body::Frame;
 use model::Name;
 use node::conversations::{Item, Position, Refusal, Watch};
@@ -19,12 +18,7 @@ use super::outgoing::{push, push_display, push_message, push_number};
 use super::place::of;
 use crate::http::Shared;
 use crate::http::problem::Problem;
-
-/// Events are gathered up to this size before they are written.
-const FRAME_SIZE: usize = 32 << 10;
-
-/// Where nothing happens, a comment comes that often, so that nobody in between gives up.
-const KEEPALIVE: Duration = Duration::from_secs(15);
+use crate::http::sse::{FRAME_SIZE, KEEPALIVE, last_event_id, respond};
 
 /// Answers with the events behind `after`, or behind `Last-Event-ID`.
 pub(super) fn follow(
@@ -42,29 +36,7 @@ pub(super) fn follow(
         watch: Some(watch),
         keepalive: Box::pin(tokio::time::sleep(KEEPALIVE)),
     };
-    let head = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        (HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    Ok((head, Body::new(events)).into_response())
-}
-
-fn last_event_id(headers: &HeaderMap) -> Result<Option<Position>, Problem> {
-    const NAME: HeaderName = HeaderName::from_static("last-event-id");
-    let Some(value) = headers.get(NAME) else {
-        return Ok(None);
-    };
-    let seq = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.trim().parse().ok());
-    match seq {
-        Some(seq) => Ok(Some(seq)),
-        None => Err(Problem::invalid(
-            "`last-event-id` is no id of an event of this stream",
-        )),
-    }
+    Ok(respond(Body::new(events)))
 }
 
 /// See the module's documentation.

@@ -22,7 +22,7 @@ use crate::http::problem::Problem;
 use crate::http::time::{parse_rfc3339, push_rfc3339};
 
 /// Bytes of a body.
-const BODY_SIZE_MAX: usize = 16 << 10;
+pub(super) const BODY_SIZE_MAX: usize = 16 << 10;
 
 /// Another factor of a limit.
 #[derive(Debug, Deserialize, ToSchema)]

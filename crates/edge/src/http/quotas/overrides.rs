@@ -12,15 +12,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use super::admin::{applied, end_ns, moment, prefix};
+use super::admin::{BODY_SIZE_MAX, applied, end_ns, moment, prefix};
 use super::bearer::Admin;
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
-
-/// Bytes of a body.
-const BODY_SIZE_MAX: usize = 16 << 10;
 
 /// What stands instead of a limit.
 #[derive(Debug, Deserialize, ToSchema)]

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderName, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use http_body::Frame;
 use model::ErrorCode;
 use node::quotas::{Event, EventKind, Watch, Watched};
@@ -21,11 +21,7 @@ use super::admin::moment;
 use crate::http::Shared;
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
-
-/// Events are gathered up to this size before they are written.
-const FRAME_SIZE: usize = 32 << 10;
-/// Where nothing happens, a comment comes that often, so that nobody in between gives up.
-const KEEPALIVE: Duration = Duration::from_secs(15);
+use crate::http::sse::{FRAME_SIZE, KEEPALIVE, last_event_id, respond};
 
 /// Watch: denials, thresholds that were crossed, and changes of limits.
 #[utoipa::path(
@@ -42,7 +38,7 @@ pub(super) async fn watch(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let quotas = shared.node.quotas();
-    let watch = match last_event_id(&headers)? {
+    let watch = match last_event_id::<u64>(&headers)? {
         Some(number) => quotas.watch_from(number.saturating_add(1)),
         None => quotas.watch(),
     };
@@ -51,24 +47,7 @@ pub(super) async fn watch(
         watch,
         keepalive: Box::pin(tokio::time::sleep(Duration::ZERO)),
     };
-    let head = [
-        (header::CONTENT_TYPE, "text/event-stream"),
-        (header::CACHE_CONTROL, "no-store"),
-        (HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    Ok((head, Body::new(events)).into_response())
-}
-
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    let Some(value) = headers.get("last-event-id") else {
-        return Ok(None);
-    };
-    let number = value
-        .to_str()
-        .ok()
-        .and_then(|text| text.trim().parse().ok());
-    let wrong = || Problem::invalid("`last-event-id` is no id of an event of this stream");
-    number.map(Some).ok_or_else(wrong)
+    Ok(respond(Body::new(events)))
 }
 
 struct Events {
