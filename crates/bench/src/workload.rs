@@ -14,6 +14,7 @@ mod node;
 mod peer;
 mod placement;
 pub mod quota;
+mod rival;
 pub mod role;
 pub mod rpc;
 pub mod store;

@@ -2,7 +2,7 @@
 //! started for a run with a directory of its own on a free loopback port.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use crate::clock::now_ns;
 use crate::process::Role;
 use crate::workload::child::{Actor, ChildError, Pin};
 use crate::workload::node::Node;
+use crate::workload::rival::{free_port, redis};
 use crate::workload::{OURS, PATIENCE, Surroundings, WorkloadError, place};
 
 /// Who is asked.
@@ -190,7 +191,7 @@ impl Server {
                 let directory = place.path().canonicalize();
                 let directory = directory.map_err(WorkloadError::Directory)?;
                 let redis = server.open("redis", &programs.join("redis-server"), |port| {
-                    redis(port, &directory)
+                    redis(port, &directory, "everysec")
                 })?;
                 let program = programs.join("quota-express");
                 server.address = server.announced("express", &program, &["--redis", &redis])?;
@@ -303,25 +304,6 @@ impl Drop for Part {
     }
 }
 
-fn redis(port: u16, directory: &Path) -> Vec<String> {
-    let (directory, port) = (directory.display().to_string(), port.to_string());
-    let flags = [
-        "--bind",
-        "127.0.0.1",
-        "--port",
-        &port,
-        "--dir",
-        &directory,
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        "everysec",
-        "--save",
-        "",
-    ];
-    flags.map(str::to_owned).to_vec()
-}
-
 fn throttlecrab(port: u16) -> Vec<String> {
     let port = port.to_string();
     let flags = [
@@ -334,9 +316,4 @@ fn throttlecrab(port: u16) -> Vec<String> {
         "error",
     ];
     flags.map(str::to_owned).to_vec()
-}
-
-/// A port that nobody has; whoever asks for it must take it at once.
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -2,7 +2,7 @@
 
 mod postgres;
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use super::Way;
 use crate::clock::now_ns;
 use crate::model::Case;
 use crate::workload::child::{Actor, ChildError, Pin};
+use crate::workload::rival::{free_port, redis};
 use crate::workload::{PATIENCE, WorkloadError};
 
 /// A system that keeps messages too.
@@ -128,7 +129,10 @@ impl Server {
         let port = free_port().map_err(WorkloadError::Directory)?;
         let actor = match kind {
             Kind::Postgres => postgres::start(&programs, place.path(), port)?,
-            Kind::Redis => start(&programs.join("redis-server"), &redis(place.path(), port))?,
+            Kind::Redis => start(
+                &programs.join("redis-server"),
+                &redis(port, place.path(), "always"),
+            )?,
             Kind::DurableStreams => {
                 let directory = place.path().display().to_string();
                 let flags = ["--port", &port.to_string(), "--data-dir", &directory];
@@ -203,28 +207,4 @@ const LOOK: Duration = Duration::from_millis(10);
 
 fn start(program: &Path, arguments: &[String]) -> Result<Actor, ChildError> {
     Actor::start(program, arguments, Pin::Nowhere)
-}
-
-fn redis(directory: &Path, port: u16) -> Vec<String> {
-    let (directory, port) = (directory.display().to_string(), port.to_string());
-    let flags = [
-        "--bind",
-        "127.0.0.1",
-        "--port",
-        &port,
-        "--dir",
-        &directory,
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        "always",
-        "--save",
-        "",
-    ];
-    flags.map(str::to_owned).to_vec()
-}
-
-/// A port that nobody has; whoever asks for it must take it at once.
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
