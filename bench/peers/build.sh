@@ -2,7 +2,7 @@
 # Builds the floors and the peers into bench/peers/bin.
 #
 #   build.sh [--install] [floors] [rust] [zmq] [nats] [postgres] [redis] [durable-streams] [k6]
-#            [quota-express] [throttlecrab]
+#            [quota-express] [throttlecrab] [kafka]
 #
 # Without names it builds everything. What is missing on the machine is named with the Debian
 # package that has it; --install installs those packages first.
@@ -12,7 +12,7 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 bin=$here/bin
 install=no
 parts=
-all="floors rust zmq nats postgres redis durable-streams k6 quota-express throttlecrab"
+all="floors rust zmq nats postgres redis durable-streams k6 quota-express throttlecrab kafka"
 
 # Fixed, so that two results are of the same programs.
 durable_streams=0.1.5
@@ -22,7 +22,7 @@ k6=v1.8.1
 for argument in "$@"; do
     case $argument in
         --install) install=yes ;;
-        floors | rust | zmq | nats | postgres | redis | durable-streams | k6 | quota-express | throttlecrab)
+        floors | rust | zmq | nats | postgres | redis | durable-streams | k6 | quota-express | throttlecrab | kafka)
             parts="$parts $argument"
             ;;
         *)
@@ -56,6 +56,7 @@ missing_packages() {
     case $parts in *redis* | *quota-express*) have redis-server || echo redis-server ;; esac
     case $parts in *throttlecrab*) have protoc || echo protobuf-compiler ;; esac
     case $parts in *quota-express*) have npm || echo nodejs npm ;; esac
+    case $parts in *kafka*) have mvn && have java || echo maven openjdk-17-jre-headless ;; esac
     case $parts in *nats* | *k6*) have go || echo golang-go ca-certificates ;; esac
 }
 
@@ -156,6 +157,14 @@ for part in $parts; do
             cargo install throttlecrab-server --version "$throttlecrab" --locked --quiet \
                 --root "$here/target/throttlecrab" --target-dir "$here/rust/target"
             put "$here/target/throttlecrab/bin/throttlecrab-server"
+            ;;
+        kafka)
+            # The versions of pom.xml, and of what those name. A file that is no longer named must not stay.
+            rm -rf "$here/kafka/target/lib"
+            mvn -q -B -f "$here/kafka/pom.xml" dependency:copy-dependencies \
+                -DincludeScope=runtime -DoutputDirectory="$here/kafka/target/lib"
+            cp "$here/kafka/kafka.sh" "$bin/.new"
+            mv "$bin/.new" "$bin/kafka"
             ;;
         k6)
             GOBIN=$here/target go install "go.k6.io/k6@$k6"
