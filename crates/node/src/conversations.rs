@@ -25,6 +25,7 @@ pub mod feed;
 mod fork;
 mod known;
 mod load;
+mod lost;
 mod native;
 mod pending;
 mod read;

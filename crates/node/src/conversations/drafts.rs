@@ -5,9 +5,10 @@
 //! under one guard: there is never both a message and an open draft, nor neither.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use conversations::draft::{Draft, Refused, lost_status};
+use conversations::draft::{Draft, Lost, Refused};
 use conversations::record::{DRAFT_OPEN, DraftOpen};
 use conversations::{NewMessage, PartFact, Status};
 use journal::Ticket;
@@ -19,7 +20,7 @@ use super::slot::{Room, Slot};
 use super::write::Ending;
 use super::{Conversations, Pending, Refusal, check_name};
 use crate::counters::Counter;
-use crate::handle::{Handle, Inner};
+use crate::handle::Inner;
 use crate::store::{Location, Reach, Store, refusal};
 
 /// Makes a message of chunks: what they mean is not the node's to know.
@@ -78,8 +79,10 @@ pub(super) struct Open {
     pub(super) opening: Option<Ticket>,
     /// Its author, who waits for the news that somebody wants it to stop.
     author: Option<Waker>,
+    /// What the draft says of it, for those who watch: also when it is over.
+    pub(super) is_stopped: Arc<AtomicBool>,
     /// Its author is gone, and the message could not be written yet.
-    is_lost: bool,
+    pub(super) is_lost: bool,
 }
 
 /// The author's side of a draft. If it is dropped before it is finished, what has come becomes an
@@ -153,6 +156,7 @@ impl Conversations<'_> {
                 return Err(Refusal::new(ErrorCode::NotFound, message));
             };
             if open.draft.stop() {
+                open.is_stopped.store(true, Ordering::Relaxed);
                 open.author.take().into_iter().for_each(Waker::wake);
                 room.wake_watchers();
             }
@@ -269,6 +273,23 @@ impl std::fmt::Debug for DraftWriter {
 }
 
 impl Open {
+    /// One that a start found open: nobody writes it any more.
+    pub(super) fn lost(lost: Lost) -> Self {
+        Self {
+            number: lost.number,
+            id: lost.id.as_str().into(),
+            opened_ms: lost.opened_ms,
+            role: lost.role,
+            from: lost.from,
+            metadata: lost.metadata,
+            draft: lost.draft,
+            opening: None,
+            author: None,
+            is_stopped: Arc::default(),
+            is_lost: true,
+        }
+    }
+
     /// Its opening, as it stands in the log.
     pub(super) fn record(&self, location: Location) -> DraftOpen<'_> {
         DraftOpen {
@@ -283,7 +304,7 @@ impl Open {
 }
 
 impl Room {
-    fn open_draft(&mut self, number: u64) -> Option<&mut Open> {
+    pub(super) fn open_draft(&mut self, number: u64) -> Option<&mut Open> {
         self.drafts.iter_mut().find(|open| open.number == number)
     }
 
@@ -341,6 +362,7 @@ impl Store {
             draft: Draft::new(self.rooms.options.limits.draft_bytes_max),
             opening: Some(appended.ticket),
             author: None,
+            is_stopped: Arc::default(),
             is_lost: false,
         });
         room.wake_watchers();
@@ -416,84 +438,5 @@ impl Store {
         room.engine.draft_closed(&open.id);
         room.wake_watchers();
         Ok(())
-    }
-
-    /// Makes messages of the drafts whose authors are gone.
-    pub(super) fn close_lost(&self, inner: &Inner, name: &str, room: &mut Room) {
-        let Some(assembler) = self.rooms.assembler.get() else {
-            return;
-        };
-        let lost = room.drafts.iter().filter(|open| open.is_lost);
-        let lost: Vec<_> = lost.map(|open| open.number).collect();
-        for number in lost {
-            let Some(open) = room.open_draft(number) else {
-                continue;
-            };
-            let status = lost_status(&open.draft);
-            let assembled = assembler.assemble(&mut lines(&open.draft));
-            let finished = Finished {
-                status,
-                tokens: None,
-                assembled: &assembled,
-            };
-            // What cannot be written now is written when there is room again.
-            if self
-                .close_draft(inner, name, room, number, finished)
-                .is_err()
-            {
-                return;
-            }
-        }
-    }
-}
-
-/// The chunks of a draft.
-fn lines(draft: &Draft) -> impl Iterator<Item = &[u8]> {
-    let lines = draft.lines().split_inclusive(|byte| *byte == b'\n');
-    lines.map(|line| &line[..line.len() - 1])
-}
-
-impl Handle {
-    /// From now on drafts are opened, and this makes messages of those whose authors are lost;
-    /// those that were open when the node went down become messages now. Says how many there were.
-    /// Only the first caller's is taken.
-    pub fn assemble_with(&self, assembler: Arc<dyn Assemble>) -> Result<usize, Refusal> {
-        let Some(store) = &self.inner.store else {
-            return Ok(0);
-        };
-        if store.rooms.assembler.set(assembler).is_err() {
-            return Ok(0);
-        }
-        let Some(conversations) = self.conversations() else {
-            return Ok(0);
-        };
-        let mut count = 0;
-        for lost in store.lost_drafts()? {
-            count += 1;
-            let Some(name) = store.conversation_name(lost.conversation) else {
-                // The power failed before its conversation was there for anybody.
-                store.log_end(lost.shard, lost.lost.number, &self.inner)?;
-                continue;
-            };
-            conversations.with_room(&name, |slot, room| {
-                store.rooms.draft_in(slot);
-                let lost = lost.lost;
-                room.engine.draft_opened(&lost.id);
-                room.drafts.push(Open {
-                    number: lost.number,
-                    id: lost.id.as_str().into(),
-                    opened_ms: lost.opened_ms,
-                    role: lost.role,
-                    from: lost.from,
-                    metadata: lost.metadata,
-                    draft: lost.draft,
-                    opening: None,
-                    author: None,
-                    is_lost: true,
-                });
-                store.close_lost(&self.inner, &name, room);
-            })?;
-        }
-        Ok(count)
     }
 }

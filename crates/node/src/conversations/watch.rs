@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use model::{ErrorCode, Name};
 use super::cold::elsewhere;
 use super::feed::taken;
 use super::read::Place;
-use super::slot::Slot;
+use super::slot::{Room, Slot};
 use super::view::check_alive;
 use super::{Conversations, Refusal};
 use crate::handle::Inner;
@@ -53,7 +53,8 @@ pub enum Item {
         /// One line.
         chunk: Bytes,
     },
-    /// The author of a draft was asked to stop. Once for each.
+    /// The author of a draft was asked to stop. Once for each that was met while it was open, and
+    /// before its end.
     Stop {
         /// The draft's number.
         draft: u64,
@@ -97,8 +98,8 @@ pub struct Watch {
     ahead: VecDeque<Stored>,
     /// Of drafts.
     pieces: VecDeque<Item>,
-    /// Drafts of which it was told that they are to stop.
-    stopped: Vec<u64>,
+    /// Drafts that were open when it looked, and whose end it was not told.
+    met: Vec<Met>,
     /// Drafts that are over, each with the newest message there was then: its own is none later.
     closing: Vec<(u64, u64)>,
     is_caught_up: bool,
@@ -107,6 +108,16 @@ pub struct Watch {
     reading: Option<(Reading, Refusal)>,
     /// Messages that are being read from the disk.
     loading: Option<Loading>,
+}
+
+/// A draft, whether or not anything of it was shown.
+struct Met {
+    draft: u64,
+    /// Of the message that it becomes.
+    id: Arc<str>,
+    is_stopped: Arc<AtomicBool>,
+    /// Whether it was told that the draft is to stop.
+    is_told: bool,
 }
 
 type Loading = Arc<Later<Result<Vec<Record>, Refusal>>>;
@@ -149,13 +160,25 @@ impl Conversations<'_> {
                 position,
                 ahead: VecDeque::new(),
                 pieces: VecDeque::new(),
-                stopped: Vec::new(),
+                met: Vec::new(),
                 closing: Vec::new(),
                 is_caught_up: false,
                 following: None,
                 reading: None,
                 loading: None,
             })
+        })
+    }
+}
+
+impl Met {
+    /// That it is to stop, once.
+    fn stop(&mut self) -> Option<Item> {
+        let is_news = !self.is_told && self.is_stopped.load(Ordering::Relaxed);
+        self.is_told |= is_news;
+        is_news.then(|| Item::Stop {
+            draft: self.draft,
+            id: self.id.clone(),
         })
     }
 }
@@ -295,11 +318,9 @@ impl Watch {
             Item::Delta { draft, index, .. } => self.position.see(*draft, *index),
             Item::Closed { draft } => {
                 self.position.forget(*draft);
-                self.stopped.retain(|it| it != draft);
                 self.closing.retain(|(it, _)| it != draft);
             }
-            Item::Stop { draft, .. } => self.stopped.push(*draft),
-            Item::Message(_) | Item::Head { .. } => {}
+            Item::Stop { .. } | Item::Message(_) | Item::Head { .. } => {}
         }
     }
 
@@ -313,19 +334,13 @@ impl Watch {
     /// Takes what drafts have to show; if that is nothing, the waker is woken when there may be
     /// something.
     fn look_at_drafts(&mut self, store: &Store, waker: &Waker) -> Result<bool, Refusal> {
-        let Some(mut room) = self.slot.room() else {
+        let slot = self.slot.clone();
+        let Some(mut room) = slot.room() else {
             let message = "the conversation was let go while it was watched";
             return Err(Refusal::new(ErrorCode::Internal, message));
         };
         check_alive(&room)?;
-        let head = room.engine.head();
-        let known = self.position.drafts.iter().map(|seen| seen.draft);
-        for draft in known.chain(self.stopped.iter().copied()) {
-            let is_open = room.drafts.iter().any(|open| open.number == draft);
-            if !is_open && !self.closing.iter().any(|(it, _)| *it == draft) {
-                self.closing.push((draft, head));
-            }
-        }
+        self.look_at_ended(&room);
         let mut bytes = 0;
         for open in &mut room.drafts {
             if !open.draft.is_shown() {
@@ -337,6 +352,14 @@ impl Watch {
                 }
             }
             let (draft, id) = (open.number, &open.id);
+            if !self.met.iter().any(|met| met.draft == draft) {
+                self.met.push(Met {
+                    draft,
+                    id: id.clone(),
+                    is_stopped: open.is_stopped.clone(),
+                    is_told: false,
+                });
+            }
             let from = self.position.next_chunk(draft);
             for (index, chunk) in open.draft.chunks(from) {
                 if bytes >= AHEAD.bytes {
@@ -350,16 +373,35 @@ impl Watch {
                     chunk: Bytes::copy_from_slice(chunk),
                 });
             }
-            if open.draft.is_stopped() && !self.stopped.contains(&draft) {
-                let id = id.clone();
-                self.pieces.push_back(Item::Stop { draft, id });
-            }
         }
+        self.pieces
+            .extend(self.met.iter_mut().filter_map(Met::stop));
         let is_something = !self.pieces.is_empty() || self.next_closed().is_some();
         if !is_something {
             room.watching.insert(self.number, waker.clone());
         }
         Ok(is_something)
+    }
+
+    /// Takes note of the drafts that are over. Of each that was to stop that is told before its end,
+    /// also if it was over at once.
+    fn look_at_ended(&mut self, room: &Room) {
+        let is_open = |draft| room.drafts.iter().any(|open| open.number == draft);
+        let over = |met: &mut Met| !is_open(met.draft);
+        let ended = self.met.extract_if(.., over).map(|mut met| {
+            self.pieces.extend(met.stop());
+            (met.draft, met.is_told)
+        });
+        let told = ended.filter(|(_, is_told)| *is_told);
+        let mut over: Vec<_> = told.map(|(draft, _)| draft).collect();
+        let shown = self.position.drafts.iter().map(|seen| seen.draft);
+        over.extend(shown.filter(|draft| !is_open(*draft)));
+        let head = room.engine.head();
+        for draft in over {
+            if !self.closing.iter().any(|(it, _)| *it == draft) {
+                self.closing.push((draft, head));
+            }
+        }
     }
 
     fn end_following(&mut self, store: &Store) {

@@ -146,6 +146,40 @@ fn an_author_is_told_to_stop_and_watchers_see_it() {
 }
 
 #[test]
+fn that_an_answer_is_to_stop_is_told_before_its_end_however_soon_that_comes() {
+    let mut kept = kept();
+    let silent = kept.opened("silent");
+    let mut writer = kept.opened("answer");
+    push(&mut writer, &["a"]);
+    let mut watch = kept.watch(1);
+    assert_eq!(shown(&mut watch), ["head 1", "answer.0 a"]);
+    let mut quick = kept.opened("quick");
+    for id in ["silent", "answer", "quick"] {
+        assert_eq!(kept.conversations().draft_stop(&named("a/b/c"), id), Ok(()));
+    }
+    // Everything happens before anybody looks.
+    push(&mut quick, &["b"]);
+    drop((writer, silent, quick));
+    kept.line.step();
+    let told = shown(&mut watch);
+    let stops: Vec<_> = told.iter().filter(|it| it.starts_with("stop")).collect();
+    // Of what came and went meanwhile nothing is told but its message.
+    assert_eq!(stops.len(), 2, "{told:?}");
+    let place = |what: &str| told.iter().position(|it| it == what).unwrap();
+    let closed = place("closed");
+    assert!(
+        place("stop answer") < closed && place("stop silent") < closed,
+        "{told:?}"
+    );
+    assert_eq!(
+        told.iter().filter(|it| *it == "closed").count(),
+        2,
+        "{told:?}"
+    );
+    assert_eq!(shown(&mut watch), Vec::<String>::new());
+}
+
+#[test]
 fn what_was_streamed_a_quarter_of_a_second_ago_outlives_a_power_failure() {
     let mut kept = kept();
     let mut writer = kept.opened("answer");

@@ -1,0 +1,80 @@
+//! Drafts that nobody writes any more: what has come of each becomes a message.
+
+use std::sync::Arc;
+
+use conversations::draft::{Draft, lost_status};
+
+use super::Refusal;
+use super::drafts::{Assemble, Finished, Open};
+use super::slot::Room;
+use crate::handle::{Handle, Inner};
+use crate::store::Store;
+
+impl Store {
+    /// Makes messages of the drafts whose authors are gone.
+    pub(super) fn close_lost(&self, inner: &Inner, name: &str, room: &mut Room) {
+        let Some(assembler) = self.rooms.assembler.get() else {
+            return;
+        };
+        let lost = room.drafts.iter().filter(|open| open.is_lost);
+        let lost: Vec<_> = lost.map(|open| open.number).collect();
+        for number in lost {
+            let Some(open) = room.open_draft(number) else {
+                continue;
+            };
+            let status = lost_status(&open.draft);
+            let assembled = assembler.assemble(&mut lines(&open.draft));
+            let finished = Finished {
+                status,
+                tokens: None,
+                assembled: &assembled,
+            };
+            // What cannot be written now is written when there is room again.
+            if self
+                .close_draft(inner, name, room, number, finished)
+                .is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// The chunks of a draft.
+fn lines(draft: &Draft) -> impl Iterator<Item = &[u8]> {
+    let lines = draft.lines().split_inclusive(|byte| *byte == b'\n');
+    lines.map(|line| &line[..line.len() - 1])
+}
+
+impl Handle {
+    /// From now on drafts are opened, and this makes messages of those whose authors are lost;
+    /// those that were open when the node went down become messages now. Says how many there were.
+    /// Only the first caller's is taken.
+    pub fn assemble_with(&self, assembler: Arc<dyn Assemble>) -> Result<usize, Refusal> {
+        let Some(store) = &self.inner.store else {
+            return Ok(0);
+        };
+        if store.rooms.assembler.set(assembler).is_err() {
+            return Ok(0);
+        }
+        let Some(conversations) = self.conversations() else {
+            return Ok(0);
+        };
+        let mut count = 0;
+        for lost in store.lost_drafts()? {
+            count += 1;
+            let Some(name) = store.conversation_name(lost.conversation) else {
+                // The power failed before its conversation was there for anybody.
+                store.log_end(lost.shard, lost.lost.number, &self.inner)?;
+                continue;
+            };
+            conversations.with_room(&name, |slot, room| {
+                store.rooms.draft_in(slot);
+                room.engine.draft_opened(&lost.lost.id);
+                room.drafts.push(Open::lost(lost.lost));
+                store.close_lost(&self.inner, &name, room);
+            })?;
+        }
+        Ok(count)
+    }
+}
