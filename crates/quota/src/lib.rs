@@ -18,6 +18,7 @@ mod calendar;
 mod cell;
 mod decide;
 mod dial;
+mod elsewhere;
 mod hold;
 mod key;
 mod limit;
@@ -38,6 +39,7 @@ pub use calendar::{Every, OFFSET_MAX_S};
 pub use cell::{Cell, When};
 pub use decide::{Decision, Denied, Refused, Standing, Warned, decide, look};
 pub use dial::{Dial, Factor, FactorError};
+pub use elsewhere::{Part, Told};
 pub use hold::{Charge, Hold, HoldId, Holds, HoldsFull};
 pub use key::{Key, Seed};
 pub use limit::{

@@ -1,0 +1,220 @@
+//! Plans whose cells lie elsewhere: in a store that decides by its own copy of the arithmetic.
+//!
+//! What such a store needs to know of a cell is a [`Part`]: its name, how much there is with
+//! everything that was said of the limit counted in, and what is wanted. What it answers is
+//! [told](Plan::tell) to the plan, so that standings and charges are those of any other.
+
+use crate::cell::{Cell, When};
+use crate::decide::{Decision, Refused};
+use crate::dial::Factor;
+use crate::hold::Hold;
+use crate::key::Key;
+use crate::limit::{Bucket, Kind, Mode};
+use crate::plan::{Plan, Step};
+use crate::rules::{Rules, stored};
+use crate::subject::{Prefix, Subject};
+
+/// One cell of a plan, for a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Where its limit stands in the rules.
+    pub index: usize,
+    /// Its name.
+    pub key: Key<'a>,
+    /// A hash of its name that nobody outside can foresee.
+    pub hash: u64,
+    /// How much there is: weight, factor and override are counted in.
+    pub kind: Kind,
+    /// What is taken; less than nothing when it is given back.
+    pub count: i128,
+    /// Whether it denies, or only says so.
+    pub is_enforced: bool,
+}
+
+/// What a store says of one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What is left, rounded down.
+    pub have: i128,
+    /// It had too little, and nothing was taken from it, as its limit only says so.
+    pub is_shadowed: bool,
+}
+
+impl Rules {
+    /// Why a take is not to be asked about, whatever is left: its subject is halted, or it is more
+    /// than there will ever be.
+    pub fn turn_down(
+        &self,
+        plan: &Plan,
+        subject: &Subject<'_>,
+        now_ns: u64,
+    ) -> Result<(), Decision> {
+        if let Some((prefix, halt)) = self.halted(subject) {
+            return Err(Decision::Halted {
+                prefix: prefix.into(),
+                reason: halt.reason.clone(),
+            });
+        }
+        let above = plan.parts(self, subject, now_ns).find_map(|part| {
+            let (capacity, need) = (part.kind.capacity(), u64::try_from(part.count).ok()?);
+            let is_above = part.is_enforced && need > capacity && capacity > 0;
+            is_above.then_some(Refused::AboveCapacity {
+                limit: part.key.limit,
+                capacity,
+                need,
+            })
+        });
+        above.map_or(Ok(()), |refused| Err(Decision::Refused(refused)))
+    }
+
+    /// What stands for a cell, before any factor.
+    fn standing_kind(&self, index: usize, prefix: Prefix<'_>, now_ns: u64) -> Kind {
+        let base = *self.kind(index);
+        if self.overrides.is_empty() {
+            return base;
+        }
+        let change = self.overrides.get(&(self.id(index), stored(prefix)));
+        let change = change.filter(|change| now_ns < change.until_ns);
+        change.map_or(base, |change| change.kind(base))
+    }
+}
+
+impl Plan {
+    /// The cells, in the order of the steps.
+    pub fn parts<'a>(
+        &'a self,
+        rules: &'a Rules,
+        subject: &Subject<'a>,
+        now_ns: u64,
+    ) -> impl Iterator<Item = Part<'a>> {
+        let subject = *subject;
+        self.steps.iter().map(move |step| {
+            let key = step.key(rules, &subject);
+            let kind = rules.standing_kind(step.index, key.prefix, now_ns);
+            let factor = rules.dial(step.index).factor_at(now_ns);
+            Part {
+                index: step.index,
+                key,
+                hash: step.hash,
+                kind: kind.by(factor),
+                count: step.count,
+                is_enforced: rules.limit(step.index).mode == Mode::Enforce,
+            }
+        })
+    }
+
+    /// The same at the [end of a hold](Rules::plan_settle): without what is not given back, as the
+    /// stretch of the calendar is over that it was taken from.
+    pub fn parts_settled<'a>(
+        &'a self,
+        rules: &'a Rules,
+        subject: &Subject<'a>,
+        hold: &'a Hold,
+        now_ns: u64,
+    ) -> impl Iterator<Item = Part<'a>> {
+        self.parts(rules, subject, now_ns).filter(move |part| {
+            let Kind::Budget {
+                every, offset_s, ..
+            } = part.kind
+            else {
+                return true;
+            };
+            let mut charges = hold.charges.iter();
+            let charge = charges.find(|charge| charge.limit == part.key.limit);
+            let period = every.period(now_ns, offset_s);
+            part.count > 0 || charge.is_some_and(|charge| charge.period == period)
+        })
+    }
+
+    /// Notes what is left of the cell of a step, as the store says.
+    pub fn tell(
+        &mut self,
+        rules: &Rules,
+        subject: &Subject<'_>,
+        number: usize,
+        told: Told,
+        now_ns: u64,
+    ) {
+        let Some(step) = self.steps.get_mut(number) else {
+            return;
+        };
+        let (cell, kind) = as_told(rules, step, subject, told.have, now_ns);
+        step.now = Some((cell, kind));
+        step.shadowed = told.is_shadowed.then_some(When::Never);
+        (step.touched, step.warned) = (None, None);
+    }
+}
+
+/// A cell that has so much.
+fn as_told(
+    rules: &Rules,
+    step: &Step,
+    subject: &Subject<'_>,
+    have: i128,
+    now_ns: u64,
+) -> (Cell, Kind) {
+    let (key, dial) = (step.key(rules, subject), rules.dial(step.index));
+    let kind = rules.standing_kind(step.index, key.prefix, now_ns);
+    let mut cell = Cell::full(key.limit, &kind, dial, now_ns);
+    cell.amount = match kind {
+        Kind::Bucket(bucket) => have.saturating_mul(i128::from(bucket.period_ns)),
+        Kind::Budget { .. } | Kind::Slots { .. } => {
+            i128::from(kind.capacity_by(dial.factor_at(now_ns))) - have
+        }
+    };
+    (cell, kind)
+}
+
+impl Bucket {
+    /// Refilled faster by a factor. What does not fit into 64 bits is slower, by less than one part
+    /// in 2^62.
+    fn by(self, factor: Factor) -> Self {
+        let (numerator, denominator) = factor.parts();
+        if numerator == denominator {
+            return self;
+        }
+        let mut amount = u128::from(self.amount) * u128::from(numerator);
+        let mut period_ns = u128::from(self.period_ns) * u128::from(denominator);
+        let common = common_divisor(amount, period_ns).max(1);
+        (amount, period_ns) = (amount / common, period_ns / common);
+        while amount.max(period_ns) > u128::from(u64::MAX) {
+            (amount, period_ns) = (amount / 2, period_ns.div_ceil(2));
+        }
+        Self {
+            capacity: self.capacity,
+            amount: amount as u64,
+            period_ns: period_ns as u64,
+        }
+    }
+}
+
+impl Kind {
+    /// What there is while that factor stands.
+    fn by(self, factor: Factor) -> Self {
+        match self {
+            Self::Bucket(bucket) => Self::Bucket(bucket.by(factor)),
+            Self::Budget {
+                amount,
+                every,
+                offset_s,
+            } => Self::Budget {
+                amount: factor.of(amount),
+                every,
+                offset_s,
+            },
+            Self::Slots { capacity } => Self::Slots {
+                capacity: factor.of(capacity),
+            },
+        }
+    }
+}
+
+fn common_divisor(mut a: u128, mut b: u128) -> u128 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests;

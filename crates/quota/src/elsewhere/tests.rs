@@ -1,0 +1,167 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::calendar::Every;
+use crate::decide::{decide, look};
+use crate::key::Seed;
+use crate::limit::{Durability, Limit, Unreachable};
+use crate::pattern::Pattern;
+use crate::policies::Policies;
+use crate::settle::Settled;
+use crate::table::Table;
+use crate::unit::Unit;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn rules(kind: Kind, factor: Factor, mode: Mode) -> Rules {
+    let limit = Limit {
+        name: "one".into(),
+        pattern: Pattern::parse("*/*/*").unwrap(),
+        unit: Unit::REQUESTS,
+        kind,
+        mode,
+        durability: Durability::Async,
+        factor,
+        weight: 2,
+        warn: Vec::new(),
+        on_unreachable: Unreachable::Degrade,
+    };
+    let policies = Policies::default().next(vec![limit]).unwrap();
+    Rules::new(Seed(1), 1).with_policies(policies, 0)
+}
+
+fn bucket(capacity: u64, amount: u64, period_ns: u64) -> Kind {
+    Kind::Bucket(Bucket {
+        capacity,
+        amount,
+        period_ns,
+    })
+}
+
+#[test]
+fn a_part_has_weight_and_factor_counted_in() {
+    let factor = Factor::new(1, 3).unwrap();
+    let subject = Subject::parse("a/b/c").unwrap();
+    let budget = Kind::Budget {
+        amount: 10,
+        every: Every::Day,
+        offset_s: 0,
+    };
+    let slots = Kind::Slots { capacity: 10 };
+    for (kind, expected) in [
+        (bucket(10, 6, SECOND), bucket(10, 1, SECOND / 4)),
+        (slots, Kind::Slots { capacity: 3 }),
+        (
+            budget,
+            Kind::Budget {
+                amount: 3,
+                every: Every::Day,
+                offset_s: 0,
+            },
+        ),
+    ] {
+        let rules = rules(kind, factor, Mode::Enforce);
+        let mut plan = Plan::default();
+        rules
+            .plan(&mut plan, &subject, &[(Unit::REQUESTS, 2)])
+            .unwrap();
+        let part = plan.parts(&rules, &subject, 0).next().unwrap();
+        assert_eq!((part.kind, part.count), (expected, 2));
+    }
+}
+
+#[test]
+fn what_will_never_pass_is_not_asked_about() {
+    let subject = Subject::parse("a/b/c").unwrap();
+    let mut plan = Plan::default();
+    for (mode, is_refused) in [(Mode::Enforce, true), (Mode::Shadow, false)] {
+        let rules = rules(bucket(10, 1, SECOND), Factor::ONE, mode);
+        rules
+            .plan(&mut plan, &subject, &[(Unit::REQUESTS, 11)])
+            .unwrap();
+        let turned = rules.turn_down(&plan, &subject, 0);
+        let is_it = matches!(
+            turned,
+            Err(Decision::Refused(Refused::AboveCapacity { need: 11, .. }))
+        );
+        assert_eq!(is_it, is_refused);
+    }
+}
+
+#[test]
+fn what_was_taken_from_a_stretch_that_is_over_is_not_given_back() {
+    let budget = Kind::Budget {
+        amount: 10,
+        every: Every::Minute,
+        offset_s: 0,
+    };
+    let rules = rules(budget, Factor::ONE, Mode::Enforce);
+    let subject = Subject::parse("a/b/c").unwrap();
+    let mut plan = Plan::default();
+    rules
+        .plan(&mut plan, &subject, &[(Unit::REQUESTS, 4)])
+        .unwrap();
+    let told = Told {
+        have: 6,
+        is_shadowed: false,
+    };
+    plan.tell(&rules, &subject, 0, told, 59 * SECOND);
+    let hold = Hold {
+        subject: "a/b/c".into(),
+        charges: plan.charges(&rules),
+        deadline_ns: 0,
+    };
+    for (settled, now_s, owed) in [
+        (Settled::Cancelled, 59, vec![-4]),
+        (Settled::Cancelled, 60, vec![]),
+        (Settled::Cost(&[(Unit::REQUESTS, 9)]), 60, vec![5]),
+    ] {
+        rules.plan_settle(&mut plan, &subject, &hold, settled);
+        let parts = plan.parts_settled(&rules, &subject, &hold, now_s * SECOND);
+        assert_eq!(parts.map(|part| part.count).collect::<Vec<_>>(), owed);
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_plan_that_was_told_stands_as_one_that_was_decided_here(
+        capacity in 1_u64..1_000, amount in 0_u64..50, period_ns in 1_u64..2_000, taken in 1_u64..1_000,
+        kind in 0..3,
+    ) {
+        let taken = taken.min(capacity);
+        let kind = match kind {
+            0 => bucket(capacity, amount, period_ns),
+            1 => Kind::Budget { amount: capacity, every: Every::Hour, offset_s: 0 },
+            _ => Kind::Slots { capacity },
+        };
+        let (rules, subject) = (rules(kind, Factor::ONE, Mode::Enforce), Subject::parse("a/b/c").unwrap());
+        let (mut tables, now_ns) = ([Box::new(Table::new(Seed(1), 10))], 5_000_000 * SECOND);
+        let (mut here, mut there) = (Plan::default(), Plan::default());
+        for plan in [&mut here, &mut there] {
+            rules.plan(plan, &subject, &[(Unit::REQUESTS, taken)]).unwrap();
+        }
+        prop_assert_eq!(decide(&rules, &mut here, &subject, &mut tables, now_ns), Decision::Admitted);
+        look(&rules, &mut here, &subject, &mut tables, now_ns);
+        let have = i128::from(capacity - taken);
+        there.tell(&rules, &subject, 0, Told { have, is_shadowed: false }, now_ns);
+        let standing = |plan: &Plan| {
+            plan.standings(&rules, now_ns).map(|it| (it.have, it.capacity, it.reset_ns)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(standing(&here), standing(&there));
+        prop_assert_eq!(here.charges(&rules), there.charges(&rules));
+    }
+
+    #[test]
+    fn a_factor_that_does_not_fit_is_slower_and_never_faster(
+        amount in 1_u64..1_000_000_000_000_000_000, period_ns in 1_u64..31_622_400_000_000_000,
+        numerator in 1_u32..1_000_000, denominator in 1_u32..1_000_000,
+    ) {
+        let Ok(factor) = Factor::new(numerator, denominator) else { return Ok(()) };
+        let by = Bucket { capacity: 1, amount, period_ns }.by(factor);
+        // amount × numerator ÷ (period × denominator) ≥ by.amount ÷ by.period, by their logarithms.
+        let exact = (amount as f64).log2() + f64::from(numerator).log2()
+            - (period_ns as f64).log2() - f64::from(denominator).log2();
+        let made = (by.amount as f64).log2() - (by.period_ns as f64).log2();
+        prop_assert!(by.period_ns > 0 && made <= exact + 1e-9 && made >= exact - 1e-6, "{made} of {exact}");
+    }
+}
