@@ -7,7 +7,6 @@
 use crate::cell::{Cell, When};
 use crate::decide::{Decision, Refused};
 use crate::dial::Factor;
-use crate::hold::Hold;
 use crate::key::Key;
 use crate::limit::{Bucket, Kind, Mode};
 use crate::plan::{Plan, Step};
@@ -36,6 +35,10 @@ pub struct Part<'a> {
 pub struct Told {
     /// What is left, rounded down.
     pub have: i128,
+    /// Of a budget or of slots: what is said when it is given back; `None` for what the clock says.
+    pub mark: Option<u64>,
+    /// When a bucket was taken from last, in nanoseconds since 1970-01-01 UTC.
+    pub touched_ns: Option<u64>,
     /// It had too little, and nothing was taken from it, as its limit only says so.
     pub is_shadowed: bool,
 }
@@ -86,7 +89,7 @@ impl Plan {
         rules: &'a Rules,
         subject: &Subject<'a>,
         now_ns: u64,
-    ) -> impl Iterator<Item = Part<'a>> {
+    ) -> impl Iterator<Item = Part<'a>> + Clone {
         let subject = *subject;
         self.steps.iter().map(move |step| {
             let key = step.key(rules, &subject);
@@ -103,29 +106,6 @@ impl Plan {
         })
     }
 
-    /// The same at the [end of a hold](Rules::plan_settle): without what is not given back, as the
-    /// stretch of the calendar is over that it was taken from.
-    pub fn parts_settled<'a>(
-        &'a self,
-        rules: &'a Rules,
-        subject: &Subject<'a>,
-        hold: &'a Hold,
-        now_ns: u64,
-    ) -> impl Iterator<Item = Part<'a>> {
-        self.parts(rules, subject, now_ns).filter(move |part| {
-            let Kind::Budget {
-                every, offset_s, ..
-            } = part.kind
-            else {
-                return true;
-            };
-            let mut charges = hold.charges.iter();
-            let charge = charges.find(|charge| charge.limit == part.key.limit);
-            let period = every.period(now_ns, offset_s);
-            part.count > 0 || charge.is_some_and(|charge| charge.period == period)
-        })
-    }
-
     /// Notes what is left of the cell of a step, as the store says.
     pub fn tell(
         &mut self,
@@ -138,19 +118,20 @@ impl Plan {
         let Some(step) = self.steps.get_mut(number) else {
             return;
         };
-        let (cell, kind) = as_told(rules, step, subject, told.have, now_ns);
-        step.now = Some((cell, kind));
+        let dial = rules.dial(step.index);
+        step.now = Some(as_told(rules, step, subject, told, now_ns));
         step.shadowed = told.is_shadowed.then_some(When::Never);
-        (step.touched, step.warned) = (None, None);
+        step.touched = told.touched_ns.map(|at_ns| dial.own_ns(at_ns));
+        step.warned = None;
     }
 }
 
-/// A cell that has so much.
+/// A cell that has so much. Its stretch of the calendar is the store's to say.
 fn as_told(
     rules: &Rules,
     step: &Step,
     subject: &Subject<'_>,
-    have: i128,
+    Told { have, mark, .. }: Told,
     now_ns: u64,
 ) -> (Cell, Kind) {
     let (key, dial) = (step.key(rules, subject), rules.dial(step.index));
@@ -159,7 +140,8 @@ fn as_told(
     cell.amount = match kind {
         Kind::Bucket(bucket) => have.saturating_mul(i128::from(bucket.period_ns)),
         Kind::Budget { .. } | Kind::Slots { .. } => {
-            i128::from(kind.capacity_by(dial.factor_at(now_ns))) - have
+            cell.at = mark.unwrap_or(cell.at);
+            i128::from(kind.capacity_by(dial.factor_at(now_ns))).saturating_sub(have)
         }
     };
     (cell, kind)

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::calendar::Every;
 use crate::limit::{Kind, LimitId};
 use crate::plan::Plan;
 use crate::rules::Rules;
@@ -32,7 +31,8 @@ pub struct Charge {
     pub limit: LimitId,
     /// How much.
     pub count: u64,
-    /// In which stretch of the calendar, of a budget; what is over is not given back.
+    /// In which stretch of the calendar, of a budget; what is over is not given back. Of slots that
+    /// lie elsewhere, what their store says of them.
     pub period: u64,
     /// From the cell that subjects share there is no room for.
     pub is_overflow: bool,
@@ -132,11 +132,11 @@ impl Plan {
         let taken = self.steps.iter().filter(|step| step.shadowed.is_none());
         let charges = taken.filter_map(|step| {
             let (cell, kind) = step.now.as_ref()?;
-            let is_budget = matches!(kind, Kind::Budget { every, .. } if *every != Every::Never);
+            let is_bucket = matches!(kind, Kind::Bucket(_));
             Some(Charge {
                 limit: rules.id(step.index),
                 count: u64::try_from(step.count).ok()?,
-                period: if is_budget { cell.at } else { 0 },
+                period: if is_bucket { 0 } else { cell.at },
                 is_overflow: step.is_overflow,
             })
         });

@@ -7,7 +7,6 @@ use crate::key::Seed;
 use crate::limit::{Durability, Limit, Unreachable};
 use crate::pattern::Pattern;
 use crate::policies::Policies;
-use crate::settle::Settled;
 use crate::table::Table;
 use crate::unit::Unit;
 
@@ -89,36 +88,24 @@ fn what_will_never_pass_is_not_asked_about() {
 }
 
 #[test]
-fn what_was_taken_from_a_stretch_that_is_over_is_not_given_back() {
-    let budget = Kind::Budget {
-        amount: 10,
-        every: Every::Minute,
-        offset_s: 0,
-    };
-    let rules = rules(budget, Factor::ONE, Mode::Enforce);
+fn a_charge_says_what_the_store_marked_it_with() {
+    let slots = Kind::Slots { capacity: 3 };
+    let rules = rules(slots, Factor::ONE, Mode::Enforce);
     let subject = Subject::parse("a/b/c").unwrap();
     let mut plan = Plan::default();
     rules
-        .plan(&mut plan, &subject, &[(Unit::REQUESTS, 4)])
+        .plan(&mut plan, &subject, &[(Unit::REQUESTS, 1)])
         .unwrap();
-    let told = Told {
-        have: 6,
+    plan.tell(&rules, &subject, 0, told(2, 77), SECOND);
+    assert_eq!(plan.charges(&rules)[0].period, 77);
+}
+
+fn told(have: i128, mark: u64) -> Told {
+    Told {
+        have,
+        mark: Some(mark),
+        touched_ns: None,
         is_shadowed: false,
-    };
-    plan.tell(&rules, &subject, 0, told, 59 * SECOND);
-    let hold = Hold {
-        subject: "a/b/c".into(),
-        charges: plan.charges(&rules),
-        deadline_ns: 0,
-    };
-    for (settled, now_s, owed) in [
-        (Settled::Cancelled, 59, vec![-4]),
-        (Settled::Cancelled, 60, vec![]),
-        (Settled::Cost(&[(Unit::REQUESTS, 9)]), 60, vec![5]),
-    ] {
-        rules.plan_settle(&mut plan, &subject, &hold, settled);
-        let parts = plan.parts_settled(&rules, &subject, &hold, now_s * SECOND);
-        assert_eq!(parts.map(|part| part.count).collect::<Vec<_>>(), owed);
     }
 }
 
@@ -143,7 +130,11 @@ proptest! {
         prop_assert_eq!(decide(&rules, &mut here, &subject, &mut tables, now_ns), Decision::Admitted);
         look(&rules, &mut here, &subject, &mut tables, now_ns);
         let have = i128::from(capacity - taken);
-        there.tell(&rules, &subject, 0, Told { have, is_shadowed: false }, now_ns);
+        let mark = match kind {
+            Kind::Budget { every, offset_s, .. } => every.period(now_ns, offset_s),
+            Kind::Bucket(_) | Kind::Slots { .. } => 0,
+        };
+        there.tell(&rules, &subject, 0, told(have, mark), now_ns);
         let standing = |plan: &Plan| {
             plan.standings(&rules, now_ns).map(|it| (it.have, it.capacity, it.reset_ns)).collect::<Vec<_>>()
         };
