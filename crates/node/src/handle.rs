@@ -79,6 +79,8 @@ pub(crate) struct Inner {
     pub(crate) quotas: crate::quotas::State,
     /// Agents that are called, when somebody calls them.
     pub(crate) webhooks: OnceLock<crate::webhooks::Kept>,
+    /// Topics, when the node has begun with them.
+    pub(crate) topics: OnceLock<Arc<crate::topics::State>>,
     next_connection: AtomicU64,
     draining: AtomicBool,
 }
@@ -122,6 +124,7 @@ impl Handle {
                 sync_times: OnceLock::new(),
                 views: OnceLock::new(),
                 webhooks: OnceLock::new(),
+                topics: OnceLock::new(),
                 next_connection: AtomicU64::new(1),
                 draining: AtomicBool::new(false),
             }),
@@ -277,6 +280,7 @@ impl Handle {
         }
         self.inner.settle(outcomes);
         let is_quota = self.quotas().sweep();
+        let is_topic = self.topics().is_some_and(|topics| topics.sweep());
         let store = self.inner.store.as_ref();
         let is_stored = store.is_some_and(|store| {
             let is_mailbox = store.sweep(&self.inner);
@@ -285,7 +289,7 @@ impl Handle {
         });
         let mut to_sweep = self.inner.to_sweep.lock();
         to_sweep.append(&mut kept);
-        is_stored || is_quota || !to_sweep.is_empty()
+        is_stored || is_quota || is_topic || !to_sweep.is_empty()
     }
 }
 

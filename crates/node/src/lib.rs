@@ -24,6 +24,7 @@ mod store;
 mod testing;
 mod throttle;
 pub mod tokens;
+pub mod topics;
 mod turn;
 mod view;
 pub mod views;

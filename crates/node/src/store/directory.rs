@@ -30,11 +30,15 @@ pub(crate) enum Kind {
     Agent = 5,
     /// What is kept of quotas.
     Quotas = 6,
+    /// The batches of a partition of a topic.
+    Partition = 7,
+    /// What is kept of topics besides: which there are, groups, transactions.
+    Topics = 8,
 }
 
 impl Kind {
     fn from_u8(number: u8) -> Option<Self> {
-        const ALL: [Kind; 7] = [
+        const ALL: [Kind; 9] = [
             Kind::Void,
             Kind::Mailbox,
             Kind::Raw,
@@ -42,6 +46,8 @@ impl Kind {
             Kind::Events,
             Kind::Agent,
             Kind::Quotas,
+            Kind::Partition,
+            Kind::Topics,
         ];
         ALL.get(usize::from(number)).copied()
     }
@@ -91,7 +97,8 @@ pub struct NamedStream {
     pub shard: ShardId,
     /// Its number.
     pub stream: StreamId,
-    /// What it is for: `mailbox`, `stream`, `conversation`, `events`, `agent`, `quotas`, or `unused`.
+    /// What it is for: `mailbox`, `stream`, `conversation`, `events`, `agent`, `quotas`, `partition`, `topics`, or
+    /// `unused`.
     pub kind: &'static str,
     /// Its name.
     pub name: String,
@@ -112,6 +119,8 @@ impl NamedStream {
                 Kind::Events => "events",
                 Kind::Agent => "agent",
                 Kind::Quotas => "quotas",
+                Kind::Partition => "partition",
+                Kind::Topics => "topics",
             },
             name: name.to_owned(),
         })

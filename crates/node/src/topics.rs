@@ -1,0 +1,158 @@
+//! Topics: the engines' partitions, groups and transactions as streams of the journal.
+//!
+//! A partition is a stream whose records are the producers' batches, byte for byte. What becomes of a
+//! batch is decided under the partition's lock, by the thread that brought it, and appended under the
+//! same lock; it is answered when the journal says that it is durable, and readers see it then. Readers
+//! get the journal's bytes. What is in memory is handed out at once, what lies on the disk is read
+//! elsewhere.
+//!
+//! Whoever waits holds a [`Pending`], a [`Durable`] or a [`Fetching`]: futures that are dropped without
+//! harm. Time passes by [`Handle::sweep`].
+//!
+//! Invariants: *what was acknowledged is there after any stop; nobody is shown what is not durable;
+//! what is answered by an error was not appended.*
+//!
+//! It does not know Kafka's messages, nor who may do what.
+//!
+//! Locks, in the order in which they may be held together: the one that changes the catalogue, the
+//! coordinator's, a partition's, those of the journal. A share of the groups is locked alone.
+
+mod admin;
+#[allow(dead_code, reason = "what uses it is being built")]
+mod error;
+mod fetch;
+mod groups;
+#[allow(dead_code, reason = "what uses it is being built")]
+mod hints;
+mod offsets;
+#[allow(dead_code, reason = "what uses it is being built")]
+mod partition;
+#[allow(dead_code, reason = "what uses it is being built")]
+mod pending;
+mod produce;
+#[allow(dead_code, reason = "what uses it is being built")]
+mod state;
+mod tend;
+mod transactions;
+
+use std::sync::Arc;
+
+use crate::Handle;
+use crate::handle::Inner;
+
+pub use ::topics::groups::{
+    Caller, Candidate, Described, Description, Join, Joined, Leaver, Mark, Protocol, Refused,
+    State as GroupState, Synced, Synchronize,
+};
+pub use ::topics::{
+    Alter, Answer as Producer, BadConfig, BadName, Claim, Cleanup, Config, Denied,
+    Durability as TopicDurability, Ending, Expected, Find, Isolation, Key, Kind, OutOfRange,
+    Participant, ProducerId, ProducerView, Refusal, State as TransactionState, Timestamps,
+    Topic as About, TopicError, TopicId, Transaction, check_name, partition_of,
+};
+pub use admin::{Execution, NewTopic};
+pub use error::{
+    AdminError, FetchError, GroupError, ProduceError, Storage, TransactionError, UnknownPartition,
+};
+pub use fetch::{Ask, FetchLimits, Fetched, Fetching};
+pub use groups::{Committed, GroupView};
+pub use offsets::{Located, PartitionView};
+pub use pending::{Durable, Pending, Unconfirmed};
+pub use produce::{Placed, Producing};
+pub use recordbatch::{BadRecord, Malformed, Rejected};
+pub use state::{OpenError, Topic};
+pub use transactions::{InitProducer, MarkerToWrite};
+
+pub(crate) use state::State;
+
+/// How topics are kept and what bounds them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Whether a topic that nobody made is made when it is asked for by name.
+    pub auto_create: bool,
+    /// Partitions of a topic of which nobody said how many.
+    pub partitions: u32,
+    /// Partitions of all topics, at most.
+    pub partitions_max: u32,
+    /// Producers that each partition knows again, at most.
+    pub producers_max: usize,
+    /// How long a producer is known again that says nothing, and how long a `transactional.id` is
+    /// known that nobody uses, in milliseconds.
+    pub producer_silent_ms: i64,
+    /// How long a transaction may ask for at most, in milliseconds.
+    pub transaction_timeout_ms_max: i32,
+    /// Groups.
+    pub groups: ::topics::groups::Options,
+    /// Bytes of keys that one compaction holds at most.
+    pub compaction_size_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            auto_create: true,
+            partitions: 3,
+            partitions_max: 100_000,
+            producers_max: 10_000,
+            producer_silent_ms: 24 * 3600 * 1000,
+            transaction_timeout_ms_max: 15 * 60 * 1000,
+            groups: ::topics::groups::Options::default(),
+            compaction_size_max: 64 << 20,
+        }
+    }
+}
+
+/// What a topic is asked for by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopicRef<'a> {
+    /// As clients call it.
+    Name(&'a str),
+    /// As it is called for good.
+    Id(TopicId),
+}
+
+/// The topics of a node. Cheap to clone. See the module's documentation.
+#[derive(Clone)]
+pub struct Topics {
+    inner: Arc<Inner>,
+    state: Arc<State>,
+}
+
+impl Handle {
+    /// Begins with topics: what is kept of them is read. Called once, before anybody asks for them; a
+    /// node that keeps nothing has none.
+    pub fn open_topics(&self, options: Options) -> Result<(), OpenError> {
+        state::open(&self.inner, options)
+    }
+
+    /// The topics, if the node has begun with them.
+    pub fn topics(&self) -> Option<Topics> {
+        let state = self.inner.topics.get()?;
+        Some(Topics {
+            inner: self.inner.clone(),
+            state: state.clone(),
+        })
+    }
+}
+
+impl Topics {
+    /// What they were begun with.
+    pub fn options(&self) -> &Options {
+        &self.state.options
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.inner.ports.clock.unix_ms()
+    }
+
+    /// As the engines count it.
+    fn time_ms(&self) -> i64 {
+        i64::try_from(self.now_ms()).unwrap_or(i64::MAX)
+    }
+}
+
+impl std::fmt::Debug for Topics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Topics")
+    }
+}

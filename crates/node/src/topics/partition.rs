@@ -1,0 +1,331 @@
+//! One partition: the engine, its stream, and what of it is not durable yet.
+
+use std::collections::VecDeque;
+
+use ::topics::record::{self, Malformed};
+use ::topics::{
+    Batch, Change, Config, Ending, Limits, Marker, Partition, Place, ProducerId, Sequenced,
+    Timestamps, Topic as About,
+};
+use journal::{Journal, ReadLimit, Status, Ticket};
+use parking_lot::{Mutex, MutexGuard};
+use recordbatch::{Batch as Bytes, MarkerKind};
+
+use super::error::UnknownPartition;
+use super::hints::Hints;
+use super::state::OpenError;
+use super::{Options, TopicDurability};
+use crate::conversations::state_of;
+use crate::store::{Location, Store};
+
+/// Where nobody has led before.
+pub(super) const LEADER_EPOCH: i32 = 0;
+
+/// A partition, for as long as its topic is there.
+pub(super) struct Slot {
+    pub(super) at: Location,
+    pub(super) index: u32,
+    live: Mutex<Live>,
+}
+
+/// What is decided by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) batch_size_max: usize,
+    pub(super) timestamps: Timestamps,
+    pub(super) durability: TopicDurability,
+    pub(super) is_compacted: bool,
+}
+
+impl Rules {
+    fn of(config: &Config) -> Self {
+        Self {
+            batch_size_max: config.batch_size_max(),
+            timestamps: config.timestamps(),
+            durability: config.durability(),
+            is_compacted: config.cleanup().compacts,
+        }
+    }
+}
+
+/// The partition while it is held.
+pub(super) struct Live {
+    pub(super) partition: Partition,
+    pub(super) rules: Rules,
+    pub(super) hints: Hints,
+    /// The next record of the stream.
+    pub(super) next_record: u64,
+    /// The first record that the newest snapshot does not know, and the bytes behind it.
+    pub(super) saved: u64,
+    pub(super) unsaved_bytes: u64,
+    /// The topic's entry in the catalogue, until it is durable.
+    creation: Option<Ticket>,
+    /// What was appended and is not durable, as far as anybody has looked: where it ends.
+    pending: VecDeque<(u64, Ticket)>,
+    is_gone: bool,
+}
+
+/// Records that are read at a time.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 4_096,
+    bytes: 4 << 20,
+};
+
+impl Slot {
+    /// Of a topic that was just made.
+    pub(super) fn new(
+        at: Location,
+        about: &About,
+        index: u32,
+        options: &Options,
+        creation: Ticket,
+    ) -> Self {
+        let mut partition = Partition::new(limits(options));
+        lead(&mut partition);
+        Self::holding(at, about, index, partition, Some(creation))
+    }
+
+    fn holding(
+        at: Location,
+        about: &About,
+        index: u32,
+        partition: Partition,
+        creation: Option<Ticket>,
+    ) -> Self {
+        Self {
+            at,
+            index,
+            live: Mutex::new(Live {
+                partition,
+                rules: Rules::of(&about.config),
+                hints: Hints::default(),
+                next_record: 0,
+                saved: 0,
+                unsaved_bytes: 0,
+                creation,
+                pending: VecDeque::new(),
+                is_gone: false,
+            }),
+        }
+    }
+
+    /// As it is kept: its newest snapshot, and what was appended since.
+    pub(super) fn load(
+        store: &Store,
+        at: Location,
+        about: &About,
+        index: u32,
+        options: &Options,
+    ) -> Result<Self, OpenError> {
+        let limits = limits(options);
+        let mut snapshot = None;
+        let state = Location {
+            stream: state_of(at.stream),
+            ..at
+        };
+        store.each_record::<OpenError>(state, |it| {
+            if it.tag == record::PARTITION {
+                snapshot = Some(Partition::decode(&it.payload, limits)?);
+            }
+            Ok(())
+        })?;
+        let (mut partition, records) = match snapshot {
+            Some(snapshot) => (snapshot.partition, snapshot.records),
+            None => (Partition::new(limits), 0),
+        };
+        lead(&mut partition);
+        let slot = Self::holding(at, about, index, partition, None);
+        let mut live = slot.live.lock();
+        live.saved = records;
+        live.next_record = records;
+        live.replay(&store.journal, at)?;
+        drop(live);
+        Ok(slot)
+    }
+
+    /// Locks it, unless the topic is gone.
+    pub(super) fn lock(&self, journal: &Journal) -> Result<MutexGuard<'_, Live>, UnknownPartition> {
+        let mut live = self.live.lock();
+        if live.is_gone {
+            return Err(UnknownPartition);
+        }
+        live.settle(journal);
+        Ok(live)
+    }
+
+    /// The topic is gone.
+    pub(super) fn close(&self) {
+        self.live.lock().is_gone = true;
+    }
+
+    /// The topic is configured like this from now on.
+    pub(super) fn configure(&self, config: &Config) {
+        self.live.lock().rules = Rules::of(config);
+    }
+}
+
+impl Live {
+    fn replay(&mut self, journal: &Journal, at: Location) -> Result<(), OpenError> {
+        loop {
+            let read = journal.read(at.shard, at.stream, self.next_record, CHUNK)?;
+            if read.records.is_empty() {
+                break;
+            }
+            for it in &read.records {
+                self.next_record = it.offset;
+                match it.tag {
+                    record::BATCH => self.take(&it.payload, it.time_ms)?,
+                    record::CHANGE => {
+                        self.partition.apply(Change::decode(&it.payload)?);
+                        self.next_record += 1;
+                    }
+                    _ => return Err(NOT_OURS.into()),
+                }
+            }
+        }
+        let end = self.partition.end();
+        self.partition.durable(end);
+        Ok(())
+    }
+
+    /// Takes a batch that is in the stream.
+    fn take(&mut self, bytes: &[u8], time_ms: u64) -> Result<(), Malformed> {
+        let (batch, _) = Bytes::split(bytes).map_err(|_| NOT_OURS)?;
+        let offset = u64::try_from(batch.header().base_offset).map_err(|_| NOT_OURS)?;
+        if offset < self.partition.end() {
+            return Err(NOT_OURS);
+        }
+        match Facts::of(&batch)? {
+            Facts::Batch(facts) => self.appended(offset, &facts, time_ms),
+            Facts::Marker(marker) => self.marked(offset, &marker, time_ms),
+        }
+        Ok(())
+    }
+
+    /// A batch is the stream's next record.
+    pub(super) fn appended(&mut self, offset: u64, batch: &Batch, now_ms: u64) {
+        let place = self.place(offset, batch.size, now_ms);
+        self.partition.appended(place, batch);
+    }
+
+    /// A marker is the stream's next record.
+    pub(super) fn marked(&mut self, offset: u64, marker: &Marker, now_ms: u64) {
+        let place = self.place(offset, marker.size, now_ms);
+        self.partition.marked(place, marker);
+    }
+
+    fn place(&mut self, offset: u64, size: u32, now_ms: u64) -> Place {
+        let record = self.next_record;
+        self.next_record += 1;
+        self.unsaved_bytes += u64::from(size);
+        Place {
+            offset,
+            record,
+            now_ms: i64::try_from(now_ms).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// What was appended up to the end is durable when that is.
+    pub(super) fn wait_for(&mut self, ticket: Ticket) {
+        let end = self.partition.end();
+        match self.pending.back_mut() {
+            Some((last, of)) if *of == ticket => *last = end,
+            _ => self.pending.push_back((end, ticket)),
+        }
+    }
+
+    /// Takes note of what has become durable.
+    fn settle(&mut self, journal: &Journal) {
+        let is_durable = |ticket| journal.status(ticket) == Status::Durable;
+        self.creation = self.creation.filter(|it| !is_durable(*it));
+        // Nobody may see what is in a topic that is not there yet.
+        if self.creation.is_some() {
+            return;
+        }
+        let mut durable = None;
+        while let Some((end, ticket)) = self.pending.front()
+            && is_durable(*ticket)
+        {
+            durable = Some(*end);
+            self.pending.pop_front();
+        }
+        if let Some(end) = durable {
+            self.partition.durable(end);
+        }
+    }
+
+    /// What must be durable before anything up to that offset may be told; and what that rests on.
+    pub(super) fn tickets(&self, end: u64) -> [Option<Ticket>; 2] {
+        let covers = self.pending.iter().find(|(upto, _)| *upto >= end);
+        [self.creation, covers.map(|(_, ticket)| *ticket)]
+    }
+
+    /// The oldest thing that is not durable, if anything is.
+    pub(super) fn oldest_ticket(&self) -> Option<Ticket> {
+        let oldest = self.pending.front().map(|(_, ticket)| *ticket);
+        self.creation.or(oldest)
+    }
+}
+
+const NOT_OURS: Malformed = Malformed {
+    what: "record of a partition of a topic",
+};
+
+/// What the engine is told of a batch that is stored.
+pub(super) enum Facts {
+    Batch(Batch),
+    Marker(Marker),
+}
+
+impl Facts {
+    pub(super) fn of(batch: &Bytes<'_>) -> Result<Self, Malformed> {
+        let header = batch.header();
+        let size = u32::try_from(batch.bytes().len()).map_err(|_| NOT_OURS)?;
+        if !header.attributes.is_control() {
+            return facts(batch).ok_or(NOT_OURS).map(Self::Batch);
+        }
+        let marker = recordbatch::Marker::decode(batch).map_err(|_| NOT_OURS)?;
+        Ok(Self::Marker(Marker {
+            id: ProducerId(marker.producer_id),
+            epoch: marker.producer_epoch,
+            ending: match marker.kind {
+                MarkerKind::Abort => Ending::Abort,
+                MarkerKind::Commit => Ending::Commit,
+            },
+            coordinator_epoch: marker.coordinator_epoch,
+            size,
+            timestamp: header.max_timestamp,
+        }))
+    }
+}
+
+/// Facts of a batch of records; `None` if they are none.
+pub(super) fn facts(batch: &Bytes<'_>) -> Option<Batch> {
+    let header = batch.header();
+    Some(Batch {
+        offsets: u32::try_from(i64::from(header.last_offset_delta) + 1).ok()?,
+        size: u32::try_from(batch.bytes().len()).ok()?,
+        timestamp_max: header.max_timestamp,
+        producer: header.producer().map(|it| Sequenced {
+            id: ProducerId(it.id),
+            epoch: it.epoch,
+            sequence: it.sequence,
+        }),
+        is_transactional: header.attributes.is_transactional(),
+    })
+}
+
+fn limits(options: &Options) -> Limits {
+    Limits {
+        producers_max: options.producers_max,
+        ..Limits::default()
+    }
+}
+
+/// Alone, a node is the first leader there is, and stays it.
+fn lead(partition: &mut Partition) {
+    if partition.leader_epoch().is_none() {
+        let epoch = LEADER_EPOCH;
+        partition.apply(Change::Leader { epoch, start: 0 });
+    }
+}

@@ -1,0 +1,125 @@
+//! What is told later: when it is on disk, or when somebody else has done their part.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use journal::{Journal, Status, Ticket};
+
+/// What was done may be on disk, or not: the journal has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the journal has failed: whether this is on disk will be known when the node is started again"
+)]
+pub struct Unconfirmed;
+
+/// Ends when something is on disk: a future; or, for whoever answers in order, something to look at.
+#[derive(Clone)]
+#[must_use = "nothing is told before it is on disk"]
+pub struct Durable {
+    journal: Arc<Journal>,
+    /// What it is, and what it rests on; nothing if it need not be on disk.
+    tickets: [Option<Ticket>; 2],
+}
+
+impl Durable {
+    pub(super) fn new(journal: &Arc<Journal>, tickets: [Option<Ticket>; 2]) -> Self {
+        let journal = journal.clone();
+        Self { journal, tickets }
+    }
+
+    /// Whether it is on disk; until that is known nothing, and the waker is woken once it may be.
+    pub fn poll_durable(&mut self, waker: &Waker) -> Poll<Result<(), Unconfirmed>> {
+        for ticket in &mut self.tickets {
+            let Some(waited) = *ticket else { continue };
+            match self.journal.notify(waited, waker) {
+                Status::Pending => return Poll::Pending,
+                Status::Failed => return Poll::Ready(Err(Unconfirmed)),
+                Status::Durable => *ticket = None,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Future for Durable {
+    type Output = Result<(), Unconfirmed>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_durable(cx.waker())
+    }
+}
+
+impl std::fmt::Debug for Durable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Durable({:?})", self.tickets)
+    }
+}
+
+/// What goes on until there is an answer. It is called again when the waker was woken.
+type Steps<T> = Box<dyn FnMut(&Waker) -> Poll<Result<T, Unconfirmed>> + Send>;
+
+/// An answer that may be told when it is there, and not before: a future, or something to look at.
+/// Whoever drops it does not undo what was asked for.
+#[must_use = "nothing is told before this says so"]
+pub struct Pending<T>(Inside<T>);
+
+enum Inside<T> {
+    Known(Option<T>, Option<Durable>),
+    Steps(Steps<T>),
+}
+
+impl<T> Pending<T> {
+    /// Known, and nothing to wait for.
+    pub(super) fn now(answer: T) -> Self {
+        Self(Inside::Known(Some(answer), None))
+    }
+
+    /// Known, and told when that is on disk.
+    pub(super) fn after(durable: Durable, answer: T) -> Self {
+        Self(Inside::Known(Some(answer), Some(durable)))
+    }
+
+    /// Not known yet.
+    pub(super) fn steps(
+        steps: impl FnMut(&Waker) -> Poll<Result<T, Unconfirmed>> + Send + 'static,
+    ) -> Self {
+        Self(Inside::Steps(Box::new(steps)))
+    }
+
+    /// The answer; until it is there nothing, and the waker is woken once it may be.
+    ///
+    /// # Panics
+    /// When it is asked again after it has answered.
+    pub fn poll_answer(&mut self, waker: &Waker) -> Poll<Result<T, Unconfirmed>> {
+        match &mut self.0 {
+            Inside::Known(answer, durable) => {
+                if let Some(durable) = durable
+                    && let Err(unconfirmed) = std::task::ready!(durable.poll_durable(waker))
+                {
+                    return Poll::Ready(Err(unconfirmed));
+                }
+                let answer = answer.take();
+                Poll::Ready(Ok(answer.expect("an answer is taken once")))
+            }
+            Inside::Steps(steps) => steps(waker),
+        }
+    }
+}
+
+impl<T> Unpin for Pending<T> {}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T, Unconfirmed>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_answer(cx.waker())
+    }
+}
+
+impl<T> std::fmt::Debug for Pending<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pending")
+    }
+}

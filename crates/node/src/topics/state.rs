@@ -1,0 +1,218 @@
+//! What is known of topics in memory, and how it is read at the start.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use ::topics::record::{self, Malformed};
+use ::topics::{Catalogue, Room, Topic as About, TopicId};
+use journal::{AppendError, Journal, ReadError, ShardId, Ticket};
+use parking_lot::{Mutex, RwLock};
+
+use super::partition::Slot;
+use super::{Options, TopicRef};
+use crate::handle::Inner;
+use crate::store::{Kind, Location, Store};
+
+/// Why what is kept of topics cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be read.
+    #[error("what is kept of topics cannot be read: {0}")]
+    Read(#[from] ReadError),
+    /// It was read, and makes no sense.
+    #[error("what is kept of topics: {0}")]
+    Malformed(#[from] Malformed),
+    /// Its streams cannot be made.
+    #[error("topics cannot be kept: {0}")]
+    Append(#[from] AppendError),
+}
+
+/// A topic, as it was when it was asked for. What is asked of one that was deleted since is refused.
+pub struct Topic {
+    about: About,
+    pub(super) slots: Box<[Arc<Slot>]>,
+}
+
+impl Topic {
+    /// What it is called, how many partitions it has, how it is configured.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// The partition of that number.
+    pub(super) fn slot(&self, partition: u32) -> Option<&Arc<Slot>> {
+        self.slots.get(usize::try_from(partition).ok()?)
+    }
+}
+
+impl std::fmt::Debug for Topic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Topic({})", self.about.name)
+    }
+}
+
+/// Which topics there are. Both know the same.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) catalogue: Catalogue,
+    by_name: BTreeMap<String, Arc<Topic>>,
+    by_id: HashMap<TopicId, Arc<Topic>>,
+}
+
+impl Known {
+    pub(super) fn list(&self) -> Vec<Arc<Topic>> {
+        self.by_name.values().cloned().collect()
+    }
+
+    pub(super) fn find(&self, topic: TopicRef<'_>) -> Option<Arc<Topic>> {
+        match topic {
+            TopicRef::Name(name) => self.by_name.get(name).cloned(),
+            TopicRef::Id(id) => self.by_id.get(&id).cloned(),
+        }
+    }
+
+    /// Takes a topic as it was written, with its partitions.
+    pub(super) fn put(&mut self, about: About, slots: Box<[Arc<Slot>]>) {
+        self.catalogue.put(about.clone());
+        let (name, id) = (about.name.clone(), about.id);
+        let topic = Arc::new(Topic { about, slots });
+        self.by_name.insert(name, topic.clone());
+        self.by_id.insert(id, topic);
+    }
+
+    /// Takes that there is no such topic any more.
+    pub(super) fn remove(&mut self, id: TopicId) -> Option<Arc<Topic>> {
+        self.catalogue.remove(id);
+        let topic = self.by_id.remove(&id)?;
+        self.by_name.remove(&topic.about.name);
+        Some(topic)
+    }
+}
+
+/// See [`super`].
+pub(crate) struct State {
+    pub(super) options: Options,
+    pub(super) journal: Arc<Journal>,
+    pub(super) known: RwLock<Known>,
+    /// The stream of the catalogue. It lies in the shard of the directory of streams, so that a topic
+    /// that is durable has partitions that are. Whoever changes the catalogue holds this lock.
+    pub(super) writing: Mutex<Writing>,
+    /// Streams of topics that were deleted, to be emptied when that is durable.
+    pub(super) doomed: Mutex<Vec<(Ticket, Vec<Location>)>>,
+}
+
+/// Where the catalogue is written to.
+pub(super) struct Writing {
+    pub(super) at: Location,
+    /// Records since it was written anew.
+    pub(super) records: usize,
+}
+
+/// The shard of the catalogue: that of the directory.
+const SHARD: ShardId = crate::store::DIRECTORY.0;
+
+/// Reads what is kept; see [`crate::Handle::open_topics`].
+pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError> {
+    let Some(store) = &inner.store else {
+        return Ok(());
+    };
+    let now_ms = inner.ports.clock.unix_ms();
+    let find = |name| store.find_or_create_in(Kind::Topics, name, SHARD, now_ms);
+    let at = find("catalogue")?;
+    let (mut catalogue, records) = catalogue(store, at)?;
+    let state = State {
+        journal: store.journal.clone(),
+        known: RwLock::default(),
+        writing: Mutex::new(Writing { at, records }),
+        doomed: Mutex::default(),
+        options,
+    };
+    let partitions = partitions_by_topic(store);
+    let mut known = Known {
+        catalogue: Catalogue::new(Room {
+            partitions_max: state.options.partitions_max,
+        }),
+        ..Known::default()
+    };
+    while let Some(about) = catalogue.pop_first() {
+        let about = about.1;
+        let mut slots = Vec::new();
+        for index in 0..about.partitions {
+            let at = partitions.get(&(about.id, index)).copied();
+            let at = at.ok_or(Malformed {
+                what: "topic without its partitions",
+            })?;
+            slots.push(Arc::new(Slot::load(
+                store,
+                at,
+                &about,
+                index,
+                &state.options,
+            )?));
+        }
+        known.put(about, slots.into());
+    }
+    let orphans = orphans(&known, &partitions);
+    *state.known.write() = known;
+    state.empty_now(&orphans, now_ms);
+    // Topics are opened once.
+    let _ = inner.topics.set(Arc::new(state));
+    inner.need_sweep();
+    Ok(())
+}
+
+/// The topics that there are, and how many records told of them.
+fn catalogue(store: &Store, at: Location) -> Result<(BTreeMap<TopicId, About>, usize), OpenError> {
+    let mut topics = BTreeMap::new();
+    let mut records = 0;
+    store.each_record::<OpenError>(at, |it| {
+        records += 1;
+        match it.tag {
+            record::TOPIC => {
+                let topic = About::decode(&it.payload)?;
+                topics.insert(topic.id, topic);
+            }
+            record::TOPIC_GONE => {
+                let id = <[u8; 16]>::try_from(&*it.payload);
+                let id = id.map_err(|_| Malformed {
+                    what: "id of a topic",
+                })?;
+                topics.remove(&TopicId(id));
+            }
+            _ => {
+                return Err(Malformed {
+                    what: "record of the catalogue of topics",
+                }
+                .into());
+            }
+        }
+        Ok(())
+    })?;
+    Ok((topics, records))
+}
+
+/// What a partition's stream is called.
+pub(super) fn stream_name(id: TopicId, index: u32) -> String {
+    format!("{id:?}/{index}")
+}
+
+fn partitions_by_topic(store: &Store) -> HashMap<(TopicId, u32), Location> {
+    let all = store.all(Kind::Partition).into_iter();
+    let named = all.filter_map(|(name, at)| {
+        let (id, index) = name.split_once('/')?;
+        let id = u128::from_str_radix(id, 16).ok()?;
+        Some(((TopicId(id.to_be_bytes()), index.parse().ok()?), at))
+    });
+    named.collect()
+}
+
+/// Streams whose topic is gone.
+fn orphans(known: &Known, partitions: &HashMap<(TopicId, u32), Location>) -> Vec<Location> {
+    let orphans = partitions.iter().filter(|((id, index), _)| {
+        let topic = known.by_id.get(id);
+        topic.is_none_or(|topic| *index >= topic.about.partitions)
+    });
+    let orphans: BTreeSet<_> = orphans.map(|(_, at)| (at.shard, at.stream)).collect();
+    let at = |(shard, stream)| Location { shard, stream };
+    orphans.into_iter().map(at).collect()
+}
