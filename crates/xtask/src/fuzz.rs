@@ -10,13 +10,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::step::{self, cargo};
 
-const TARGETS: [&str; 6] = [
+const TARGETS: [&str; 7] = [
     "frames",
     "parts",
     "chunks",
     "conversations",
     "kafka",
     "batches",
+    "slim",
 ];
 
 /// Inputs up to this size; larger ones find nothing that smaller ones do not.

@@ -1,0 +1,130 @@
+//! Messages that are made here: answers to subscriptions, and what an application sends.
+
+use crate::TTL;
+use crate::link::Link;
+use crate::mac::Covered;
+use crate::name::{Name, once};
+use crate::wire::{Fields, Malformed, put_bytes, put_nested, put_number};
+
+/// The answer to a subscribe or an unsubscribe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack<'a> {
+    /// The number that was asked with.
+    pub subscription_id: u64,
+    /// Why it failed, if it did.
+    pub error: Option<&'a str>,
+}
+
+impl<'a> Ack<'a> {
+    pub(crate) fn scan(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (mut id, mut success, mut error) = (None, None, None);
+        let mut fields = Fields::new(bytes);
+        while let Some(field) = fields.next()? {
+            match field.number {
+                1 => once(&mut id, &field, field.number()?)?,
+                2 => once(&mut success, &field, field.number()? != 0)?,
+                3 => once(&mut error, &field, field.text()?)?,
+                _ => {}
+            }
+        }
+        let failure = || Some(error.unwrap_or_default());
+        Ok(Self {
+            subscription_id: id.unwrap_or_default(),
+            error: match success {
+                Some(true) => None,
+                _ => failure(),
+            },
+        })
+    }
+
+    /// The message.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_nested(6, &mut out, |out| {
+            put_number(1, self.subscription_id, out);
+            match self.error {
+                None => put_number(2, 1, out),
+                Some(error) => put_bytes(3, error.as_bytes(), out),
+            }
+        });
+        out
+    }
+}
+
+/// What an application sends over its link.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft<'a> {
+    /// Who it is.
+    pub source: Name<'a>,
+    /// Whom it is for, or what it subscribes to.
+    pub destination: Name<'a>,
+    /// A token that receivers may ask for.
+    pub identity: &'a str,
+    /// 1 for one subscriber, else all of them.
+    pub fanout: u32,
+}
+
+impl Draft<'_> {
+    /// Subscribes; an answer is wanted unless the number is 0.
+    pub fn subscribe(&self, subscription_id: u64, link: &Link) -> Vec<u8> {
+        self.subscription(1, subscription_id, link)
+    }
+
+    /// Gives up a subscription.
+    pub fn unsubscribe(&self, subscription_id: u64, link: &Link) -> Vec<u8> {
+        self.subscription(2, subscription_id, link)
+    }
+
+    /// A payload of a session: type of session, type of message, number of session and message.
+    pub fn publish(&self, session: [u32; 4], payload: &[u8], link: &Link) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_nested(3, &mut out, |out| {
+            self.put_header(link, out);
+            put_nested(2, out, |out| {
+                for (field, number) in (1..).zip(session) {
+                    put_number(field, number.into(), out);
+                }
+            });
+            put_nested(3, out, |out| {
+                put_nested(1, out, |out| put_bytes(2, payload, out));
+            });
+        });
+        out
+    }
+
+    fn subscription(&self, kind: u32, subscription_id: u64, link: &Link) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_nested(kind, &mut out, |out| {
+            self.put_header(link, out);
+            if subscription_id != 0 {
+                put_number(2, subscription_id, out);
+            }
+        });
+        out
+    }
+
+    fn put_header(&self, link: &Link, out: &mut Vec<u8>) {
+        let mut covered = Vec::new();
+        let cover = Covered {
+            source: &self.source,
+            destination: &self.destination,
+            identity: self.identity,
+            fanout: self.fanout,
+            recv_from: None,
+            forward_to: None,
+            error: None,
+            ttl: TTL,
+        };
+        cover.write(&mut covered);
+        let mac = link.mac().sign(&covered);
+        put_nested(1, out, |out| {
+            self.source.put(1, out);
+            self.destination.put(2, out);
+            put_bytes(3, self.identity.as_bytes(), out);
+            put_number(4, self.fanout.into(), out);
+            put_bytes(5, crate::VERSION.as_bytes(), out);
+            put_number(6, TTL.into(), out);
+            put_bytes(11, &mac, out);
+        });
+    }
+}

@@ -1,0 +1,192 @@
+//! Names: three components and an id, as numbers to route by and as texts to show.
+
+use std::fmt;
+
+use twox_hash::XxHash64;
+
+use crate::wire::{Field, Fields, Malformed, put_bytes, put_nested, put_number};
+
+/// The three components of a name, each hashed.
+pub type Prefix = [u64; 3];
+
+/// What a message is routed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Of `org/namespace/agent`.
+    pub prefix: Prefix,
+    /// The instance; `None` means any. On the wire that is a missing id, or one of all ones.
+    pub id: Option<u128>,
+}
+
+/// A name's numbers as they stand on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodedName {
+    /// The hashed components.
+    pub prefix: Prefix,
+    /// The halves of the id, the higher one first, if there is an id.
+    pub id: Option<[u64; 2]>,
+}
+
+/// A name in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name<'a> {
+    /// As numbers.
+    pub encoded: EncodedName,
+    /// As texts, which nobody has compared with the numbers.
+    pub texts: Option<[&'a str; 3]>,
+}
+
+const NULL: u128 = u128::MAX;
+
+impl EncodedName {
+    /// What it is routed by.
+    pub fn key(&self) -> Key {
+        let id = self
+            .id
+            .map(|[high, low]| u128::from(high) << 64 | u128::from(low));
+        Key {
+            prefix: self.prefix,
+            id: id.filter(|id| *id != NULL),
+        }
+    }
+}
+
+impl<'a> Name<'a> {
+    /// The name of an agent, or of its instance, as clients make it: a component is the XXH64
+    /// (seed 0) of its bytes and a byte 0xff.
+    pub fn new(texts: [&'a str; 3], id: Option<u128>) -> Self {
+        let id = id.unwrap_or(NULL);
+        Self {
+            encoded: EncodedName {
+                prefix: texts.map(hash),
+                id: Some([(id >> 64) as u64, id as u64]),
+            },
+            texts: Some(texts),
+        }
+    }
+
+    /// Whether the texts, if there are any, say the same as the numbers.
+    pub fn is_consistent(&self) -> bool {
+        self.texts
+            .is_none_or(|texts| texts.map(hash) == self.encoded.prefix)
+    }
+
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let (mut encoded, mut texts) = (None, None);
+        let mut fields = Fields::new(bytes);
+        while let Some(field) = fields.next()? {
+            match field.number {
+                1 => once(&mut encoded, &field, read_encoded(field.bytes()?)?)?,
+                2 => once(&mut texts, &field, read_texts(field.bytes()?)?)?,
+                _ => {}
+            }
+        }
+        let encoded = encoded.ok_or(Malformed::Missing("encoded name"))?;
+        Ok(Self { encoded, texts })
+    }
+
+    pub(crate) fn put(&self, field: u32, out: &mut Vec<u8>) {
+        put_nested(field, out, |out| {
+            put_nested(1, out, |out| {
+                for (index, component) in (1..).zip(self.encoded.prefix) {
+                    put_number(index, component, out);
+                }
+                if let Some([high, low]) = self.encoded.id {
+                    put_nested(4, out, |out| {
+                        put_number(1, high, out);
+                        put_number(2, low, out);
+                    });
+                }
+            });
+            if let Some(texts) = self.texts {
+                put_nested(2, out, |out| {
+                    for (index, text) in (1..).zip(texts) {
+                        put_bytes(index, text.as_bytes(), out);
+                    }
+                });
+            }
+        });
+    }
+}
+
+fn hash(component: &str) -> u64 {
+    let mut hasher = XxHash64::with_seed(0);
+    std::hash::Hasher::write(&mut hasher, component.as_bytes());
+    std::hash::Hasher::write(&mut hasher, &[0xff]);
+    std::hash::Hasher::finish(&hasher)
+}
+
+fn read_encoded(bytes: &[u8]) -> Result<EncodedName, Malformed> {
+    let mut components = [None; 3];
+    let mut id = None;
+    let mut fields = Fields::new(bytes);
+    while let Some(field) = fields.next()? {
+        match field.number {
+            index @ 1..=3 => once(&mut components[index as usize - 1], &field, field.number()?)?,
+            4 => once(&mut id, &field, read_id(field.bytes()?)?)?,
+            _ => {}
+        }
+    }
+    Ok(EncodedName {
+        prefix: components.map(Option::unwrap_or_default),
+        id,
+    })
+}
+
+fn read_id(bytes: &[u8]) -> Result<[u64; 2], Malformed> {
+    let mut halves = [None; 2];
+    let mut fields = Fields::new(bytes);
+    while let Some(field) = fields.next()? {
+        if let index @ 1..=2 = field.number {
+            once(&mut halves[index as usize - 1], &field, field.number()?)?;
+        }
+    }
+    Ok(halves.map(Option::unwrap_or_default))
+}
+
+fn read_texts(bytes: &[u8]) -> Result<[&str; 3], Malformed> {
+    let mut texts = [None; 3];
+    let mut fields = Fields::new(bytes);
+    while let Some(field) = fields.next()? {
+        if let index @ 1..=3 = field.number {
+            once(&mut texts[index as usize - 1], &field, field.text()?)?;
+        }
+    }
+    Ok(texts.map(Option::unwrap_or_default))
+}
+
+/// A field that says it twice may be read in two ways: neither is passed on.
+pub(crate) fn once<T>(slot: &mut Option<T>, field: &Field<'_>, value: T) -> Result<(), Malformed> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Malformed::Twice(field.number)),
+    }
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.texts {
+            Some([org, namespace, agent]) => write!(f, "{org}/{namespace}/{agent}")?,
+            None => {
+                let [org, namespace, agent] = self.encoded.prefix;
+                write!(f, "{org:016x}/{namespace:016x}/{agent:016x}")?;
+            }
+        }
+        match self.encoded.key().id {
+            None => Ok(()),
+            Some(id) => write!(f, "/{}", Uuid(id)),
+        }
+    }
+}
+
+/// An id as clients show it.
+struct Uuid(u128);
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.0;
+        let (a, b, c) = (id >> 96, id >> 80 & 0xffff, id >> 64 & 0xffff);
+        let (d, e) = (id >> 48 & 0xffff, id & 0xffff_ffff_ffff);
+        write!(f, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+    }
+}

@@ -1,0 +1,122 @@
+//! The first message of a stream, and its answer.
+
+use crate::name::once;
+use crate::wire::{Fields, Malformed, put_bytes, put_nested, put_number};
+
+/// What a peer says of itself when a link begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Negotiation<'a> {
+    /// Chosen by whoever connects.
+    pub link_id: &'a str,
+    /// Of the data plane.
+    pub version: &'a str,
+    /// Whether it answers one.
+    pub is_reply: bool,
+    /// X25519, 32 bytes; empty for a link without MACs.
+    pub public_key: &'a [u8],
+    /// What the peer wants to be; the answer says the same.
+    pub kind: ConnectionKind,
+    /// Of the peer.
+    pub node_id: &'a str,
+    /// Of a group of nodes that are each other's replicas.
+    pub deployment: &'a str,
+    /// ML-KEM-768, of peers that want a link which quantum computers cannot read.
+    pub kem: Option<&'a [u8]>,
+}
+
+/// What kind of peer connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionKind {
+    /// Another node, or a client that says nothing.
+    Remote,
+    /// A replica.
+    Peer,
+    /// An application.
+    Edge,
+    /// A kind of a later version.
+    Other(u32),
+}
+
+impl ConnectionKind {
+    fn from_number(number: u64) -> Self {
+        match number as u32 {
+            0 => Self::Remote,
+            1 => Self::Peer,
+            2 => Self::Edge,
+            other => Self::Other(other),
+        }
+    }
+
+    fn number(self) -> u32 {
+        match self {
+            Self::Remote => 0,
+            Self::Peer => 1,
+            Self::Edge => 2,
+            Self::Other(other) => other,
+        }
+    }
+}
+
+impl<'a> Negotiation<'a> {
+    pub(crate) fn scan(link: &'a [u8]) -> Result<Option<Self>, Malformed> {
+        let mut payload = None;
+        let mut fields = Fields::new(link);
+        while let Some(field) = fields.next()? {
+            if field.number == 1 {
+                once(&mut payload, &field, Self::read(field.bytes()?)?)?;
+            }
+        }
+        Ok(payload)
+    }
+
+    fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut texts = [None; 4];
+        let [link_id, version, node_id, deployment] = &mut texts;
+        let (mut is_reply, mut public_key, mut kind, mut kem) = (None, None, None, None);
+        let mut fields = Fields::new(bytes);
+        while let Some(field) = fields.next()? {
+            match field.number {
+                1 => once(link_id, &field, field.text()?)?,
+                2 => once(version, &field, field.text()?)?,
+                3 => once(&mut is_reply, &field, field.number()? != 0)?,
+                4 => once(&mut public_key, &field, field.bytes()?)?,
+                5 => once(&mut kind, &field, field.number()?)?,
+                6 => once(node_id, &field, field.text()?)?,
+                7 => once(deployment, &field, field.text()?)?,
+                8 => once(&mut kem, &field, field.bytes()?)?,
+                _ => {}
+            }
+        }
+        let [link_id, version, node_id, deployment] = texts.map(Option::unwrap_or_default);
+        Ok(Self {
+            link_id,
+            version,
+            is_reply: is_reply.unwrap_or_default(),
+            public_key: public_key.unwrap_or_default(),
+            kind: ConnectionKind::from_number(kind.unwrap_or_default()),
+            node_id,
+            deployment,
+            kem,
+        })
+    }
+
+    /// The message.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_nested(5, &mut out, |out| {
+            put_nested(1, out, |out| {
+                put_bytes(1, self.link_id.as_bytes(), out);
+                put_bytes(2, self.version.as_bytes(), out);
+                put_number(3, self.is_reply.into(), out);
+                put_bytes(4, self.public_key, out);
+                put_number(5, self.kind.number().into(), out);
+                put_bytes(6, self.node_id.as_bytes(), out);
+                put_bytes(7, self.deployment.as_bytes(), out);
+                if let Some(kem) = self.kem {
+                    put_bytes(8, kem, out);
+                }
+            });
+        });
+        out
+    }
+}

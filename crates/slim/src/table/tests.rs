@@ -1,0 +1,160 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn key(agent: u64, id: Option<u128>) -> Key {
+    let prefix = [1, 2, agent];
+    Key { prefix, id }
+}
+
+/// A table whose peers are the connections' numbers.
+fn subscribe(table: &mut Table<u64>, key: Key, connection: u64, id: u64) {
+    table
+        .subscribe(key, connection, id, &connection, usize::MAX)
+        .unwrap();
+}
+
+fn all(table: &Table<u64>, key: Key, sender: u64) -> BTreeSet<u64> {
+    table.all(&key, sender).copied().collect()
+}
+
+#[test]
+fn one_means_the_named_instance_or_each_in_turn_and_never_the_sender() {
+    let mut table = Table::default();
+    for connection in 1..=3 {
+        subscribe(&mut table, key(1, Some(connection.into())), connection, 7);
+    }
+    let one = |key: Key, sender| table.any(&key, sender).next().copied();
+    assert_eq!(one(key(1, Some(2)), 9), Some(2));
+    assert_eq!(one(key(1, Some(2)), 2), None);
+    assert_eq!(one(key(1, Some(4)), 9), None);
+    assert_eq!(one(key(2, None), 9), None);
+    let turns: Vec<_> = (0..6).filter_map(|_| one(key(1, None), 9)).collect();
+    assert_eq!(turns, [1, 2, 3, 1, 2, 3]);
+    assert!((0..6).all(|_| one(key(1, None), 2) != Some(2)));
+}
+
+#[test]
+fn whoever_is_passed_over_leaves_the_others() {
+    let mut table = Table::default();
+    for connection in 1..=3 {
+        subscribe(&mut table, key(1, Some(connection.into())), connection, 7);
+    }
+    let candidates: BTreeSet<_> = table.any(&key(1, None), 9).copied().collect();
+    assert_eq!(candidates, BTreeSet::from([1, 2, 3]));
+}
+
+#[test]
+fn all_of_a_name_without_an_id_are_all_of_its_instances_once() {
+    let mut table = Table::default();
+    subscribe(&mut table, key(1, Some(1)), 1, 7);
+    subscribe(&mut table, key(1, Some(2)), 1, 8);
+    subscribe(&mut table, key(1, Some(3)), 2, 7);
+    subscribe(&mut table, key(1, None), 3, 7);
+    assert_eq!(all(&table, key(1, None), 9), BTreeSet::from([1, 2, 3]));
+    assert_eq!(table.all(&key(1, None), 9).count(), 3);
+    assert_eq!(all(&table, key(1, None), 1), BTreeSet::from([2, 3]));
+    // Whoever subscribed to the name alone is no instance.
+    assert_eq!(all(&table, key(1, Some(9)), 9), BTreeSet::new());
+}
+
+#[test]
+fn a_channel_is_one_name_that_many_hold() {
+    let mut table = Table::default();
+    let channel = key(5, Some(77));
+    for connection in 0..100 {
+        subscribe(&mut table, channel, connection, 1);
+    }
+    assert_eq!(all(&table, channel, 3).len(), 99);
+    for connection in (0..100).filter(|connection| connection % 3 != 0) {
+        table.unsubscribe(channel, connection, 1).unwrap();
+    }
+    assert_eq!(
+        all(&table, channel, 3),
+        (0..100).filter(|it| it % 3 == 0 && *it != 3).collect()
+    );
+    (0..100).for_each(|connection| table.remove(connection));
+    assert_eq!((table.name_count(), table.subscription_count()), (0, 0));
+}
+
+#[test]
+fn a_name_is_held_until_the_last_number_lets_go() {
+    let mut table = Table::default();
+    let name = key(1, Some(1));
+    // A replayed subscription has number 0.
+    for id in [0, 7, 8, 7] {
+        subscribe(&mut table, name, 1, id);
+    }
+    assert_eq!(table.subscription_count(), 3);
+    assert_eq!(table.unsubscribe(name, 1, 9), Err(Unknown(9)));
+    assert_eq!(table.unsubscribe(name, 2, 7), Err(Unknown(7)));
+    assert_eq!(table.unsubscribe(key(2, None), 1, 7), Err(Unknown(7)));
+    assert_eq!(table.unsubscribe(key(1, None), 1, 7), Err(Unknown(7)));
+    for id in [7, 0] {
+        assert_eq!(table.unsubscribe(name, 1, id), Ok(()));
+        assert_eq!(all(&table, name, 9), BTreeSet::from([1]));
+    }
+    assert_eq!(table.unsubscribe(name, 1, 8), Ok(()));
+    assert_eq!(all(&table, name, 9), BTreeSet::new());
+    assert_eq!(table.unsubscribe(name, 1, 8), Err(Unknown(8)));
+}
+
+#[test]
+fn a_connection_has_its_limit() {
+    let mut table = Table::default();
+    let mut subscribe = |agent, id| table.subscribe(key(agent, None), 1, id, &1u64, 2);
+    assert_eq!(subscribe(1, 1), Ok(()));
+    assert_eq!(subscribe(1, 2), Ok(()));
+    assert_eq!(subscribe(1, 2), Ok(()));
+    assert_eq!(subscribe(2, 1), Err(SubscribeError::TooMany(2)));
+    assert_eq!(table.name_count(), 1);
+}
+
+/// What the table does, done by looking at every subscription there is.
+#[derive(Default)]
+struct Model(BTreeSet<(u64, Prefix, Option<u128>, u64)>);
+
+impl Model {
+    fn all(&self, key: Key, sender: u64) -> BTreeSet<u64> {
+        let reached = self.0.iter().filter(|(connection, prefix, id, _)| {
+            *prefix == key.prefix && (key.id.is_none() || *id == key.id) && *connection != sender
+        });
+        reached.map(|(connection, ..)| *connection).collect()
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_agrees_with_a_list_of_subscriptions(
+        steps in prop::collection::vec((0u8..5, 0u64..24, 0u64..2, 0u128..4, 0u64..3), 0..300)
+    ) {
+        let mut table = Table::default();
+        let mut model = Model::default();
+        for (verb, connection, agent, id, number) in steps {
+            let key = key(agent, Some(id).filter(|id| *id > 0));
+            let row = (connection, key.prefix, key.id, number);
+            match verb {
+                0..=2 => {
+                    subscribe(&mut table, key, connection, number);
+                    model.0.insert(row);
+                }
+                3 => prop_assert_eq!(
+                    table.unsubscribe(key, connection, number).is_ok(),
+                    model.0.remove(&row)
+                ),
+                _ => {
+                    table.remove(connection);
+                    model.0.retain(|(other, ..)| *other != connection);
+                }
+            }
+            let expected = model.all(key, connection);
+            prop_assert_eq!(&all(&table, key, connection), &expected);
+            prop_assert_eq!(table.all(&key, connection).count(), expected.len());
+            let any: BTreeSet<_> = table.any(&key, connection).copied().collect();
+            prop_assert_eq!(any, expected);
+        }
+        prop_assert_eq!(table.subscription_count(), model.0.len());
+    }
+}

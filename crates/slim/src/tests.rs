@@ -1,0 +1,8 @@
+//! What unmodified clients sent, what is easily got wrong, and what holds for any bytes.
+
+mod bad_input;
+mod clients;
+mod links;
+mod oracle;
+mod properties;
+mod stream;

@@ -1,0 +1,59 @@
+//! Any bytes as a message of the SLIM data plane: nothing panics, and a publish that is passed on is
+//! one again, on its own link and with one hop less. Any bytes as a stream: whole or byte by byte, the
+//! same messages come out.
+
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use slim::{Accepted, Forward, Initiator, Inbox, Item, Link, Message, Random};
+
+thread_local! {
+    static LINK: Link = link();
+}
+
+fn link() -> Link {
+    let random = Random::new();
+    let initiator = Initiator::new("a link", &random).expect("random bytes");
+    let request = initiator.request("client");
+    let Ok(Message::Link(Some(asked))) = Message::scan(&request) else { unreachable!() };
+    Accepted::new(&asked, "node", &random).expect("a request of our own").link
+}
+
+fuzz_target!(|input: &[u8]| {
+    if let Ok(Message::Publish(routed)) = Message::scan(input) {
+        let mut forward = Forward::default();
+        if forward.prepare(&routed) {
+            LINK.with(|link| {
+                let passed = [forward.head(link), &input[routed.tail_start()..]].concat();
+                let Ok(Message::Publish(again)) = Message::scan(&passed) else {
+                    panic!("what is passed on is no publish");
+                };
+                assert!(link.verify(&again.header, &mut Vec::new()));
+                assert_eq!(again.header.ttl, routed.header.ttl - 1);
+                assert_eq!(again.header.destination, routed.header.destination);
+                assert_eq!(passed[again.tail_start()..], input[routed.tail_start()..]);
+            });
+        }
+    }
+    assert_eq!(messages(input.chunks(1)), messages(input.chunks(input.len().max(1))));
+});
+
+fn messages<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Option<Item>> {
+    let mut inbox = Inbox::new(64);
+    let mut items = Vec::new();
+    for piece in pieces {
+        inbox.feed(Bytes::copy_from_slice(piece));
+        loop {
+            match inbox.pull() {
+                Ok(Some(item)) => items.push(Some(item)),
+                Ok(None) => break,
+                Err(_) => {
+                    items.push(None);
+                    return items;
+                }
+            }
+        }
+    }
+    items
+}
