@@ -1,12 +1,12 @@
 //! Which number a message's id may have: what makes a retry idempotent for as long as a message is
 //! kept.
 
-use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::ops::Range;
 
-/// Newest messages whose ids are known without another thought; those of the older ones cost eight
-/// bytes each, once somebody needs them.
+use hashbrown::HashTable;
+
+/// Newest messages whose ids are known without another thought; those of the older ones cost 10 to
+/// 20 bytes each, once somebody needs them.
 pub const IDS_KEPT: usize = 1024;
 
 /// Numbers are counted from the first one here in 32 bits.
@@ -23,226 +23,99 @@ pub fn id_hash(id: &str) -> u64 {
 /// record says whether it does.
 #[derive(Debug)]
 pub(crate) struct Ids {
-    /// Of the newest messages: [`IDS_KEPT`] where there are so many, and less than twice that.
-    newest: Newest,
-    /// Of those before, without a gap: upper half of the hash, number; sorted.
-    older: Vec<u64>,
+    /// The first message whose id is known.
+    first: u64,
+    /// The message behind the newest.
+    next: u64,
+    /// Of each of those between: upper half of the hash, number.
+    known: HashTable<u64>,
 }
 
 impl Ids {
     /// Of a conversation whose next message is `next`: nothing is known yet.
     pub(crate) fn new(next: u64) -> Self {
         Self {
-            newest: Newest::new(next),
-            older: Vec::new(),
+            first: next,
+            next,
+            known: HashTable::new(),
         }
     }
 
     /// The first message whose id is known; all behind it are.
     pub(crate) fn first(&self) -> u64 {
-        self.newest.first - self.older.len() as u64
+        self.first
     }
 
-    /// The next message has that hash. `start` is the first message that is kept.
+    /// The next message has that hash. `start` is the first message that is kept: when the ids of all
+    /// of those are known, none is forgotten.
     pub(crate) fn push(&mut self, hash: u64, start: u64) {
-        self.newest.push(hash);
-        if self.newest.known.len() == 2 * IDS_KEPT {
-            self.shed(start);
+        self.insert(hash, self.next);
+        self.next += 1;
+        // Not one by one: who is to go is looked for among all of them.
+        if self.first > start && self.next - self.first >= 2 * IDS_KEPT as u64 {
+            self.forget_older();
         }
     }
 
-    /// What is too much for the newest joins the older ones if those are known, and is forgotten if
-    /// not.
-    fn shed(&mut self, start: u64) {
-        let is_known = !self.older.is_empty() || self.first() <= start;
-        let shed = self.newest.shed(IDS_KEPT);
-        if is_known {
-            self.older.extend(shed);
-            // A sorted run and a short one: the stable sort merges them in linear time.
-            self.older.sort();
-        }
+    fn insert(&mut self, hash: u64, seq: u64) {
+        let packed = packed(hash, seq);
+        self.known
+            .insert_unique(spread(packed), packed, |it| spread(*it));
     }
 
     /// The messages that end where knowledge begins have these hashes; what is known already is
     /// passed over. Returns whether that was new.
     pub(crate) fn learn(&mut self, from: u64, hashes: &[u64]) -> bool {
-        let first = self.first();
         let end = from.saturating_add(hashes.len() as u64);
-        if from >= first || end < first {
+        if from >= self.first || end < self.first {
             return false;
         }
-        let new = &hashes[..(first - from) as usize];
-        let room = match self.older.is_empty() {
-            true => IDS_KEPT.saturating_sub(self.newest.known.len()),
-            false => 0,
-        };
-        let (older, newest) = new.split_at(new.len() - room.min(new.len()));
-        self.newest.learn(newest);
-        let older = older.iter().zip(from..);
-        self.older
-            .extend(older.map(|(hash, seq)| packed(*hash, seq)));
-        self.older.sort_unstable();
+        let new = &hashes[..(self.first - from) as usize];
+        self.known.reserve(new.len(), |it| spread(*it));
+        for (hash, seq) in new.iter().zip(from..) {
+            self.insert(*hash, seq);
+        }
+        self.first = from;
         true
     }
 
     /// Messages before `start` are not kept any more.
     pub(crate) fn trim(&mut self, start: u64) {
-        if start <= self.first() {
-            return;
+        if start > self.first {
+            self.known.retain(|it| u64::from(*it as u32) >= start);
+            self.known.shrink_to(2 * IDS_KEPT, |it| spread(*it));
+            self.first = start;
+            self.next = self.next.max(start);
         }
-        self.older.retain(|it| u64::from(*it as u32) >= start);
-        self.newest.trim(start);
     }
 
     /// Forgets all but the newest.
     pub(crate) fn forget_older(&mut self) {
-        self.older = Vec::new();
-        let surplus = self.newest.known.len().saturating_sub(IDS_KEPT);
-        self.newest.trim(self.newest.first + surplus as u64);
+        self.trim(self.next.saturating_sub(IDS_KEPT as u64));
     }
 
     /// The messages that may have an id of that hash.
     pub(crate) fn find(&self, hash: u64) -> impl Iterator<Item = u64> + '_ {
-        let of_hash = range(hash);
-        let begin = self.older.partition_point(|it| *it < of_hash.start);
-        let older = self.older[begin..].iter();
-        let older = older.take_while(move |it| **it <= of_hash.end);
-        let older = older.map(|it| u64::from(*it as u32));
-        self.newest.find(hash).chain(older)
+        let wanted = packed(hash, 0);
+        let found = self.known.iter_hash(spread(wanted));
+        let found = found.filter(move |it| *it & !MESSAGES_MAX == wanted);
+        found.map(|it| *it & MESSAGES_MAX)
     }
 
     /// Bytes of memory.
     pub(crate) fn memory_size(&self) -> usize {
-        self.newest.memory_size() + size_of::<u64>() * self.older.capacity()
+        self.known.allocation_size()
     }
-}
-
-/// Newest messages up to which all are looked at; above that each is chained to the one before it
-/// that falls into the same bucket.
-const UNCHAINED_MAX: usize = 32;
-
-/// Buckets of the chains, a power of two.
-const BUCKETS: usize = IDS_KEPT;
-
-/// The hashes of messages that follow each other. A chain goes from newer to older and ends with the
-/// first message that is not here any more, so that nothing has to be unchained.
-#[derive(Debug)]
-struct Newest {
-    /// The first of them.
-    first: u64,
-    known: VecDeque<Known>,
-    /// The newest message of each bucket; none while there are few.
-    heads: Vec<u32>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    hash: u64,
-    /// The message before it in its bucket; 0 for none.
-    before: u32,
-}
-
-impl Newest {
-    fn new(next: u64) -> Self {
-        Self {
-            first: next,
-            known: VecDeque::new(),
-            heads: Vec::new(),
-        }
-    }
-
-    fn push(&mut self, hash: u64) {
-        let seq = self.first + self.known.len() as u64;
-        self.known.push_back(Known { hash, before: 0 });
-        match self.heads.is_empty() {
-            true if self.known.len() <= UNCHAINED_MAX => {}
-            true => self.chain(),
-            false => self.link(seq),
-        }
-    }
-
-    /// The messages before the first one have these hashes.
-    fn learn(&mut self, hashes: &[u64]) {
-        for hash in hashes.iter().rev() {
-            let known = Known {
-                hash: *hash,
-                before: 0,
-            };
-            self.known.push_front(known);
-        }
-        self.first -= hashes.len() as u64;
-        if self.known.len() > UNCHAINED_MAX {
-            self.chain();
-        }
-    }
-
-    /// Takes away the oldest, packed and sorted.
-    fn shed(&mut self, count: usize) -> Vec<u64> {
-        let shed = self.known.drain(..count).zip(self.first..);
-        let mut shed: Vec<u64> = shed.map(|(known, seq)| packed(known.hash, seq)).collect();
-        shed.sort_unstable();
-        self.first += count as u64;
-        shed
-    }
-
-    /// Messages before `start` are not here any more.
-    fn trim(&mut self, start: u64) {
-        if let Some(gone) = start.checked_sub(self.first) {
-            let gone = self.known.len().min(gone as usize);
-            self.known.drain(..gone);
-            self.first = start;
-        }
-    }
-
-    fn chain(&mut self) {
-        self.heads = vec![0; BUCKETS];
-        for seq in self.first..self.first + self.known.len() as u64 {
-            self.link(seq);
-        }
-    }
-
-    fn link(&mut self, seq: u64) {
-        let known = &mut self.known[(seq - self.first) as usize];
-        let head = &mut self.heads[bucket(known.hash)];
-        known.before = std::mem::replace(head, seq as u32);
-    }
-
-    fn find(&self, hash: u64) -> impl Iterator<Item = u64> + '_ {
-        let few = match self.heads.is_empty() {
-            true => self.known.len(),
-            false => 0,
-        };
-        let few = self.known.range(..few).zip(self.first..);
-        let few = few.filter(move |(known, _)| known.hash == hash);
-        let head = self.heads.get(bucket(hash)).copied().unwrap_or(0);
-        let chain = std::iter::successors(self.at(head), |(_, known)| self.at(known.before));
-        let chain = chain.filter(move |(_, known)| known.hash == hash);
-        let few = few.map(|(_, seq)| seq);
-        few.chain(chain.map(|(seq, _)| seq))
-    }
-
-    fn at(&self, seq: u32) -> Option<(u64, Known)> {
-        let seq = u64::from(seq);
-        let place = seq.checked_sub(self.first)?;
-        Some((seq, *self.known.get(place as usize)?))
-    }
-
-    fn memory_size(&self) -> usize {
-        size_of::<Known>() * self.known.capacity() + size_of::<u32>() * self.heads.capacity()
-    }
-}
-
-fn bucket(hash: u64) -> usize {
-    hash as usize % BUCKETS
 }
 
 fn packed(hash: u64, seq: u64) -> u64 {
     hash & !MESSAGES_MAX | seq & MESSAGES_MAX
 }
 
-/// First and last packed value of a hash.
-fn range(hash: u64) -> Range<u64> {
-    packed(hash, 0)..packed(hash, MESSAGES_MAX)
+/// Where in the table: it wants all bits to differ, and half of them are the number's.
+fn spread(packed: u64) -> u64 {
+    // 2^64 by the golden ratio (Knuth, The Art of Computer Programming 3, 6.4).
+    (packed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

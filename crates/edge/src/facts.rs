@@ -54,7 +54,9 @@ pub fn extract(parts: &[u8], facts: &mut Vec<PartFact>) -> Result<(), PartsError
     if depth > json::DEPTH_MAX {
         return Err(PartsError::TooDeep(depth));
     }
-    let mut reader = serde_json::Deserializer::from_slice(parts);
+    let parts = std::str::from_utf8(parts);
+    let parts = parts.map_err(|error| PartsError::NoArray(error.to_string()))?;
+    let mut reader = serde_json::Deserializer::from_str(parts);
     let mut failed = None;
     let read = Parts {
         facts,

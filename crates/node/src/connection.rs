@@ -8,7 +8,7 @@ use mailbox::Again;
 use model::{ErrorCode, Name};
 use routing::{ConnectionId, Target, Ticket};
 
-use crate::conversations::Cold;
+use crate::conversations::{Cold, Slot as Conversation};
 use crate::counters::{Counter, Tally};
 use crate::handle::Inner;
 use crate::lane::Caller;
@@ -34,7 +34,11 @@ pub(crate) enum Route {
         location: Option<Location>,
     },
     /// A conversation.
-    Conversation { name: Name },
+    Conversation {
+        name: Name,
+        /// Where it is in memory, once it was appended to.
+        slot: Option<Arc<Conversation>>,
+    },
     /// The name was not valid; whoever uses the route is told why.
     Invalid { reason: String },
 }

@@ -61,7 +61,7 @@ pub(crate) use native::PendingPage;
 pub use pending::Pending;
 pub use read::{Message, Page, PageRead, Side};
 pub use refusal::{Details, Refusal};
-pub(crate) use slot::Rooms;
+pub(crate) use slot::{Rooms, Slot};
 pub use state::Changed;
 pub use view::View;
 pub use watch::{Item, Stored, Watch};
@@ -106,6 +106,15 @@ impl Options {
 pub struct Conversations<'a> {
     inner: &'a Arc<Inner>,
     store: &'a Store,
+    /// What time it is, where that was looked at for many of them.
+    moment: Option<Moment>,
+}
+
+/// What time it is.
+#[derive(Clone, Copy)]
+struct Moment {
+    now_ns: u64,
+    unix_ms: u64,
 }
 
 impl Handle {
@@ -115,6 +124,7 @@ impl Handle {
         Some(Conversations {
             inner: &self.inner,
             store,
+            moment: None,
         })
     }
 }
@@ -123,6 +133,17 @@ impl Conversations<'_> {
     /// What is let in.
     pub fn options(&self) -> &Options {
         &self.store.rooms.options
+    }
+
+    fn now_ns(&self) -> u64 {
+        let moment = self.moment.map(|it| it.now_ns);
+        moment.unwrap_or_else(|| self.inner.ports.clock.now_ns())
+    }
+
+    /// Milliseconds since 1970.
+    fn unix_ms(&self) -> u64 {
+        let moment = self.moment.map(|it| it.unix_ms);
+        moment.unwrap_or_else(|| self.inner.ports.clock.unix_ms())
     }
 }
 

@@ -124,7 +124,7 @@ impl<'a> Turn<'a> {
             return false;
         }
         let bound = match Name::parse(name) {
-            Ok(name) => Route::Conversation { name },
+            Ok(name) => Route::Conversation { name, slot: None },
             Err(error) => Route::Invalid {
                 reason: error.to_string(),
             },
@@ -514,7 +514,7 @@ pub(crate) fn lookup(routes: &[Route], route: u16) -> Result<Bound<'_>, (ErrorCo
             ErrorCode::InvalidArgument,
             format!("the route is bound to a stream, `{name}`"),
         )),
-        Some(Route::Conversation { name }) => Err((
+        Some(Route::Conversation { name, .. }) => Err((
             ErrorCode::InvalidArgument,
             format!("the route is bound to a conversation, `{name}`"),
         )),

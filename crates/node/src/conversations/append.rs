@@ -1,11 +1,14 @@
 //! Appending messages: decided by the engine and written under one guard.
 
+use std::sync::Arc;
+
 use conversations::{Invalid, NewMessage, Original, Place, Plan, Problem, Status};
 use journal::Ticket;
 use model::{ErrorCode, Name};
 
 use super::known::{Missing, Records};
-use super::slot::Room;
+use super::pending::Undurable;
+use super::slot::{Room, Slot};
 use super::write::{Beside, Ending, Said, Scratch, Writer, with_scratch};
 use super::{Conversations, Details, Pending, Refusal, check_name};
 use crate::counters::Counter;
@@ -82,7 +85,8 @@ impl Conversations<'_> {
         name: &Name,
         batch: Batch<'_>,
     ) -> Result<Option<Pending<Appended>>, Refusal> {
-        self.append_by(name, batch, &*self.store.journal)
+        let appended = self.append_by(name, &mut None, batch, &*self.store.journal)?;
+        Ok(appended.map(|appended| self.pending(&batch, appended)))
     }
 
     /// The same of messages that were first appended elsewhere: how each of them ended, and when that
@@ -94,20 +98,32 @@ impl Conversations<'_> {
         originals: &[Original],
     ) -> Result<Pending<Appended>, Refusal> {
         self.check(name, &batch)?;
-        let writer = &*self.store.journal;
-        self.with_known(name.base(), |records| {
-            self.try_append(name, &batch, originals, writer, records)
-        })
+        let appended = self.with_known(name.base(), |records| {
+            let appending = Appending {
+                batch: &batch,
+                originals,
+                records,
+            };
+            self.try_append(name, &mut None, appending, &*self.store.journal)
+        })?;
+        Ok(self.pending(&batch, appended))
     }
 
+    /// The same as [`Conversations::append_at_once`]; `known` is where the conversation was last time.
     pub(super) fn append_by(
         &self,
         name: &Name,
+        known: &mut Option<Arc<Slot>>,
         batch: Batch<'_>,
         writer: &impl Writer,
-    ) -> Result<Option<Pending<Appended>>, Refusal> {
+    ) -> Result<Option<Undurable<Appended>>, Refusal> {
         self.check(name, &batch)?;
-        let appended = self.try_append(name, &batch, &[], writer, &mut Records::new())?;
+        let appending = Appending {
+            batch: &batch,
+            originals: &[],
+            records: &mut Records::new(),
+        };
+        let appended = self.try_append(name, known, appending, writer)?;
         Ok(appended.ok())
     }
 
@@ -120,20 +136,13 @@ impl Conversations<'_> {
     fn try_append(
         &self,
         name: &Name,
-        batch: &Batch<'_>,
-        originals: &[Original],
+        known: &mut Option<Arc<Slot>>,
+        appending: Appending<'_>,
         writer: &impl Writer,
-        records: &mut Records,
-    ) -> Result<Result<Pending<Appended>, Missing>, Refusal> {
-        let appending = Appending {
-            batch,
-            originals,
-            records,
-        };
-        let done = self.with_room_at_hand(name.base(), |_, room| {
-            let store = self.store;
-            let appended = store.append_to_room(self.inner, name.base(), room, appending, writer);
-            (store.tickets(room), appended)
+    ) -> Result<Result<Undurable<Appended>, Missing>, Refusal> {
+        let done = self.with_room_again(name.base(), known, |_, room| {
+            let appended = self.append_to_room(name.base(), room, appending, writer);
+            (self.store.tickets(room), appended)
         })?;
         let Some((tickets, appended)) = done else {
             return Ok(Err(Missing::Room));
@@ -141,23 +150,31 @@ impl Conversations<'_> {
         let (tickets, outcome) = match appended {
             Err(Failure::Missing(missing)) => return Ok(Err(missing)),
             Err(Failure::AtOnce(refusal)) => return Err(refusal),
-            Err(Failure::Resting(refusal)) => (tickets, Err(refusal)),
+            Err(Failure::Resting(refusal)) => {
+                self.inner.counters.count_failure(refusal.code);
+                (tickets, Err(refusal))
+            }
             Ok(appended) => (tickets, Ok(appended)),
         };
-        self.count(batch, &outcome);
-        Ok(Ok(Pending::new(&self.store.journal, tickets, outcome)))
+        Ok(Ok(Undurable { tickets, outcome }))
     }
 
-    fn count(&self, batch: &Batch<'_>, outcome: &Result<Appended, Refusal>) {
+    /// Counts what was appended, and what must be durable before anybody is told.
+    fn pending(&self, batch: &Batch<'_>, appended: Undurable<Appended>) -> Pending<Appended> {
         let counters = &self.inner.counters;
-        match outcome {
-            Ok(appended) => {
-                let (all, known) = (batch.messages.len(), appended.deduplicated);
-                counters.add_to(Counter::Messages, (all - known) as u64);
-                counters.add_to(Counter::MessageDuplicates, known as u64);
-                counters.add_to(Counter::Bytes, batch.size() as u64);
-            }
-            Err(refusal) => counters.count_failure(refusal.code),
+        appended.count(batch, |counter, count| counters.add_to(counter, count));
+        Pending::new(&self.store.journal, appended.tickets, appended.outcome)
+    }
+}
+
+impl Undurable<Appended> {
+    /// What of a batch is to be counted.
+    pub(super) fn count(&self, batch: &Batch<'_>, mut add: impl FnMut(Counter, u64)) {
+        if let Ok(appended) = &self.outcome {
+            let (all, known) = (batch.messages.len(), appended.deduplicated);
+            add(Counter::Messages, (all - known) as u64);
+            add(Counter::MessageDuplicates, known as u64);
+            add(Counter::Bytes, batch.size() as u64);
         }
     }
 }
@@ -195,10 +212,9 @@ impl<R: Into<Refusal>> From<R> for Failure {
     }
 }
 
-impl Store {
+impl Conversations<'_> {
     fn append_to_room(
         &self,
-        inner: &Inner,
         name: &str,
         room: &mut Room,
         appending: Appending<'_>,
@@ -209,26 +225,27 @@ impl Store {
             originals,
             records,
         } = appending;
-        let plan = self.plan(Reach::Memory, room, records, |engine, stored| {
+        let store = self.store;
+        let plan = store.plan(Reach::Memory, room, records, |engine, stored| {
             engine.decide(batch.expect, batch.messages, stored)
         })?;
         if plan.head == room.engine.head() {
             return Ok(Appended::new(plan, Vec::new()));
         }
-        self.check_busy(room, batch.messages)?;
+        store.check_busy(room, batch.messages)?;
         let named = batch.messages.iter();
         let named = named.map(|it| (it.id.unwrap_or_default(), it.from));
         let beside = Beside {
             ending: None,
-            mark: self.mark(room, named)?,
+            mark: store.mark(room, named)?,
         };
-        let made = make_ids(inner, batch, &plan);
+        let made = make_ids(self.inner, batch, &plan);
         let messages = Named {
             batch,
             plan: &plan,
             made: &made,
         };
-        let now_ms = inner.ports.clock.unix_ms();
+        let now_ms = self.unix_ms();
         with_scratch(|scratch| {
             let mut originals = new_ones(originals, &plan);
             for (message, id, _) in messages.iter() {
@@ -238,16 +255,18 @@ impl Store {
                 });
                 scratch.push(message, id, original);
             }
-            let location = self.place_room(room, name, now_ms)?;
+            let location = store.place_room(room, name, now_ms)?;
             let guard = writer.lock(location.shard, now_ms);
             let ticket =
-                self.write_with(guard, room, location, messages.said(), scratch, beside)?;
-            self.keep_unsynced(room, messages, scratch, ticket);
+                store.write_with(guard, room, location, messages.said(), scratch, beside)?;
+            store.keep_unsynced(room, messages, scratch, ticket);
             Ok::<_, Refusal>(())
         })?;
         Ok(Appended::new(plan, made))
     }
+}
 
+impl Store {
     /// Writes the message that a draft has become, and its end.
     pub(super) fn append_draft(
         &self,

@@ -14,6 +14,7 @@ use routing::Ticket;
 
 use super::append::Batch;
 use super::native::{answer_of, page};
+use super::pending::Undurable;
 use super::{Appended, Conversations, NewMessage, PageRead, PartFact, Pending, Refusal};
 use crate::handle::Inner;
 use crate::later::Later;
@@ -196,6 +197,7 @@ pub(super) fn elsewhere<T: Send + 'static, U: Send + 'static>(
                 Some(store) => work(Conversations {
                     inner: &inner,
                     store,
+                    moment: None,
                 }),
                 None => Err(Refusal::new(
                     ErrorCode::Unsupported,
@@ -224,7 +226,7 @@ impl Turn<'_> {
             };
             let refused = match done {
                 Done::Appended(Ok(pending)) => {
-                    let (tickets, outcome) = pending.into_parts();
+                    let Undurable { tickets, outcome } = pending.into_undurable();
                     let waiting = Waiting {
                         tag,
                         tickets,

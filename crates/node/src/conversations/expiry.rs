@@ -22,7 +22,7 @@ impl Conversations<'_> {
 
     /// Erases the conversation if it is over.
     pub(super) fn meet(&self, name: &str, room: &mut Room) -> Result<(), Refusal> {
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.unix_ms();
         if !self.store.is_room_over(room, now_ms) {
             return Ok(());
         }

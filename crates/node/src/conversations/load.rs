@@ -50,15 +50,43 @@ impl Conversations<'_> {
     ) -> Result<Option<R>, Refusal> {
         loop {
             let slot = self.store.rooms.slot(name);
-            let mut room = match self.store.room_at_hand(self.inner, &slot)? {
-                AtHand::Is(room) => room,
+            match self.store.room_at_hand(self.inner, &slot)? {
+                AtHand::Is(room) => return self.use_room(name, &slot, room, then).map(Some),
                 AtHand::Later => return Ok(None),
-                AtHand::Gone => continue,
-            };
-            room.used_ns = self.inner.ports.clock.now_ns();
-            self.meet(name, &mut room)?;
-            return Ok(Some(then(&slot, &mut room)));
+                AtHand::Gone => {}
+            }
         }
+    }
+
+    /// The same for somebody who uses it over and over: where it was last time is where it is looked
+    /// for first.
+    pub(super) fn with_room_again<R>(
+        &self,
+        name: &str,
+        known: &mut Option<Arc<Slot>>,
+        then: impl FnOnce(&Arc<Slot>, &mut Room) -> R,
+    ) -> Result<Option<R>, Refusal> {
+        if let Some(slot) = known
+            && let Some(room) = slot.room()
+        {
+            return self.use_room(name, slot, room, then).map(Some);
+        }
+        self.with_room_at_hand(name, |slot, room| {
+            *known = Some(slot.clone());
+            then(slot, room)
+        })
+    }
+
+    fn use_room<R>(
+        &self,
+        name: &str,
+        slot: &Arc<Slot>,
+        mut room: RoomGuard<'_>,
+        then: impl FnOnce(&Arc<Slot>, &mut Room) -> R,
+    ) -> Result<R, Refusal> {
+        room.used_ns = self.now_ns();
+        self.meet(name, &mut room)?;
+        Ok(then(slot, &mut room))
     }
 
     /// The same, of one that exists.

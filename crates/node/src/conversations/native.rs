@@ -10,7 +10,7 @@ use routing::Ticket;
 
 use super::cold::elsewhere;
 use super::write::Writer;
-use super::{Appended, Batch, Conversations, Page, PageRead, Refusal, Side};
+use super::{Appended, Batch, Conversations, Moment, Page, PageRead, Refusal, Side};
 use crate::connection::Route;
 use crate::counters::Counter;
 use crate::later::Later;
@@ -55,7 +55,7 @@ impl<'a> Turn<'a> {
     /// The conversation that a route is bound to.
     pub(crate) fn conversation(&self, route: u16) -> Result<&Name, store::Refusal> {
         match self.local.routes.get(usize::from(route).wrapping_sub(1)) {
-            Some(Route::Conversation { name }) => Ok(name),
+            Some(Route::Conversation { name, .. }) => Ok(name),
             _ => {
                 let message = format!("route {route} is not bound to a conversation");
                 Err((ErrorCode::InvalidArgument, message).into())
@@ -66,7 +66,11 @@ impl<'a> Turn<'a> {
     fn conversations(&self) -> Result<Conversations<'a>, Refusal> {
         let inner = self.inner;
         match &inner.store {
-            Some(store) => Ok(Conversations { inner, store }),
+            Some(store) => Ok(Conversations {
+                inner,
+                store,
+                moment: None,
+            }),
             None => {
                 let message = "this node keeps nothing";
                 Err(Refusal::new(ErrorCode::Unsupported, message))
@@ -95,29 +99,36 @@ impl<'a> Turn<'a> {
     ) -> Result<Option<Waiting>, Refusal> {
         // What is locked below comes before the table.
         self.table = None;
-        let conversations = self.conversations()?;
+        let moment = Moment {
+            now_ns: self.now_ns,
+            unix_ms: self.unix_ms(),
+        };
+        let conversations = Conversations {
+            moment: Some(moment),
+            ..self.conversations()?
+        };
         let journal = &conversations.store.journal;
         let local = &mut *self.local;
-        let Some(Route::Conversation { name }) =
-            local.routes.get(usize::from(route).wrapping_sub(1))
+        let Some(Route::Conversation { name, slot }) =
+            local.routes.get_mut(usize::from(route).wrapping_sub(1))
         else {
             let message = format!("route {route} is not bound to a conversation");
             return Err(Refusal::new(ErrorCode::InvalidArgument, message));
         };
         let round = local.round.get_or_insert_with(|| journal.round());
-        let pending = match local.cold.is_empty() {
-            true => conversations.append_by(name, batch, round)?,
+        let undurable = match local.cold.is_empty() {
+            true => conversations.append_by(name, slot, batch, round)?,
             false => None,
         };
-        let Some(pending) = pending else {
+        let Some(undurable) = undurable else {
             local.cold.push_append(tag, name.clone(), batch);
             return Ok(None);
         };
-        let (tickets, outcome) = pending.into_parts();
+        undurable.count(&batch, |counter, count| local.tally.add(counter, count));
         Ok(Some(Waiting {
             tag,
-            tickets,
-            answer: answer_of(outcome),
+            tickets: undurable.tickets,
+            answer: answer_of(undurable.outcome),
             slot: None,
         }))
     }

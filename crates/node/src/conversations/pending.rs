@@ -9,6 +9,12 @@ use journal::{Journal, Status, Ticket};
 
 use super::Refusal;
 
+/// An outcome, and what must be durable before it may be told.
+pub(crate) struct Undurable<T> {
+    pub(crate) tickets: [Option<Ticket>; 2],
+    pub(crate) outcome: Result<T, Refusal>,
+}
+
 /// See the module's documentation. A future; or, for whoever answers a client in order, something
 /// to look at from the front of a queue ([`Pending::poll_durable`]).
 #[must_use = "it is done in any case, and nobody is told"]
@@ -42,9 +48,11 @@ impl<T> Pending<T> {
     }
 
     /// What must be durable, and what may be told then.
-    pub(crate) fn into_parts(self) -> ([Option<Ticket>; 2], Result<T, Refusal>) {
-        let told = || Err(Refusal::unconfirmed());
-        (self.tickets, self.outcome.unwrap_or_else(told))
+    pub(super) fn into_undurable(self) -> Undurable<T> {
+        Undurable {
+            tickets: self.tickets,
+            outcome: self.outcome.unwrap_or_else(|| Err(Refusal::unconfirmed())),
+        }
     }
 
     /// The outcome, once it may be told; else the waker is woken once when that may be. After it
