@@ -25,7 +25,8 @@ pub struct Conversation {
 /// A message that is to be appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMessage {
-    /// What it is called; a retry under the same id does not append it twice.
+    /// What it is called; a retry under the same id does not append it twice. If it is empty the node
+    /// makes one, and a retry appends it again.
     pub id: String,
     /// What its author is in the conversation: `user`, `assistant`, `system`, `tool`, …
     pub role: String,
@@ -40,7 +41,7 @@ pub struct NewMessage {
 }
 
 /// Where messages went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppendedBatch {
     /// The smallest number of a message of the batch.
     pub first: u64,
@@ -48,6 +49,8 @@ pub struct AppendedBatch {
     pub last: u64,
     /// How many were there already.
     pub deduplicated: u32,
+    /// The ids that the node made for those that came without one, in order.
+    pub made_ids: Vec<String>,
 }
 
 /// How a message ended.
@@ -175,6 +178,7 @@ impl Conversation {
             first: appended.first,
             last: appended.next.saturating_sub(1),
             deduplicated: appended.deduplicated,
+            made_ids: appended.made.iter().map(str::to_owned).collect(),
         })
     }
 

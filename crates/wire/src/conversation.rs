@@ -139,23 +139,53 @@ fn bytes32<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], Malformed> {
 
 /// The payload of the REPLY to an APPEND of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AppendedMessages {
+pub struct AppendedMessages<'a> {
     /// The smallest number of a message of the batch.
     pub first: u64,
     /// The largest, and one.
     pub next: u64,
     /// How many were there already.
     pub deduplicated: u32,
+    /// The ids of those messages that came without one.
+    pub made: MadeIds<'a>,
 }
 
-impl AppendedMessages {
+/// Ids that the node made, in the order of their messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MadeIds<'a>(&'a [u8]);
+
+impl<'a> MadeIds<'a> {
+    /// Appends them, of at most 255 bytes each, to a buffer that is empty.
+    pub fn encode<'i>(ids: impl IntoIterator<Item = &'i str>, buffer: &'a mut Vec<u8>) -> Self {
+        ids.into_iter().for_each(|id| put_text8(buffer, id));
+        Self(buffer)
+    }
+
+    /// Reads what was appended so: none, or some.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut cursor = Cursor::new(bytes, "ids of messages");
+        while !cursor.is_empty() {
+            cursor.text8()?;
+        }
+        Ok(Self(bytes))
+    }
+
+    /// Each, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let mut cursor = Cursor::new(self.0, "ids of messages");
+        std::iter::from_fn(move || cursor.text8().ok())
+    }
+}
+
+impl<'a> AppendedMessages<'a> {
     /// Reads the payload.
-    pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "APPEND reply");
         Ok(Self {
             first: cursor.u64()?,
             next: cursor.u64()?,
             deduplicated: cursor.u32()?,
+            made: MadeIds::decode(cursor.rest())?,
         })
     }
 
@@ -165,6 +195,7 @@ impl AppendedMessages {
             out.extend_from_slice(&self.first.to_le_bytes());
             out.extend_from_slice(&self.next.to_le_bytes());
             out.extend_from_slice(&self.deduplicated.to_le_bytes());
+            out.extend_from_slice(self.made.0);
         });
     }
 }

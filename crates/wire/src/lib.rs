@@ -33,7 +33,7 @@ mod subscribe;
 pub use bind::{Bind, Cast};
 pub use control::{Credit, Ended, Goaway, Receipt, decode_copies, decode_flow};
 pub use control::{encode_cancel, encode_copies, encode_flow, encode_ping, encode_pong};
-pub use conversation::{AppendedMessages, Message, NewMessage};
+pub use conversation::{AppendedMessages, MadeIds, Message, NewMessage};
 pub use cursor::Malformed;
 pub use durable::{Delivery, Key, Stored};
 pub use failure::{DETAILS_SIZE_MAX, Failure, MESSAGE_LENGTH_MAX};

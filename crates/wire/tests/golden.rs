@@ -6,7 +6,7 @@
 use model::ErrorCode;
 use wire::{
     Admitted, Append, Appended, AppendedMessages, Bind, Cast, Correlation, Costs, Credit, Delivery,
-    Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Key, Kind, Message,
+    Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Key, Kind, MadeIds, Message,
     NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record, Role, SUBSCRIBE_WITH_SOURCE,
     Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes, Wait, Welcome, Window,
     encode_frame,
@@ -292,11 +292,24 @@ fn conversations() {
         first: 42,
         next: 43,
         deduplicated: 0,
+        made: MadeIds::default(),
     };
     let payload = check("APPENDED to a conversation", |out| {
         appended.encode(CALL, out);
     });
     assert_eq!(AppendedMessages::decode(&payload), Ok(appended));
+    let mut made = Vec::new();
+    let appended = AppendedMessages {
+        made: MadeIds::encode(["m-1f2e"], &mut made),
+        ..appended
+    };
+    let payload = check("APPENDED to a conversation, an id made", |out| {
+        appended.encode(CALL, out);
+    });
+    let decoded = AppendedMessages::decode(&payload).unwrap();
+    assert_eq!(decoded, appended);
+    assert_eq!(decoded.made.iter().collect::<Vec<_>>(), ["m-1f2e"]);
+    assert!(AppendedMessages::decode(&payload[..payload.len() - 1]).is_err());
     let message = Message {
         status: 0,
         tokens: 3,

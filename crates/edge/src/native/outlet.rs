@@ -10,7 +10,7 @@ use node::{Counter, Message, Outgoing, Outlet, Pushed, Ticket};
 use parking_lot::Mutex;
 use wire::{
     Appended, AppendedMessages, Bind, Cast, Correlation, Credit, Ended, Extract, Flags, Goaway,
-    Kind, Payload, Receipt, Record, Stored,
+    Kind, MadeIds, Payload, Receipt, Record, Stored,
 };
 
 use super::conversation;
@@ -290,14 +290,20 @@ impl Outlet for NativeOutlet {
                 first,
                 next,
                 deduplicated,
-            } => self.push_answer(|out| {
-                AppendedMessages {
-                    first,
-                    next,
-                    deduplicated,
-                }
-                .encode(correlation(tag), out);
-            }),
+                made,
+            } => {
+                let mut ids = Vec::new();
+                let made = MadeIds::encode(made.iter().map(String::as_str), &mut ids);
+                self.push_answer(|out| {
+                    AppendedMessages {
+                        first,
+                        next,
+                        deduplicated,
+                        made,
+                    }
+                    .encode(correlation(tag), out);
+                });
+            }
             Outgoing::Messages {
                 tag,
                 more,

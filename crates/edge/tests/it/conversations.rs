@@ -108,6 +108,30 @@ async fn messages_are_answered_and_read_when_they_are_on_disk_and_not_before() {
 }
 
 #[tokio::test]
+async fn a_message_without_an_id_is_given_one_that_its_author_is_told() {
+    let mut kept = Kept::new();
+    let mut agent = agent(&kept).await;
+    let batch = [new("", "[]"), new("named", "[]"), new("", "[]")];
+    append(&mut agent, 0, None, &batch).await;
+    kept.sync();
+    let frame = agent.next().await;
+    assert_eq!(appended(&frame), (1, 4, 0));
+    let told = AppendedMessages::decode(&frame.payload).unwrap().made;
+    let told: Vec<_> = told.iter().map(str::to_owned).collect();
+    assert_eq!(told.len(), 2);
+    ask(&mut agent, Kind::READ, 0, 0, 10).await;
+    let expected = [
+        format!("1 {}", told[0]),
+        "2 named".to_owned(),
+        format!("3 {}", told[1]),
+    ];
+    assert_eq!(texts(&agent.next().await), expected);
+    // Under the id that it was told a message is there already.
+    append(&mut agent, 0, None, &[new(&told[0], "[]")]).await;
+    assert_eq!(appended(&agent.next().await), (1, 2, 1));
+}
+
+#[tokio::test]
 async fn refusals_carry_the_number_that_they_speak_of_and_wait_for_it() {
     let mut kept = Kept::new();
     let mut agent = agent(&kept).await;

@@ -70,6 +70,11 @@ impl Appended {
     pub fn made_ids(&self) -> &[String] {
         &self.made
     }
+
+    /// The same, to keep.
+    pub(super) fn into_made_ids(self) -> Vec<String> {
+        self.made
+    }
 }
 
 impl Conversations<'_> {

@@ -280,6 +280,7 @@ pub(super) fn answer_of(outcome: Result<Appended, Refusal>) -> Answer {
             first: appended.first_seq,
             next: appended.last_seq + 1,
             deduplicated: appended.deduplicated as u32,
+            made: appended.into_made_ids(),
         },
     }
 }

@@ -194,6 +194,8 @@ pub enum Outgoing<'a> {
         next: u64,
         /// How many were there already.
         deduplicated: u32,
+        /// The ids of those that came without one, in order.
+        made: &'a [String],
     },
     /// What was read of a conversation.
     Messages {

@@ -32,6 +32,7 @@ pub(crate) enum Answer {
         first: u64,
         next: u64,
         deduplicated: u32,
+        made: Vec<String>,
     },
     /// They are not, for a reason that rests on what was there.
     Refused(Refusal),
@@ -184,11 +185,13 @@ impl Due {
                 first,
                 next,
                 deduplicated,
+                made,
             } => Outgoing::MessagesAppended {
                 tag,
                 first: *first,
                 next: *next,
                 deduplicated: *deduplicated,
+                made,
             },
             Answer::Refused(refusal) => Outgoing::Failure {
                 tag: Some(tag),
