@@ -6,10 +6,10 @@
 use model::ErrorCode;
 use wire::{
     Admitted, Append, Appended, AppendedMessages, Bind, Cast, Correlation, Costs, Credit, Delivery,
-    Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Key, Kind, MadeIds, Message,
-    NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record, Role, SUBSCRIBE_WITH_SOURCE,
-    Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes, Wait, Welcome, Window,
-    encode_frame,
+    Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Key, Kind, MadeIds,
+    Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record, Role,
+    SUBSCRIBE_WITH_SOURCE, Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes, Wait,
+    Welcome, Window, encode_frame,
 };
 
 const PAGE: &str = include_str!("../../../docs/protocol.md");
