@@ -302,7 +302,7 @@ impl Outlet for NativeOutlet {
                         made,
                     }
                     .encode(correlation(tag), out);
-                });
+                })
             }
             Outgoing::Messages {
                 tag,
