@@ -29,7 +29,7 @@ enum Peers {
     Without,
 }
 
-const SUITES: [Suite; 22] = [
+const SUITES: [Suite; 23] = [
     Suite {
         name: "slim-smoke",
         about: "the smoke run of the SLIM suite: three modes, 25 repeats",
@@ -153,19 +153,27 @@ const SUITES: [Suite; 22] = [
     Suite {
         name: "quota-closed",
         about: "50 connections kept busy with takes for 10,000 agents, one request under way on each and 16",
-        line: "quota --agents 10000 -c 50 --pipeline 1,16 --duration 5s --repeats 5 --dir target",
+        line: "quota --agents 10000 -c 50 --pipeline 1,16 --door http,native --duration 5s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "quota-hot",
         about: "the same for one agent, beside many",
-        line: "quota --agents 10000,1 -c 50 --duration 5s --repeats 5 --dir target",
+        line: "quota --agents 10000,1 -c 50 --door http,native --duration 5s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "quota-batch",
-        about: "many takes in a request beside requests under way together; three tiers by two units beside one limit",
-        line: "quota --agents 10000 -c 8 --pipeline 1,16 --batch 16,100 --limits 1,6 --duration 5s --repeats 5 --dir target",
+        about: "many takes in a request beside requests under way together, over HTTP and the native protocol; three tiers by \
+                two units beside one limit",
+        line: "quota --agents 10000 -c 8 --pipeline 1,16 --batch 16,100 --limits 1,6 --door http,native --duration 5s --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "quota-redis",
+        about: "nodes that share a Redis: takes from what they lease beside a call of a function for each take",
+        line: "quota --store redis --nodes 1,3 --agents 1,100 -c 48 --pipeline 16 --batch 100 --door http,native \
+               --duration 4s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {

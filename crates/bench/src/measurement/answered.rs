@@ -21,6 +21,9 @@ pub struct Answered {
     pub checks_held: u64,
     /// How many had to be allowed, where one bucket was asked and that is known.
     pub must_allow: Option<u64>,
+    /// How many were allowed to be, where nodes that share buckets were asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_allow: Option<u64>,
 }
 
 /// The answers of one endpoint.
@@ -81,8 +84,8 @@ impl Answered {
         }
         self.checks += other.checks;
         self.checks_held += other.checks_held;
-        // What one bucket had to allow is known of one run alone.
-        self.must_allow = None;
+        // What buckets had to or were to allow is known of one run alone.
+        (self.must_allow, self.may_allow) = (None, None);
     }
 }
 

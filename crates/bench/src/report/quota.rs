@@ -9,7 +9,7 @@ use crate::measurement::Answered;
 use crate::model::{Area, CaseResult, Metric, Results, Run};
 use crate::process::Role;
 use crate::stats::describe;
-use crate::workload::quota::{COUNT, MIX, exactness, thresholds};
+use crate::workload::quota::{COUNT, MIX, exactness, excess, thresholds};
 
 /// What the report published of its mix: 50 users, 10,000 agents, 30 seconds.
 const PUBLISHED_MIX: Published = Published {
@@ -63,6 +63,7 @@ pub(super) fn current(results: &Results) -> String {
         ("Per-Endpoint Breakdown (ms)", endpoints(&cases)),
         ("Connection Timing (ms)", phases(&cases)),
         ("What One Bucket Had To Allow", exact(&cases)),
+        ("What Nodes Might Allow Together", together(&cases)),
         ("Thresholds", judged(&cases)),
         ("Ratios", ratios(results, &cases)),
     ];
@@ -97,7 +98,15 @@ impl<'a> Shown<'a> {
     fn name(&self) -> String {
         let case = &self.one.case;
         let mut words = vec![case.target.clone()];
-        let ours = ["agents", "keep-alive", "batch", "limits"];
+        let ours = [
+            "nodes",
+            "agents",
+            "capacity",
+            "keep-alive",
+            "door",
+            "batch",
+            "limits",
+        ];
         for name in ours {
             if let Some(value) = case.parameters.get(name) {
                 words.push(format!("{name} {value}"));
@@ -348,6 +357,39 @@ fn exact(cases: &[Shown<'_>]) -> Table {
     table
 }
 
+/// Several nodes admit no more than the bucket that they share.
+fn together(cases: &[Shown<'_>]) -> Table {
+    let heads = [
+        "Target",
+        "Run",
+        "Seconds",
+        "At most",
+        "Allowed",
+        "Too many",
+        "Left unused",
+    ];
+    let mut table = Table::new(heads, 1);
+    for shown in cases {
+        for run in &shown.one.runs {
+            let Some(excess) = answers(run).and_then(excess) else {
+                continue;
+            };
+            let seconds = run.metrics.get(Metric::SenderSeconds);
+            let unused = excess.may_allow.saturating_sub(excess.allowed);
+            table.row([
+                Some(shown.name()),
+                Some(run.repeat.to_string()),
+                seconds.map(|seconds| format!("{seconds:.3}")),
+                Some(count(excess.may_allow)),
+                Some(count(excess.allowed)),
+                Some(count(excess.over())),
+                Some(count(unused)),
+            ]);
+        }
+    }
+    table
+}
+
 fn judged(cases: &[Shown<'_>]) -> Table {
     let mut table = Table::new(["Target", "Threshold", "Limit", "Result", "Status"], 2);
     for shown in cases.iter().filter(|shown| shown.one.case.mode == MIX) {
@@ -505,6 +547,16 @@ mod tests {
     fn a_bucket_that_allows_too_many_fails() {
         let text = limiter(&results(189));
         assert!(text.contains("| 1.984 | 119 | 189 | FAIL |"), "{text}");
+    }
+
+    #[test]
+    fn what_nodes_allowed_together_is_held_against_what_they_share() {
+        let mut results = results(119);
+        let measured = results.cases[0].runs[0].measured.as_mut().unwrap();
+        let answered = measured.answered.as_mut().unwrap();
+        (answered.must_allow, answered.may_allow) = (None, Some(118));
+        let text = limiter(&results);
+        assert!(text.contains("| 1.984 | 118 | 119 | 1 | 0 |"), "{text}");
     }
 
     #[test]

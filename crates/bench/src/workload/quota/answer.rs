@@ -20,6 +20,8 @@ pub(super) struct Answer<'a> {
 pub(super) enum Unreadable {
     #[error("what comes back is no HTTP")]
     NoHttp,
+    #[error("what comes back is no answer of Redis to a take")]
+    NoRedis,
     #[error("an answer comes in chunks, whose length is not known beforehand")]
     Chunked,
     #[error("an answer is longer than {SIZE_MAX} bytes")]
@@ -110,7 +112,7 @@ fn value<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// What an answer decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Decided {
     pub(super) allowed: u32,
     pub(super) limited: u32,
@@ -128,8 +130,8 @@ const LIMITED: Decided = Decided {
 /// What was decided about takes; an error is a stable word, as a tally wants it.
 pub(super) fn of_takes(dialect: Dialect, answer: Answer<'_>) -> Result<Decided, String> {
     match (dialect, answer.status) {
-        (Dialect::Request, 200) => Ok(ALLOWED),
-        (Dialect::Request, 429) => Ok(LIMITED),
+        (Dialect::Request | Dialect::Script(_), 200) => Ok(ALLOWED),
+        (Dialect::Request | Dialect::Script(_), 429) => Ok(LIMITED),
         (Dialect::Throttle, 200) => several(answer.body, 1),
         (Dialect::Take { batch: 1, .. }, 200) => Ok(ALLOWED),
         (Dialect::Take { batch: 1, .. }, 429) => Ok(LIMITED),

@@ -1,7 +1,6 @@
 //! What a load counts: everything once as a tally, and taken apart by endpoint.
 
 use super::answer::Decided;
-use super::request::Template;
 use crate::measurement::{Answered, Endpoint, Phase};
 use crate::tally::{Departure, Tally};
 
@@ -31,14 +30,14 @@ pub(super) enum Timed {
 }
 
 impl Counts {
-    /// Nothing yet, of the endpoints that the templates are for.
-    pub(super) fn of(templates: &[Template]) -> Self {
-        let endpoint = |template: &Template| Endpoint {
-            name: template.endpoint.to_owned(),
+    /// Nothing yet, of these endpoints.
+    pub(super) fn of<'a>(endpoints: impl IntoIterator<Item = &'a str>) -> Self {
+        let endpoint = |name: &str| Endpoint {
+            name: name.to_owned(),
             ..Endpoint::default()
         };
         let answered = Answered {
-            endpoints: templates.iter().map(endpoint).collect(),
+            endpoints: endpoints.into_iter().map(endpoint).collect(),
             ..Answered::default()
         };
         Self {

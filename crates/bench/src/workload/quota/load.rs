@@ -8,11 +8,12 @@ use std::os::fd::OwnedFd;
 use rustix::event::{Timespec, epoll};
 
 use super::agents::Names;
-use super::answer::{Answer, checks, first, of_step, of_takes};
+use super::answer::{self, Answer, Unreadable, checks, of_step, of_takes};
 use super::caller::{Caller, Flight, Inflow};
-use super::counts::{Counts, Phases, Timed};
+use super::counts::{Counts, Phases};
 use super::pace::{Going, Next, Pacer};
 use super::request::{Template, To};
+use super::script;
 use super::{Asked, Dialect, LoadSpec, Pace, Reuse, STEADY, Step};
 use crate::clock::now_ns;
 use crate::tally::Departure;
@@ -28,9 +29,9 @@ const LOOK_NS: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// When the server cannot be reached, falls silent, or answers in a way that cannot be read.
-pub(crate) fn play(spec: &LoadSpec) -> Result<(), Failure> {
+pub(super) fn play(spec: &LoadSpec, dialect: Dialect) -> Result<(), Failure> {
     let opened_ns = now_ns();
-    let mut load = Load::open(spec)?;
+    let mut load = Load::open(spec, dialect)?;
     say(&Ready {
         address: None,
         setup_ns: now_ns() - opened_ns,
@@ -45,7 +46,9 @@ pub(crate) fn play(spec: &LoadSpec) -> Result<(), Failure> {
 
 struct Load<'a> {
     spec: &'a LoadSpec,
-    address: SocketAddr,
+    dialect: Dialect,
+    /// Connections go to one after the other.
+    addresses: Vec<SocketAddr>,
     poll: OwnedFd,
     callers: Vec<Caller>,
     templates: Vec<Template>,
@@ -62,16 +65,16 @@ struct Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    fn open(spec: &'a LoadSpec) -> Result<Self, Failure> {
-        let address = spec.address.to_socket_addrs()?.next();
-        let address = address.ok_or_else(|| format!("{} is no address", spec.address))?;
-        let templates = templates(spec);
+    fn open(spec: &'a LoadSpec, dialect: Dialect) -> Result<Self, Failure> {
+        let addresses: Result<Vec<_>, Failure> = spec.addresses.iter().map(resolve).collect();
+        let templates = templates(spec, dialect);
         let mut load = Self {
             spec,
-            address,
+            dialect,
+            addresses: addresses?,
             poll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             callers: (0..spec.pace.callers()).map(|_| Caller::new()).collect(),
-            counts: Counts::of(&templates),
+            counts: counts(&templates),
             templates,
             free_ns: vec![0; spec.pace.callers()],
             idle: VecDeque::new(),
@@ -121,7 +124,7 @@ impl<'a> Load<'a> {
             open()?;
         }
         let window_ns = now_ns().saturating_sub(pacer.open_ns()).max(1);
-        let counts = std::mem::replace(&mut self.counts, Counts::of(&self.templates));
+        let counts = std::mem::replace(&mut self.counts, counts(&self.templates));
         Ok(Asked {
             tally: counts.tally,
             answered: counts.answered,
@@ -208,11 +211,12 @@ impl<'a> Load<'a> {
         let (mut at, mut count, mut is_last) = (0, 0, inflow == Inflow::Ended);
         while let Some(flight) = caller.flights.get(count).copied() {
             let bytes = &caller.bytes()[at..];
-            let Some(answer) = first(bytes, inflow == Inflow::Ended)? else {
+            let Some(answer) = first(self.dialect, bytes, inflow)? else {
                 break;
             };
             (at, count) = (at + answer.size, count + 1);
-            account(&mut self.counts, self.spec, flight, answer, done_ns);
+            let (counts, pace) = (&mut self.counts, &self.spec.pace);
+            account(counts, pace, self.dialect, flight, answer, done_ns);
             is_last |= answer.is_last;
         }
         caller.consume(at);
@@ -300,7 +304,7 @@ impl<'a> Load<'a> {
         };
         let flight = Flight {
             template: going.template,
-            decisions: self.spec.decisions(),
+            decisions: self.dialect.decisions(),
             departure,
             is_counted: going.is_counted,
         };
@@ -319,14 +323,39 @@ impl<'a> Load<'a> {
     }
 
     fn connect(&mut self, key: usize) -> Result<(), Failure> {
-        let connected = self.callers[key].connect(self.address, &self.poll, key);
-        connected.map_err(|error| format!("cannot connect to {}: {error}", self.address).into())
+        let address = self.addresses[key % self.addresses.len()];
+        let connected = self.callers[key].connect(address, &self.poll, key);
+        connected.map_err(|error| format!("cannot connect to {address}: {error}").into())
     }
 }
 
+/// The first answer that is there as a whole.
+fn first(dialect: Dialect, bytes: &[u8], inflow: Inflow) -> Result<Option<Answer<'_>>, Unreadable> {
+    match dialect {
+        Dialect::Script(_) => script::first(bytes),
+        _ => answer::first(bytes, inflow == Inflow::Ended),
+    }
+}
+
+fn resolve(address: &String) -> Result<SocketAddr, Failure> {
+    let found = address.to_socket_addrs()?.next();
+    found.ok_or_else(|| format!("{address} is no address").into())
+}
+
+fn counts(templates: &[Template]) -> Counts {
+    Counts::of(templates.iter().map(|template| template.endpoint))
+}
+
 /// Counts one answer. A failure counts whenever it is.
-fn account(counts: &mut Counts, spec: &LoadSpec, flight: Flight, answer: Answer<'_>, done_ns: u64) {
-    let decided = match &spec.pace {
+fn account(
+    counts: &mut Counts,
+    pace: &Pace,
+    dialect: Dialect,
+    flight: Flight,
+    answer: Answer<'_>,
+    done_ns: u64,
+) {
+    let decided = match pace {
         Pace::Users { steps, .. } => {
             let step = steps[flight.template];
             let (made, held) = checks(step, answer);
@@ -334,9 +363,9 @@ fn account(counts: &mut Counts, spec: &LoadSpec, flight: Flight, answer: Answer<
             counts.answered.checks_held += held;
             of_step(step, answer)
         }
-        _ => of_takes(spec.dialect, answer),
+        _ => of_takes(dialect, answer),
     };
-    let timed = spec.pace.timed();
+    let timed = pace.timed();
     match decided {
         Ok(decided) if flight.is_counted => {
             counts.answered(flight.template, decided, flight.departure, timed, done_ns);
@@ -352,9 +381,9 @@ fn account(counts: &mut Counts, spec: &LoadSpec, flight: Flight, answer: Answer<
 }
 
 /// What the load sends: the steps of its users, or takes.
-fn templates(spec: &LoadSpec) -> Vec<Template> {
+fn templates(spec: &LoadSpec, dialect: Dialect) -> Vec<Template> {
     let to = To {
-        host: &spec.address,
+        host: spec.addresses.first().map_or("", String::as_str),
         reuse: spec.pace.reuse(),
     };
     let names: &Names = &spec.agents;
@@ -363,55 +392,7 @@ fn templates(spec: &LoadSpec) -> Vec<Template> {
             let step = |step: &Step| Template::step(*step, to, names);
             steps.iter().map(step).collect()
         }
-        _ => vec![Template::take(spec.dialect, to, names)],
-    }
-}
-
-impl LoadSpec {
-    /// Decisions that one request asks for.
-    fn decisions(&self) -> u32 {
-        match self.dialect {
-            Dialect::Take { batch, .. } => batch,
-            Dialect::Request | Dialect::Throttle => 1,
-        }
-    }
-}
-
-impl Pace {
-    fn callers(&self) -> usize {
-        match *self {
-            Self::Users { vus, .. } => vus as usize,
-            Self::Count { connections, .. }
-            | Self::Closed { connections, .. }
-            | Self::Scheduled { connections, .. } => connections as usize,
-        }
-    }
-
-    /// Requests under way on a connection at most.
-    fn depth(&self) -> usize {
-        match *self {
-            Self::Users { .. } | Self::Scheduled { .. } => 1,
-            Self::Count { pipeline, .. } | Self::Closed { pipeline, .. } => pipeline as usize,
-        }
-    }
-
-    fn reuse(&self) -> Reuse {
-        match *self {
-            Self::Count { reuse, .. } => reuse,
-            _ => Reuse::Kept,
-        }
-    }
-
-    /// Whether each request's time is taken apart, as Apache Bench does.
-    fn is_counted_out(&self) -> bool {
-        matches!(self, Self::Count { pipeline: 1, .. })
-    }
-
-    fn timed(&self) -> Timed {
-        match self {
-            Self::Scheduled { .. } => Timed::FromIntention,
-            _ => Timed::FromSend,
-        }
+        _ => vec![Template::take(dialect, to, names)],
     }
 }
 

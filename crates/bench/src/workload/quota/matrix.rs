@@ -6,8 +6,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::agents::{DIGITS, Names, Order};
-use super::server::Target;
-use super::{COUNT, Dialect, Limits, MIX, Pace, TAKE};
+use super::exact::at_most;
+use super::plan::{Plan, plans};
+use super::target::Target;
+use super::{COUNT, Dialect, Limits, MIX, Pace, TAKE, Way};
 use crate::model::{Area, Case, Mode};
 
 /// What to run.
@@ -62,16 +64,17 @@ pub enum Work {
     },
     /// Takes as fast as they are answered.
     Closed {
-        /// Over how many connections.
-        connections: u32,
-        /// Requests under way on each: a case for each number.
-        pipelines: Vec<u32>,
-        /// Takes in a request of ours: a case for each number above one.
-        batches: Vec<u32>,
-        /// How many limits cover a take of ours: a case for each.
+        /// How they are asked.
+        load: Busy,
+        /// How many limits cover a take of a batch of ours: a case for each.
         limits: Vec<Limits>,
-        /// What is counted.
-        window: Duration,
+    },
+    /// The same of nodes that share a Redis.
+    Shared {
+        /// How they are asked.
+        load: Busy,
+        /// How many nodes: cases for each number.
+        nodes: Vec<u32>,
     },
     /// Takes on a schedule.
     Scheduled {
@@ -82,6 +85,30 @@ pub enum Work {
         /// What is counted.
         window: Duration,
     },
+}
+
+/// Connections that are kept busy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Busy {
+    /// How many.
+    pub connections: u32,
+    /// Requests under way on each: a case for each number.
+    pub pipelines: Vec<u32>,
+    /// Takes in a request of ours: a case for each number above one.
+    pub batches: Vec<u32>,
+    /// Through which takes come to a node of ours: cases for each.
+    pub doors: Vec<Door>,
+    /// What is counted.
+    pub window: Duration,
+}
+
+/// A door of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// HTTP/1.1.
+    Http,
+    /// The native protocol, with our own client.
+    Native,
 }
 
 /// What a virtual user asks.
@@ -140,9 +167,7 @@ impl Reuse {
 pub(super) struct Asking {
     pub(super) case: Case,
     pub(super) target: Target,
-    pub(super) dialect: Dialect,
-    pub(super) pace: Pace,
-    pub(super) limits: Limits,
+    pub(super) plan: Plan,
     agents: u32,
 }
 
@@ -152,12 +177,13 @@ const PREFIX_SIZE: usize = 9;
 impl Matrix {
     /// Every case of one target.
     pub(super) fn askings(&self, target: Target) -> Vec<Asking> {
-        let plans = self.plans(target);
+        let plans = plans(self, target);
         let of = |count: &u32| {
             let count = *count;
-            plans
-                .iter()
-                .map(move |plan| self.asking(target, plan, count))
+            // Many agents do not empty their buckets.
+            let asked = move |plan: &&Plan| count == 1 || plan.limits != Limits::Scarce;
+            let asked = plans.iter().filter(asked);
+            asked.map(move |plan| self.asking(target, plan, count))
         };
         self.agents.iter().flat_map(of).collect()
     }
@@ -190,18 +216,16 @@ impl Matrix {
             Pace::Closed { pipeline, .. } => case = case.in_flight(*pipeline),
             Pace::Scheduled { rate, .. } => case = case.rate(*rate),
         }
-        if let Dialect::Take { batch, .. } = plan.dialect {
-            case = case.parameter("batch", batch);
+        if let Some((name, value)) = plan.limits.parameter() {
+            case = case.parameter(name, value);
         }
-        if plan.limits != Limits::One {
-            case = case.parameter("limits", plan.limits.count());
+        if let Some(count) = plan.sharing {
+            case = case.parameter("nodes", count);
         }
         Asking {
-            case,
+            case: put(case, plan.way),
             target,
-            dialect: plan.dialect,
-            pace: plan.pace.clone(),
-            limits: plan.limits,
+            plan: plan.clone(),
             agents,
         }
     }
@@ -213,94 +237,21 @@ impl Matrix {
             .size((PREFIX_SIZE + DIGITS) as u64)
             .parameter("agents", agents)
     }
+}
 
-    /// What a target is asked, apart from the agents.
-    fn plans(&self, target: Target) -> Vec<Plan> {
-        let dialect = target.dialect();
-        let one = |pace: Pace| Plan {
-            dialect,
-            pace,
-            limits: Limits::One,
-        };
-        match &self.work {
-            Work::Mix {
-                vus,
-                steps,
-                think,
-                window,
-            } if target.has_surface() => vec![one(Pace::Users {
-                vus: *vus,
-                steps: steps.clone(),
-                think_ns: think.as_nanos() as u64,
-                window_ns: window.as_nanos() as u64,
-            })],
-            Work::Mix { .. } => Vec::new(),
-            Work::Count {
-                connections,
-                requests,
-                reuse,
-            } if target != Target::Floor => {
-                let pace = |reuse: &Reuse| Pace::Count {
-                    connections: *connections,
-                    pipeline: 1,
-                    requests: *requests,
-                    reuse: *reuse,
-                };
-                reuse.iter().map(pace).map(one).collect()
-            }
-            Work::Count { .. } => Vec::new(),
-            Work::Closed {
-                connections,
-                pipelines,
-                batches,
-                limits,
-                window,
-            } => {
-                let pace = |pipeline: u32| Pace::Closed {
-                    connections: *connections,
-                    pipeline,
-                    warmup_ns: self.warmup.as_nanos() as u64,
-                    window_ns: window.as_nanos() as u64,
-                };
-                let singles = pipelines.iter().map(|pipeline| one(pace(*pipeline)));
-                let take = |batch: u32, limits: Limits| Plan {
-                    dialect: Dialect::Take {
-                        batch,
-                        costs: limits.costs(),
-                    },
-                    pace: pace(1),
-                    limits,
-                };
-                let mut plans: Vec<Plan> = singles.collect();
-                if target.has_batches() {
-                    for limits in limits {
-                        plans.extend(batches.iter().map(|batch| take(*batch, *limits)));
-                    }
-                }
-                plans
-            }
-            Work::Scheduled {
-                connections,
-                rates,
-                window,
-            } => {
-                let pace = |rate: &u64| Pace::Scheduled {
-                    connections: *connections,
-                    rate: *rate,
-                    warmup_ns: self.warmup.as_nanos() as u64,
-                    window_ns: window.as_nanos() as u64,
-                };
-                rates.iter().map(pace).map(one).collect()
+/// With what tells the ways apart in which takes are put to a target.
+fn put(case: Case, way: Way) -> Case {
+    match way {
+        Way::Written(Dialect::Take { batch, .. }) => case.parameter("batch", batch),
+        Way::Written(_) => case,
+        Way::Native { batch, .. } => {
+            let case = case.parameter("door", "native");
+            match batch {
+                1 => case,
+                _ => case.parameter("batch", batch),
             }
         }
     }
-}
-
-/// A way to ask and a time to do it.
-struct Plan {
-    dialect: Dialect,
-    pace: Pace,
-    limits: Limits,
 }
 
 impl Asking {
@@ -311,9 +262,14 @@ impl Asking {
 
     /// What warms a server up for this, where it is not the beginning of the load itself.
     pub(super) fn warm_up(&self, warmup: Duration) -> Option<Pace> {
-        let connections = match self.pace {
+        let connections = match self.plan.pace {
             Pace::Users { vus, .. } => vus,
-            Pace::Count { connections, .. } => connections,
+            Pace::Count { connections, .. }
+            | Pace::Closed {
+                connections,
+                warmup_ns: 0,
+                ..
+            } => connections,
             Pace::Closed { .. } | Pace::Scheduled { .. } => return None,
         };
         (!warmup.is_zero()).then_some(Pace::Closed {
@@ -324,12 +280,20 @@ impl Asking {
         })
     }
 
-    /// The takes that one bucket is asked for, where it is one.
-    pub(super) fn takes_of_one(&self) -> Option<u64> {
-        match self.pace {
-            Pace::Count { requests, .. } if self.agents == 1 => Some(requests),
+    /// How many must be allowed within `window_ns`, where one bucket is asked.
+    pub(super) fn must_allow(&self, window_ns: u64) -> Option<u64> {
+        match self.plan.pace {
+            Pace::Count { requests, .. } if self.agents == 1 => {
+                Some(requests.min(at_most(self.plan.limits.bucket(), window_ns)))
+            }
             _ => None,
         }
+    }
+
+    /// How many may be, where nodes share a bucket that holds too little.
+    pub(super) fn may_allow(&self, window_ns: u64) -> Option<u64> {
+        let Plan { limits, .. } = self.plan;
+        (limits == Limits::Scarce).then(|| at_most(limits.bucket(), window_ns))
     }
 }
 
@@ -360,6 +324,16 @@ mod tests {
         }
     }
 
+    fn busy(doors: &[Door]) -> Busy {
+        Busy {
+            connections: 50,
+            pipelines: vec![1, 16],
+            batches: vec![100],
+            doors: doors.to_vec(),
+            window: Duration::from_secs(1),
+        }
+    }
+
     fn keys(matrix: &Matrix, target: Target) -> Vec<String> {
         let askings = matrix.askings(target);
         askings.iter().map(|one| one.case.key()).collect()
@@ -368,11 +342,8 @@ mod tests {
     #[test]
     fn batches_are_asked_of_those_who_know_them() {
         let matrix = matrix(Work::Closed {
-            connections: 50,
-            pipelines: vec![1, 16],
-            batches: vec![100],
+            load: busy(&[Door::Http]),
             limits: vec![Limits::One, Limits::Six],
-            window: Duration::from_secs(1),
         });
         let ours = keys(&matrix, Target::Node);
         assert_eq!(ours.len(), 8);
@@ -387,6 +358,54 @@ mod tests {
             "throttlecrab-quota-take-c50-s17-r0-f16-agents=10000"
         );
         assert_eq!(keys(&matrix, Target::Floor).len(), 4);
+    }
+
+    #[test]
+    fn the_native_door_is_ours_alone_and_stands_beside_the_other() {
+        let both = matrix(Work::Closed {
+            load: busy(&[Door::Http, Door::Native]),
+            limits: vec![Limits::One],
+        });
+        let ours = keys(&both, Target::Node);
+        assert_eq!(ours.len(), 12);
+        let native = [
+            "telpher-quota-take-c50-s17-r0-f1-agents=10000-door=native",
+            "telpher-quota-take-c50-s17-r0-f16-agents=10000-door=native",
+            "telpher-quota-take-c50-s17-r0-f1-agents=10000-batch=100-door=native",
+        ];
+        assert_eq!(ours[3..6], native);
+        let native_only = matrix(Work::Closed {
+            load: busy(&[Door::Native]),
+            limits: vec![Limits::One],
+        });
+        // Who has one door is asked there.
+        assert_eq!(keys(&native_only, Target::Express).len(), 4);
+    }
+
+    #[test]
+    fn nodes_that_share_are_asked_for_what_there_is_enough_of_and_for_what_there_is_not() {
+        let matrix = matrix(Work::Shared {
+            load: busy(&[Door::Http, Door::Native]),
+            nodes: vec![1, 3],
+        });
+        let askings = matrix.askings(Target::Node);
+        let short: Vec<_> = askings
+            .iter()
+            .filter_map(|asking| Some((asking, asking.may_allow(2_000_000_000)?)))
+            .collect();
+        assert_eq!((askings.len(), short.len()), (28, 4));
+        for (asking, may_allow) in short {
+            assert_eq!((may_allow, asking.agents), (30_000, 1));
+            // What is leased before the window opens is not counted in it.
+            assert!(asking.warm_up(Duration::from_secs(1)).is_some());
+        }
+        let script = keys(&matrix, Target::Script);
+        assert_eq!(script.len(), 4);
+        assert_eq!(
+            script[0],
+            "redis-script-quota-take-c50-s17-r0-f1-agents=10000-capacity=10000000"
+        );
+        assert!(keys(&matrix, Target::Throttlecrab).is_empty());
     }
 
     #[test]
@@ -414,8 +433,9 @@ mod tests {
         let askings = matrix.askings(Target::Node);
         assert!(askings[0].warm_up(Duration::ZERO).is_none());
         assert!(askings[0].warm_up(Duration::from_secs(1)).is_some());
-        let takes: Vec<_> = askings.iter().map(Asking::takes_of_one).collect();
-        assert_eq!(takes, [None, None, Some(1_000), Some(1_000)]);
+        let must_allow = |asking: &Asking| asking.must_allow(1_984_000_000);
+        let must: Vec<_> = askings.iter().map(must_allow).collect();
+        assert_eq!(must, [None, None, Some(119), Some(119)]);
         let name = format!("{}00000000", askings[0].names(7).prefix);
         assert_eq!(name.len() as u64, askings[0].case.size);
     }

@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use super::agents::{DIGITS, Order};
 use super::matrix::names;
-use super::server::{Server, Target};
+use super::server::{Server, Standing};
 use super::suite::drive;
-use super::{Dialect, Limits, LoadSpec, Matrix, Pace, Reuse};
+use super::target::Target;
+use super::{Limits, LoadSpec, Matrix, Pace, Reuse, Way};
 use crate::process::Memory;
 use crate::workload::{Surroundings, WorkloadError};
 
@@ -95,7 +96,7 @@ fn measure(
     agents: u64,
     run: u32,
 ) -> Result<ServerMemory, WorkloadError> {
-    let mut server = Server::start(target, surroundings, matrix, Limits::One)?;
+    let mut server = Server::start(target, surroundings, matrix, Standing::alone(Limits::One))?;
     // Its first answers warm it up: what they need is not the buckets'.
     ask(
         surroundings,
@@ -140,10 +141,10 @@ fn ask(
         Order::InTurn,
     );
     let name_bytes = (names.prefix.len() + DIGITS) as u64;
-    let dialect: Dialect = target.dialect();
+    let way = Way::Written(target.dialect(Limits::One));
     let spec = LoadSpec {
-        address: server.address(dialect).to_owned(),
-        dialect,
+        addresses: server.addresses(way),
+        way,
         agents: names,
         pace: Pace::Count {
             connections: CONNECTIONS,

@@ -1,7 +1,8 @@
 //! When each caller sends what: decided from the time alone, without a clock and without a socket.
 
-use super::Pace;
 use super::agents::{Agents, Names};
+use super::counts::Timed;
+use super::{Pace, Reuse};
 use crate::pacing::Schedule;
 
 /// Decides for all callers of a load.
@@ -194,11 +195,52 @@ impl Pacer {
     }
 }
 
+impl Pace {
+    /// Connections, or users of one each.
+    pub(super) fn callers(&self) -> usize {
+        match *self {
+            Self::Users { vus, .. } => vus as usize,
+            Self::Count { connections, .. }
+            | Self::Closed { connections, .. }
+            | Self::Scheduled { connections, .. } => connections as usize,
+        }
+    }
+
+    /// Requests under way on a connection at most.
+    pub(super) fn depth(&self) -> usize {
+        match *self {
+            Self::Users { .. } | Self::Scheduled { .. } => 1,
+            Self::Count { pipeline, .. } | Self::Closed { pipeline, .. } => pipeline as usize,
+        }
+    }
+
+    /// How connections are kept.
+    pub(super) fn reuse(&self) -> Reuse {
+        match *self {
+            Self::Count { reuse, .. } => reuse,
+            _ => Reuse::Kept,
+        }
+    }
+
+    /// Whether each request's time is taken apart, as Apache Bench does.
+    pub(super) fn is_counted_out(&self) -> bool {
+        matches!(self, Self::Count { pipeline: 1, .. })
+    }
+
+    /// Whether a request was meant to leave at some time.
+    pub(super) fn timed(&self) -> Timed {
+        match self {
+            Self::Scheduled { .. } => Timed::FromIntention,
+            _ => Timed::FromSend,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::quota::Step;
     use crate::workload::quota::agents::Order;
-    use crate::workload::quota::{Reuse, Step};
 
     fn pacer(pace: &Pace) -> Pacer {
         let names = Names {

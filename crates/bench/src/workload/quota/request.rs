@@ -1,7 +1,8 @@
 //! Requests as bytes: made once, and only the agents' numbers written anew.
 
 use super::agents::{DIGITS, Names, write_digits};
-use super::{CAPACITY, Costs, Dialect, REFILL_PER_S, Reuse, Step};
+use super::script;
+use super::{CAPACITY, Costs, Dialect, REFILL_PER_S, Reuse, Step, TOKENS};
 
 /// A request but for the agents' numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +49,10 @@ impl Template {
             }
             Dialect::Take { batch, costs } => {
                 let cost = match costs {
-                    Costs::Request => "",
-                    Costs::RequestAndTokens => ",\"cost\":{\"requests\":1,\"tokens\":100}",
+                    Costs::Request => String::new(),
+                    Costs::RequestAndTokens => {
+                        format!(",\"cost\":{{\"requests\":1,\"tokens\":{TOKENS}}}")
+                    }
                 };
                 let one = format!("{{\"subject\":\"default/default/{name}\"{cost}}}");
                 let body = match batch {
@@ -65,6 +68,7 @@ impl Template {
                 );
                 Self::new("POST /throttle", to, &body, "/throttle")
             }
+            Dialect::Script(bucket) => Self::of(script::take(&name, bucket), "take"),
         }
     }
 
@@ -83,6 +87,10 @@ impl Template {
         }
         text += "\r\n";
         text += body;
+        Self::of(text, endpoint)
+    }
+
+    fn of(text: String, endpoint: &'static str) -> Self {
         let numbers = text.match_indices(NUMBER).map(|(at, _)| at).collect();
         Self {
             bytes: text.into_bytes(),

@@ -3,113 +3,58 @@
 
 use std::fs;
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::{Dialect, Limits, Matrix, Subject};
+use super::plan::Plan;
+use super::target::Target;
+use super::{Dialect, Limits, Matrix, Subject, Way, script};
 use crate::clock::now_ns;
 use crate::process::Role;
 use crate::workload::child::{Actor, ChildError, Pin};
 use crate::workload::node::Node;
 use crate::workload::rival::{free_port, redis};
-use crate::workload::{OURS, PATIENCE, Surroundings, WorkloadError, place};
-
-/// Who is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
-    /// A node of ours.
-    Node,
-    /// A server that runs already.
-    Url,
-    /// Express, ioredis and a Lua script.
-    Express,
-    /// throttlecrab over HTTP.
-    Throttlecrab,
-    /// The same answer to every request.
-    Floor,
-}
-
-impl Target {
-    /// Those that come from the directory of peers.
-    pub(super) const PEERS: [Self; 3] = [Self::Express, Self::Throttlecrab, Self::Floor];
-
-    /// The name in results.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Node => OURS,
-            Self::Url => "url",
-            Self::Express => "express",
-            Self::Throttlecrab => "throttlecrab",
-            Self::Floor => "http-floor",
-        }
-    }
-
-    pub(super) fn dialect(self) -> Dialect {
-        match self {
-            Self::Throttlecrab => Dialect::Throttle,
-            Self::Node | Self::Url | Self::Express | Self::Floor => Dialect::Request,
-        }
-    }
-
-    /// Whether it has every endpoint of the report.
-    pub(super) fn has_surface(self) -> bool {
-        matches!(self, Self::Node | Self::Url | Self::Express)
-    }
-
-    /// Whether it takes several takes in a request.
-    pub(super) fn has_batches(self) -> bool {
-        matches!(self, Self::Node | Self::Url)
-    }
-
-    /// What must stand in the directory of peers, the server first.
-    fn programs(self) -> &'static [&'static str] {
-        match self {
-            Self::Node | Self::Url => &[],
-            Self::Express => &["quota-express", "redis-server"],
-            Self::Throttlecrab => &["throttlecrab-server"],
-            Self::Floor => &["floors"],
-        }
-    }
-
-    /// Whether it was installed.
-    pub(super) fn is_in(self, directory: &Path) -> bool {
-        let is_there = |program: &&str| directory.join(program).is_file();
-        self.programs().iter().all(is_there)
-    }
-
-    /// What it is and how it is set up.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Self::Node => {
-                "`telpher serve` with its data on the disk; one limit as the report has it, and where six are told those \
-                 of three tiers by two units"
-            }
-            Self::Url => "a server that runs already: its own time and memory are not known",
-            Self::Express => {
-                "Express 4.18 and ioredis, one process; a Lua script with each take in a Redis of its own that \
-                 appends to a file and syncs it every second; it logs nothing. CPU and memory are the sum of both"
-            }
-            Self::Throttlecrab => {
-                "throttlecrab-server over HTTP with its defaults; `POST /throttle` with the same capacity and rate"
-            }
-            Self::Floor => {
-                "the same answer to every request: what the generator and the kernel cost"
-            }
-        }
-    }
-}
+use crate::workload::{PATIENCE, Surroundings, WorkloadError, place};
 
 /// One of them, running.
+#[derive(Default)]
 pub(super) struct Server {
-    address: String,
-    /// Where several takes are asked for at once, if that is elsewhere.
-    takes_address: Option<String>,
+    /// Where takes are asked for one by one.
+    addresses: Vec<String>,
+    /// What it consists of beside nodes of ours.
     parts: Vec<Part>,
-    node: Option<Node>,
+    /// Nodes of ours: those that share a Redis, or one.
+    nodes: Vec<Node>,
     _place: Option<TempDir>,
+}
+
+/// What stands on nodes of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Standing {
+    limits: Limits,
+    /// How many nodes share a Redis, where they do.
+    sharing: Option<u32>,
+}
+
+impl Standing {
+    /// On one node, which keeps it itself.
+    pub(super) fn alone(limits: Limits) -> Self {
+        Self {
+            limits,
+            sharing: None,
+        }
+    }
+
+    /// What a plan wants.
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self {
+            limits: plan.limits,
+            sharing: plan.sharing,
+        }
+    }
 }
 
 /// A process of a server.
@@ -119,6 +64,9 @@ struct Part {
     actor: Option<Actor>,
     pid: u32,
 }
+
+/// The program, in the directory of peers or wherever programs are.
+const REDIS: &str = "redis-server";
 
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -131,17 +79,17 @@ impl Server {
         target: Target,
         surroundings: &Surroundings,
         matrix: &Matrix,
-        limits: Limits,
+        standing: Standing,
     ) -> Result<Self, WorkloadError> {
         match (target, &matrix.subject) {
             (Target::Url, Subject::Url(address)) => Ok(Self {
-                address: address.clone(),
-                takes_address: None,
-                parts: Vec::new(),
-                node: None,
-                _place: None,
+                addresses: vec![address.clone()],
+                ..Self::default()
             }),
-            (Target::Node | Target::Url, _) => Self::node(surroundings, &matrix.directory, limits),
+            (Target::Node | Target::Url, _) => {
+                Self::nodes(surroundings, &matrix.directory, standing)
+            }
+            (Target::Script, _) => Self::script(surroundings, &matrix.directory),
             (Target::Express | Target::Throttlecrab | Target::Floor, _) => {
                 let Some(programs) = &surroundings.peers else {
                     let what = format!("{} is no peer", target.name());
@@ -153,64 +101,95 @@ impl Server {
         }
     }
 
-    fn node(
+    fn nodes(
         surroundings: &Surroundings,
         on_disk: &Path,
-        limits: Limits,
+        standing: Standing,
     ) -> Result<Self, WorkloadError> {
         let place = place(on_disk)?;
-        let config = place.path().join("limits.toml");
-        fs::write(&config, limits.toml()).map_err(WorkloadError::Directory)?;
-        let (data, config) = (place.path().join("data"), config.display().to_string());
-        let flags = ["--config", &config];
-        let node = Node::start_limiter(&surroundings.executable, &data, &flags)?;
-        let Some(address) = node.limiter_address() else {
-            let what = "the node does not stand in for a limiter".to_owned();
-            return Err(WorkloadError::Node(what));
-        };
-        Ok(Self {
-            address: address.to_owned(),
-            takes_address: Some(node.http_address().to_owned()),
-            parts: Vec::new(),
-            node: Some(node),
+        let directory = place.path().canonicalize();
+        let directory = directory.map_err(WorkloadError::Directory)?;
+        let mut server = Self {
             _place: Some(place),
-        })
+            ..Self::default()
+        };
+        let mut toml = standing.limits.toml();
+        if standing.sharing.is_some() {
+            let redis = server.open_redis(surroundings, &directory)?;
+            toml = format!("[quota.store]\nredis = \"redis://{redis}\"\n\n{toml}");
+        }
+        let config = directory.join("limits.toml");
+        fs::write(&config, toml).map_err(WorkloadError::Directory)?;
+        let flags = ["--config", &config.display().to_string()];
+        for number in 0..standing.sharing.unwrap_or(1) {
+            let data = directory.join(format!("data-{number}"));
+            let node = Node::start_limiter(&surroundings.executable, &data, &flags)?;
+            let Some(address) = node.limiter_address() else {
+                let what = "the node does not stand in for a limiter".to_owned();
+                return Err(WorkloadError::Node(what));
+            };
+            server.addresses.push(address.to_owned());
+            server.nodes.push(node);
+        }
+        Ok(server)
+    }
+
+    /// A Redis with the function that takes.
+    fn script(surroundings: &Surroundings, on_disk: &Path) -> Result<Self, WorkloadError> {
+        let place = place(on_disk)?;
+        let directory = place.path().canonicalize();
+        let directory = directory.map_err(WorkloadError::Directory)?;
+        let mut server = Self {
+            _place: Some(place),
+            ..Self::default()
+        };
+        let address = server.open_redis(surroundings, &directory)?;
+        script::install(&address)
+            .map_err(|error| WorkloadError::Node(format!("Redis takes no function: {error}")))?;
+        server.addresses.push(address);
+        Ok(server)
+    }
+
+    /// A Redis in that directory, of the peers' or the system's making.
+    fn open_redis(
+        &mut self,
+        surroundings: &Surroundings,
+        directory: &Path,
+    ) -> Result<String, WorkloadError> {
+        let of_peers = surroundings.peers.as_ref().map(|peers| peers.join(REDIS));
+        let program = of_peers.filter(|program| program.is_file());
+        let program = program.unwrap_or_else(|| PathBuf::from(REDIS));
+        self.open("redis", &program, |port| redis(port, directory, "everysec"))
     }
 
     fn peer(target: Target, programs: &Path, on_disk: &Path) -> Result<Self, WorkloadError> {
         let place = place(on_disk)?;
+        let directory = place.path().canonicalize();
+        let directory = directory.map_err(WorkloadError::Directory)?;
         let mut server = Self {
-            address: String::new(),
-            takes_address: None,
-            parts: Vec::new(),
-            node: None,
-            _place: None,
+            _place: Some(place),
+            ..Self::default()
         };
-        match target {
+        let address = match target {
             Target::Express => {
-                let directory = place.path().canonicalize();
-                let directory = directory.map_err(WorkloadError::Directory)?;
-                let redis = server.open("redis", &programs.join("redis-server"), |port| {
+                let redis = server.open("redis", &programs.join(REDIS), |port| {
                     redis(port, &directory, "everysec")
                 })?;
                 let program = programs.join("quota-express");
-                server.address = server.announced("express", &program, &["--redis", &redis])?;
+                server.announced("express", &program, &["--redis", &redis])?
             }
             Target::Throttlecrab => {
                 let program = programs.join("throttlecrab-server");
-                server.address = server.open("throttlecrab", &program, throttlecrab)?;
+                server.open("throttlecrab", &program, throttlecrab)?
             }
-            Target::Floor => {
+            _ => {
                 let program = programs.join("floors");
                 let words = ["http", "serve", "--listen", "127.0.0.1:0"];
-                server.address = server.announced("floor", &program, &words)?;
+                server.announced("floor", &program, &words)?
             }
-            Target::Node | Target::Url => {}
-        }
-        Ok(Self {
-            _place: Some(place),
-            ..server
-        })
+        };
+        server.addresses.push(address);
+        Ok(server)
     }
 
     /// Starts a part that says where it listens.
@@ -254,19 +233,23 @@ impl Server {
         Ok(address)
     }
 
-    /// `HOST:PORT` of where this is asked.
-    pub(super) fn address(&self, dialect: Dialect) -> &str {
-        match (dialect, &self.takes_address) {
-            (Dialect::Take { .. }, Some(address)) => address,
-            _ => &self.address,
+    /// Where it is asked in this way: `HOST:PORT`, or as our client takes it.
+    pub(super) fn addresses(&self, way: Way) -> Vec<String> {
+        let nodes = self.nodes.iter();
+        match way {
+            Way::Native { .. } => nodes.map(|node| node.native.clone()).collect(),
+            Way::Written(Dialect::Take { .. }) if !self.nodes.is_empty() => {
+                nodes.map(|node| node.http_address().to_owned()).collect()
+            }
+            Way::Written(_) => self.addresses.clone(),
         }
     }
 
     /// Its processes and what each of them is, as far as they are ours to look at.
     pub(super) fn processes(&self) -> Vec<(&'static str, u32)> {
-        let node = self.node.iter().map(|node| ("node", node.pid()));
+        let nodes = self.nodes.iter().map(|node| ("node", node.pid()));
         let parts = self.parts.iter().map(|part| (part.name, part.pid));
-        node.chain(parts).collect()
+        nodes.chain(parts).collect()
     }
 
     /// The same for a watch.
@@ -277,9 +260,7 @@ impl Server {
 
     /// Fails when any of them has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
-        if let Some(node) = &mut self.node {
-            node.check_alive()?;
-        }
+        self.nodes.iter_mut().try_for_each(Node::check_alive)?;
         let mut actors = self.parts.iter_mut().flat_map(|part| &mut part.actor);
         actors.try_for_each(Actor::check_alive)
     }

@@ -1,8 +1,9 @@
 //! Runs a matrix: the subject, and beside it the floor and what others do of the same.
 
-use super::exact::{exactness, must_allow};
+use super::exact::{exactness, excess};
 use super::matrix::Asking;
-use super::server::{Server, Target};
+use super::server::{Server, Standing};
+use super::target::Target;
 use super::threshold::thresholds;
 use super::{Asked, COUNT, LoadSpec, MIX, Matrix, Pace, STEADY, Subject, Work};
 use crate::measurement::Measurement;
@@ -60,6 +61,10 @@ impl Targets {
             Subject::Url(_) => Target::Url,
         };
         let (mut here, mut left_out) = (vec![subject], Vec::new());
+        if let Work::Shared { .. } = matrix.work {
+            here.push(Target::Script);
+            return Self { here, left_out };
+        }
         if let Some(directory) = &surroundings.peers {
             for peer in Target::PEERS {
                 match peer.is_in(directory) {
@@ -79,22 +84,24 @@ fn measure(
     asking: &Asking,
     run: u32,
 ) -> Result<Measurement, WorkloadError> {
-    let mut server = Server::start(asking.target, surroundings, matrix, asking.limits)?;
-    let address = server.address(asking.dialect).to_owned();
+    let plan = &asking.plan;
+    let mut server = Server::start(asking.target, surroundings, matrix, Standing::of(plan))?;
+    let addresses = server.addresses(plan.way);
     let spec = |pace: Pace, run: u32| LoadSpec {
-        address: address.clone(),
-        dialect: asking.dialect,
+        addresses: addresses.clone(),
+        way: plan.way,
         pace,
         agents: asking.names(run),
     };
     if let Some(pace) = asking.warm_up(matrix.warmup) {
         drive(surroundings, &mut server, spec(pace, run + 1))?;
     }
-    let measured = drive(surroundings, &mut server, spec(asking.pace.clone(), run))?;
+    let measured = drive(surroundings, &mut server, spec(plan.pace.clone(), run))?;
     let window_ns = measured.window_ns;
     let mut answered = measured.answered;
-    if let (Some(answered), Some(takes)) = (&mut answered, asking.takes_of_one()) {
-        answered.must_allow = Some(must_allow(takes, window_ns));
+    if let Some(answered) = &mut answered {
+        answered.must_allow = asking.must_allow(window_ns);
+        answered.may_allow = asking.may_allow(window_ns);
     }
     Ok(Measurement {
         answered,
@@ -207,12 +214,13 @@ fn compare(cases: &[CaseResult]) -> Vec<CaseComparison> {
     found
 }
 
-/// Whether both are asked for the same takes; how many share a request or are under way may differ.
+/// Whether both are asked for the same takes; how they are put, and to how many nodes, may differ.
 fn is_same_question(ours: &Case, theirs: &Case) -> bool {
     let but_batch = |case: &Case| {
         let mut parameters = case.parameters.clone();
-        parameters.remove("batch");
-        parameters.remove("limits");
+        for how in ["batch", "door", "limits", "nodes"] {
+            parameters.remove(how);
+        }
         parameters
     };
     (&ours.mode, ours.clients, ours.rate, but_batch(ours))
@@ -297,6 +305,13 @@ fn misses_of(one: &CaseResult) -> Vec<String> {
                 run.repeat
             ));
         }
+        if let Some(excess) = excess(answered).filter(|excess| excess.over() > 0) {
+            let (allowed, may) = (excess.allowed, excess.may_allow);
+            found.push(format!(
+                "{key}: {allowed} were allowed in run {}, it may be {may} at most",
+                run.repeat
+            ));
+        }
     }
     found
 }
@@ -324,9 +339,8 @@ fn setup(matrix: &Matrix, targets: &Targets) -> Setup {
         notes.push((target.name().to_owned(), words.to_owned()));
     }
     let window = match &matrix.work {
-        Work::Mix { window, .. } | Work::Closed { window, .. } | Work::Scheduled { window, .. } => {
-            Some(format!("{window:?}"))
-        }
+        Work::Mix { window, .. } | Work::Scheduled { window, .. } => Some(format!("{window:?}")),
+        Work::Closed { load, .. } | Work::Shared { load, .. } => Some(format!("{:?}", load.window)),
         Work::Count { .. } => None,
     };
     Setup {
@@ -360,9 +374,14 @@ fn load_words(work: &Work) -> String {
             "{requests} takes over {connections} connections, each as soon as its connection is free, as Apache Bench \
              asks them: HTTP/1.0, with keep-alive and without"
         ),
-        Work::Closed { connections, .. } => {
-            format!("{connections} connections, each kept busy")
+        Work::Closed { load, .. } => {
+            format!("{} connections, each kept busy", load.connections)
         }
+        Work::Shared { load, .. } => format!(
+            "{} connections, each kept busy, spread over the nodes; each agent has a bucket of 10,000,000 that no load \
+             empties, or one of 10,000 that every load does",
+            load.connections
+        ),
         Work::Scheduled { connections, .. } => format!(
             "on a schedule over at most {connections} connections; a request that finds none free waits, and its \
              response counts from when it was meant to leave"
@@ -376,6 +395,9 @@ fn warmup_words(matrix: &Matrix) -> String {
         Work::Closed { .. } | Work::Scheduled { .. } => {
             format!("the first {warmup:?} of the load are not counted")
         }
+        Work::Shared { .. } => format!(
+            "the first {warmup:?} of the load are not counted; where buckets are emptied, takes for other agents instead"
+        ),
         Work::Mix { .. } | Work::Count { .. } => {
             format!("takes for other agents, as fast as they are answered, for {warmup:?}")
         }

@@ -5,7 +5,7 @@ mod memory;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bench::workload::quota::{self, Limits, Matrix, Reuse, Step, Subject, Work};
+use bench::workload::quota::{self, Busy, Door, Limits, Matrix, Reuse, Step, Subject, Work};
 use clap::ValueEnum;
 
 use super::outcome::{Outcome, Style};
@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
-Takes from agents' quotas over HTTP, and what is answered.
+Takes from agents' quotas, over HTTP or the native protocol, and what is answered.
 
 Without --vus, -n or --rate every connection asks for a take as soon as the last was answered. --vus lets \
 virtual users ask several things in turn and think, -n asks for a number of takes as Apache Bench does, --rate \
@@ -23,7 +23,9 @@ or fewer fails.
 
 With --peers an HTTP server that decides nothing, a limiter on Express and Redis, and throttlecrab do the same in \
 the same run, as far as they are in that directory; the runs take turns, and every run has a server of its \
-own. With --url a server that runs already takes the place of the node: its CPU time is not known then.";
+own. With --store redis nodes share a redis-server: the rate of takes from what they have leased stands beside \
+that of a call of a function in Redis for each take, and a run in which they admit more than they share \
+fails. With --url a server that runs already takes the place of the node: its CPU time is not known then.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,6 +37,10 @@ Examples:
       closed loop, 10,000 agents, beside others
   telpher bench quota --agents 10000,1 --batch 100 --pipeline 1,16
       one agent instead of many, many takes in a request, many requests under way
+  telpher bench quota --door http,native --pipeline 1,16 --batch 100
+      over the native protocol beside HTTP
+  telpher bench quota --store redis --nodes 1,3 --agents 1 --door http,native
+      one agent of nodes that share a Redis
   telpher bench quota --rate 5000,20000
       on a schedule
   telpher bench quota --url http://127.0.0.1:3000 --vus 50
@@ -42,7 +48,7 @@ Examples:
   telpher bench quota --memory 1000000
       what a bucket takes of memory";
 
-/// Measure quotas: takes over HTTP
+/// Measure quotas: takes over HTTP and the native protocol
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -77,6 +83,20 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "LIST", default_value = "1", requires = "batch",
         value_parser = parse_limits)]
     limits: Vec<Limits>,
+
+    /// Doors that takes come through to a node; cases for each
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST", default_value = "http",
+        conflicts_with_all = ["vus", "requests", "rate", "url", "memory"])]
+    door: Vec<Through>,
+
+    /// Let nodes share a store; needs `redis-server`
+    #[arg(long, value_enum, conflicts_with_all = ["vus", "requests", "rate", "limits", "url", "memory"])]
+    store: Option<Store>,
+
+    /// How many nodes share it; cases for each number
+    #[arg(long, value_delimiter = ',', value_name = "LIST", requires = "store", default_value = "1,3",
+        value_parser = clap::value_parser!(u32).range(1..=16))]
+    nodes: Vec<u32>,
 
     /// Virtual users
     #[arg(long, value_name = "N", conflicts_with_all = ["requests", "rate", "batch"],
@@ -150,6 +170,20 @@ enum Asked {
     Quota,
     /// GET /api/test-rate-limit
     Test,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Through {
+    /// HTTP/1.1
+    Http,
+    /// The native protocol, with our own client
+    Native,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Store {
+    /// A redis-server that each run starts
+    Redis,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -239,13 +273,26 @@ impl Args {
                 rates: self.rate.clone(),
                 window,
             },
-            (None, None, true) => Work::Closed {
-                connections,
-                pipelines: self.pipeline.clone(),
-                batches: self.batch.clone(),
-                limits: self.limits.clone(),
-                window,
+            (None, None, true) => match self.store {
+                None => Work::Closed {
+                    load: self.busy(),
+                    limits: self.limits.clone(),
+                },
+                Some(Store::Redis) => Work::Shared {
+                    load: self.busy(),
+                    nodes: self.nodes.clone(),
+                },
             },
+        }
+    }
+
+    fn busy(&self) -> Busy {
+        Busy {
+            connections: self.connections,
+            pipelines: self.pipeline.clone(),
+            batches: self.batch.clone(),
+            doors: self.door.iter().map(|door| (*door).into()).collect(),
+            window: self.duration,
         }
     }
 }
@@ -257,6 +304,15 @@ impl From<Asked> for Step {
             Asked::Request => Self::Request,
             Asked::Quota => Self::Quota,
             Asked::Test => Self::Test,
+        }
+    }
+}
+
+impl From<Through> for Door {
+    fn from(through: Through) -> Self {
+        match through {
+            Through::Http => Self::Http,
+            Through::Native => Self::Native,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
+use super::super::Way;
 use super::super::agents::Order;
 use super::*;
 
@@ -57,8 +58,8 @@ fn converse(mut stream: TcpStream, answers: Answers, asked: &AtomicU64) -> Optio
 
 fn spec(address: String, pace: Pace) -> LoadSpec {
     LoadSpec {
-        address,
-        dialect: Dialect::Request,
+        addresses: vec![address],
+        way: Way::Written(Dialect::Request),
         pace,
         agents: Names {
             prefix: "t-".to_owned(),
@@ -79,7 +80,7 @@ fn count(requests: u64, connections: u32, pipeline: u32, reuse: Reuse) -> Pace {
 
 fn asked(spec: &LoadSpec) -> Result<Asked, Failure> {
     let mut opened = 0;
-    let asked = Load::open(spec)?.ask(|| {
+    let asked = Load::open(spec, Dialect::Request)?.ask(|| {
         opened += 1;
         Ok(())
     })?;

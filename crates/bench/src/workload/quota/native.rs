@@ -1,0 +1,205 @@
+//! The role that asks over the native protocol: our own client, one thread, as many connections as said.
+//!
+//! Each connection has as many questions under way as the pace says, each asked by a task of its own as soon
+//! as its last one was answered. What the client costs is part of what the generator is said to cost.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use client::quota::{Outcome, Quota, Take};
+use client::{CallError, Client};
+use tokio::task::LocalSet;
+
+use super::agents::DIGITS;
+use super::answer::Decided;
+use super::counts::{Counts, Timed};
+use super::pace::{Going, Next, Pacer};
+use super::{Asked, Costs, LoadSpec, STEADY, TOKENS};
+use crate::clock::now_ns;
+use crate::tally::Departure;
+use crate::workload::role::{Failure, Ready, hear, runtime, say};
+
+/// What is told of endpoints: there is one.
+const ENDPOINT: &str = "take";
+
+/// Plays the role.
+///
+/// # Errors
+/// When the server cannot be reached.
+pub(super) fn play(spec: &LoadSpec, batch: u32, costs: Costs) -> Result<(), Failure> {
+    let local = LocalSet::new();
+    local.block_on(&runtime()?, play_on_runtime(spec, batch, costs))?;
+    // The suite reads our memory before it lets us go.
+    hear()?;
+    Ok(())
+}
+
+async fn play_on_runtime(spec: &LoadSpec, batch: u32, costs: Costs) -> Result<(), Failure> {
+    let opened_ns = now_ns();
+    let mut quotas = Vec::new();
+    for address in spec.addresses.iter().cycle().take(spec.pace.callers()) {
+        quotas.push(Client::connect(address).await?.quota());
+    }
+    say(&Ready {
+        address: None,
+        setup_ns: now_ns() - opened_ns,
+    })?;
+    if hear()?.is_some() {
+        let asked = ask(spec, quotas, batch, costs, || say(&STEADY)).await?;
+        say(&asked)?;
+    }
+    Ok(())
+}
+
+/// What all questions share: who is asked for next, and what was answered.
+struct Shared {
+    pacer: Pacer,
+    counts: Counts,
+    timed: Timed,
+    /// What subjects begin with.
+    prefix: String,
+    batch: u32,
+    costs: Costs,
+}
+
+/// Asks until there is nothing more to ask. `open` is called once, when the window opens.
+async fn ask(
+    spec: &LoadSpec,
+    quotas: Vec<Quota>,
+    batch: u32,
+    costs: Costs,
+    open: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Asked, Failure> {
+    let pacer = Pacer::new(&spec.pace, &spec.agents, now_ns()).ok_or("a schedule needs a rate")?;
+    let open_ns = pacer.open_ns();
+    let shared = Rc::new(RefCell::new(Shared {
+        pacer,
+        counts: Counts::of([ENDPOINT]),
+        timed: spec.pace.timed(),
+        prefix: format!("default/default/{}", spec.agents.prefix),
+        batch,
+        costs,
+    }));
+    let mut tasks = Vec::new();
+    for (caller, quota) in quotas.iter().enumerate() {
+        for _ in 0..spec.pace.depth() {
+            let busy = keep_busy(caller, quota.clone(), shared.clone());
+            tasks.push(tokio::task::spawn_local(busy));
+        }
+    }
+    sleep_until(open_ns).await;
+    open()?;
+    for task in tasks {
+        task.await?;
+    }
+    let window_ns = now_ns().saturating_sub(open_ns).max(1);
+    let counts = std::mem::replace(&mut shared.borrow_mut().counts, Counts::of([ENDPOINT]));
+    Ok(Asked {
+        tally: counts.tally,
+        answered: counts.answered,
+        window_ns,
+    })
+}
+
+/// Asks one question after the other, as the pacer says.
+async fn keep_busy(caller: usize, quota: Quota, shared: Rc<RefCell<Shared>>) {
+    let mut free_ns = now_ns();
+    loop {
+        let at_ns = now_ns();
+        let next = shared.borrow_mut().pacer.next(caller, at_ns);
+        match next {
+            Next::Send(going) => {
+                let departure = Departure {
+                    intended_ns: going.intended_ns.unwrap_or(at_ns),
+                    ready_ns: free_ns,
+                    sent_ns: at_ns,
+                };
+                let takes = shared.borrow_mut().begin(going, departure);
+                let outcomes = take(&quota, &takes).await;
+                free_ns = now_ns();
+                let is_failed = !outcomes.failed.is_empty();
+                shared.borrow_mut().end(going, departure, outcomes, free_ns);
+                if is_failed {
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+            Next::Sleep(until_ns) => sleep_until(until_ns).await,
+            Next::Idle => {
+                let due_ns = shared.borrow().pacer.due_ns();
+                sleep_until(due_ns).await;
+            }
+            Next::Done => return,
+        }
+    }
+}
+
+/// What became of the takes of a question.
+#[derive(Default)]
+struct Outcomes {
+    decided: Decided,
+    /// Why the others came to nothing, each a stable word.
+    failed: Vec<String>,
+}
+
+async fn take(quota: &Quota, takes: &[Take]) -> Outcomes {
+    let mut outcomes = Outcomes::default();
+    match takes {
+        [take] => outcomes.add(quota.take(take).await),
+        _ => match quota.take_batch(takes).await {
+            Ok(each) => each.into_iter().for_each(|one| outcomes.add(one)),
+            Err(error) => takes.iter().for_each(|_| outcomes.add(Err(error.clone()))),
+        },
+    }
+    outcomes
+}
+
+impl Outcomes {
+    fn add(&mut self, outcome: Result<Outcome, CallError>) {
+        match outcome {
+            Ok(Outcome::Admitted(_)) => self.decided.allowed += 1,
+            Ok(Outcome::Denied(denied)) if !denied.is_exhausted => self.decided.limited += 1,
+            Ok(Outcome::Denied(_)) => self.failed.push("exhausted".to_owned()),
+            Err(error) => self.failed.push(error.code.as_str().to_owned()),
+        }
+    }
+}
+
+impl Shared {
+    /// The takes of the next question, which counts as sent.
+    fn begin(&mut self, going: Going, departure: Departure) -> Vec<Take> {
+        if going.is_counted {
+            self.counts.sent(self.batch, departure, self.timed);
+        }
+        let one = |_| {
+            let agent = self.pacer.agent();
+            let take = Take::of(format!("{}{agent:0DIGITS$}", self.prefix)).cost("requests", 1);
+            match self.costs {
+                Costs::Request => take,
+                Costs::RequestAndTokens => take.cost("tokens", TOKENS),
+            }
+        };
+        (0..self.batch).map(one).collect()
+    }
+
+    /// It is over. A failure counts whenever it is: a run with one is no clean run.
+    fn end(&mut self, going: Going, departure: Departure, outcomes: Outcomes, done_ns: u64) {
+        let counts = &mut self.counts;
+        if going.is_counted {
+            counts.answered(0, outcomes.decided, departure, self.timed, done_ns);
+        }
+        for kind in &outcomes.failed {
+            if !going.is_counted {
+                counts.sent(1, departure, self.timed);
+            }
+            counts.failed(1, kind);
+        }
+    }
+}
+
+/// After a failure, so that a server that refuses everything is not asked a million times.
+const PAUSE: Duration = Duration::from_millis(10);
+
+async fn sleep_until(at_ns: u64) {
+    tokio::time::sleep(Duration::from_nanos(at_ns.saturating_sub(now_ns()))).await;
+}

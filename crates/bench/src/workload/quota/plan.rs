@@ -1,0 +1,168 @@
+//! What a target is asked, apart from the agents.
+
+use super::matrix::{Busy, Door, Work};
+use super::target::Target;
+use super::{Dialect, Limits, Matrix, Pace, Way};
+
+/// A way to ask, and what stands there then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) way: Way,
+    pub(super) pace: Pace,
+    pub(super) limits: Limits,
+    /// How many nodes share a Redis, where they do.
+    pub(super) sharing: Option<u32>,
+}
+
+impl Plan {
+    fn of(target: Target, pace: Pace) -> Self {
+        Self {
+            way: Way::Written(target.dialect(Limits::One)),
+            pace,
+            limits: Limits::One,
+            sharing: None,
+        }
+    }
+}
+
+/// Everything that this target is asked.
+pub(super) fn plans(matrix: &Matrix, target: Target) -> Vec<Plan> {
+    let warmup_ns = matrix.warmup.as_nanos() as u64;
+    match &matrix.work {
+        Work::Mix {
+            vus,
+            steps,
+            think,
+            window,
+        } if target.has_surface() => {
+            let pace = Pace::Users {
+                vus: *vus,
+                steps: steps.clone(),
+                think_ns: think.as_nanos() as u64,
+                window_ns: window.as_nanos() as u64,
+            };
+            vec![Plan::of(target, pace)]
+        }
+        Work::Mix { .. } => Vec::new(),
+        Work::Count {
+            connections,
+            requests,
+            reuse,
+        } if target != Target::Floor => {
+            let pace = |reuse: &_| Pace::Count {
+                connections: *connections,
+                pipeline: 1,
+                requests: *requests,
+                reuse: *reuse,
+            };
+            let paces = reuse.iter().map(pace);
+            paces.map(|pace| Plan::of(target, pace)).collect()
+        }
+        Work::Count { .. } => Vec::new(),
+        Work::Closed { load, limits } => load.alone(target, limits, warmup_ns),
+        Work::Scheduled {
+            connections,
+            rates,
+            window,
+        } => {
+            let pace = |rate: &u64| Pace::Scheduled {
+                connections: *connections,
+                rate: *rate,
+                warmup_ns,
+                window_ns: window.as_nanos() as u64,
+            };
+            let paces = rates.iter().map(pace);
+            paces.map(|pace| Plan::of(target, pace)).collect()
+        }
+        Work::Shared { load, nodes } => load.shared(target, nodes, warmup_ns),
+    }
+}
+
+impl Busy {
+    /// What is asked of a server that shares nothing.
+    fn alone(&self, target: Target, limits: &[Limits], warmup_ns: u64) -> Vec<Plan> {
+        let mut plans = Vec::new();
+        for door in self.doors_of(target) {
+            plans.extend(self.singles(target, *door, Limits::One, warmup_ns));
+            for limits in limits {
+                plans.extend(self.batches(target, *door, *limits, warmup_ns));
+            }
+        }
+        plans
+    }
+
+    /// What is asked of nodes that share a Redis, and of a Redis alone. Where there is enough the rate is
+    /// looked at, and where there is not, how many were admitted: then nothing may be leased beforehand.
+    fn shared(&self, target: Target, nodes: &[u32], warmup_ns: u64) -> Vec<Plan> {
+        match target {
+            Target::Node => {}
+            Target::Script => return self.singles(target, Door::Http, Limits::Plenty, warmup_ns),
+            _ => return Vec::new(),
+        }
+        let mut plans = Vec::new();
+        for count in nodes {
+            let mut asked = Vec::new();
+            for door in self.doors_of(target) {
+                asked.extend(self.singles(target, *door, Limits::Plenty, warmup_ns));
+                asked.extend(self.batches(target, *door, Limits::Plenty, warmup_ns));
+                asked.extend(self.singles(target, *door, Limits::Scarce, 0).pop());
+            }
+            let sharing = Some(*count);
+            plans.extend(asked.into_iter().map(|plan| Plan { sharing, ..plan }));
+        }
+        plans
+    }
+
+    /// The doors that it has.
+    fn doors_of(&self, target: Target) -> &[Door] {
+        match target.is_native() {
+            true => &self.doors,
+            false => &[Door::Http],
+        }
+    }
+
+    /// One take in a request.
+    fn singles(&self, target: Target, door: Door, limits: Limits, warmup_ns: u64) -> Vec<Plan> {
+        let way = match door {
+            Door::Http => Way::Written(target.dialect(limits)),
+            Door::Native => Way::Native {
+                batch: 1,
+                costs: limits.costs(),
+            },
+        };
+        let plan = |pipeline: &u32| self.plan(way, *pipeline, limits, warmup_ns);
+        self.pipelines.iter().map(plan).collect()
+    }
+
+    /// Many, where it knows such requests.
+    fn batches(&self, target: Target, door: Door, limits: Limits, warmup_ns: u64) -> Vec<Plan> {
+        if !target.has_batches() {
+            return Vec::new();
+        }
+        let costs = limits.costs();
+        let plan = |batch: &u32| {
+            let batch = *batch;
+            let way = match door {
+                Door::Http => Way::Written(Dialect::Take { batch, costs }),
+                Door::Native => Way::Native { batch, costs },
+            };
+            self.plan(way, 1, limits, warmup_ns)
+        };
+        self.batches.iter().map(plan).collect()
+    }
+
+    fn plan(&self, way: Way, pipeline: u32, limits: Limits, warmup_ns: u64) -> Plan {
+        let pace = Pace::Closed {
+            connections: self.connections,
+            pipeline,
+            warmup_ns,
+            window_ns: self.window.as_nanos() as u64,
+        };
+        Plan {
+            way,
+            pace,
+            limits,
+            sharing: None,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Whom takes can be asked of, and what each of them knows.
+
+use std::path::Path;
+
+use super::{Dialect, Limits};
+use crate::workload::OURS;
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A node of ours.
+    Node,
+    /// A server that runs already.
+    Url,
+    /// Express, ioredis and a Lua script.
+    Express,
+    /// throttlecrab over HTTP.
+    Throttlecrab,
+    /// The same answer to every request.
+    Floor,
+    /// A function in a Redis, asked without a node: a call for each take.
+    Script,
+}
+
+impl Target {
+    /// Those that come from the directory of peers.
+    pub(super) const PEERS: [Self; 3] = [Self::Express, Self::Throttlecrab, Self::Floor];
+
+    /// The name in results.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Node => OURS,
+            Self::Url => "url",
+            Self::Express => "express",
+            Self::Throttlecrab => "throttlecrab",
+            Self::Floor => "http-floor",
+            Self::Script => "redis-script",
+        }
+    }
+
+    /// How a take is put to it, whose agents' buckets are those of `limits`.
+    pub(super) fn dialect(self, limits: Limits) -> Dialect {
+        match self {
+            Self::Throttlecrab => Dialect::Throttle,
+            Self::Script => Dialect::Script(limits.bucket()),
+            Self::Node | Self::Url | Self::Express | Self::Floor => Dialect::Request,
+        }
+    }
+
+    /// Whether it has every endpoint of the report.
+    pub(super) fn has_surface(self) -> bool {
+        matches!(self, Self::Node | Self::Url | Self::Express)
+    }
+
+    /// Whether it takes several takes in a request.
+    pub(super) fn has_batches(self) -> bool {
+        matches!(self, Self::Node | Self::Url)
+    }
+
+    /// Whether it has a door for our own client.
+    pub(super) fn is_native(self) -> bool {
+        self == Self::Node
+    }
+
+    /// What must stand in the directory of peers, the server first.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Node | Self::Url => &[],
+            Self::Express => &["quota-express", "redis-server"],
+            Self::Throttlecrab => &["throttlecrab-server"],
+            Self::Floor => &["floors"],
+            Self::Script => &["redis-server"],
+        }
+    }
+
+    /// Whether it was installed.
+    pub(super) fn is_in(self, directory: &Path) -> bool {
+        let is_there = |program: &&str| directory.join(program).is_file();
+        self.programs().iter().all(is_there)
+    }
+
+    /// What it is and how it is set up.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Node => {
+                "`telpher serve` with its data on the disk; one limit as the report has it, and where six are told those \
+                 of three tiers by two units"
+            }
+            Self::Url => "a server that runs already: its own time and memory are not known",
+            Self::Express => {
+                "Express 4.18 and ioredis, one process; a Lua script with each take in a Redis of its own that \
+                 appends to a file and syncs it every second; it logs nothing. CPU and memory are the sum of both"
+            }
+            Self::Throttlecrab => {
+                "throttlecrab-server over HTTP with its defaults; `POST /throttle` with the same capacity and rate"
+            }
+            Self::Script => {
+                "a function in a Redis that appends to a file and syncs it every second, called once for each take by \
+                 the generator itself; it keeps one bucket per agent and knows no other limit"
+            }
+            Self::Floor => {
+                "the same answer to every request: what the generator and the kernel cost"
+            }
+        }
+    }
+}
