@@ -18,21 +18,21 @@
 //! coordinator's, a partition's, those of the journal. A share of the groups is locked alone.
 
 mod admin;
-#[allow(dead_code, reason = "what uses it is being built")]
 mod error;
 mod fetch;
+mod fetching;
 mod groups;
-#[allow(dead_code, reason = "what uses it is being built")]
 mod hints;
+mod keys;
 mod offsets;
-#[allow(dead_code, reason = "what uses it is being built")]
 mod partition;
-#[allow(dead_code, reason = "what uses it is being built")]
 mod pending;
 mod produce;
-#[allow(dead_code, reason = "what uses it is being built")]
+mod reader;
 mod state;
 mod tend;
+#[cfg(test)]
+mod tests;
 mod transactions;
 
 use std::sync::Arc;
@@ -54,7 +54,8 @@ pub use admin::{Execution, NewTopic};
 pub use error::{
     AdminError, FetchError, GroupError, ProduceError, Storage, TransactionError, UnknownPartition,
 };
-pub use fetch::{Ask, FetchLimits, Fetched, Fetching};
+pub use fetch::{Ask, FetchLimits, Fetched};
+pub use fetching::Fetching;
 pub use groups::{Committed, GroupView};
 pub use offsets::{Located, PartitionView};
 pub use pending::{Durable, Pending, Unconfirmed};

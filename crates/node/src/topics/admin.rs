@@ -94,7 +94,7 @@ impl Topics {
         execution: Execution,
     ) -> Pending<Result<About, AdminError>> {
         let decide = |catalogue: &Catalogue| catalogue.decide_partitions(name, partitions);
-        told(self.change(decide, execution))
+        told(self.change_topic(decide, execution))
     }
 
     /// Alters some values of a topic's configuration (IncrementalAlterConfigs); answered when that is
@@ -105,7 +105,7 @@ impl Topics {
         alters: &[(&str, Alter<'_>)],
         execution: Execution,
     ) -> Pending<Result<About, AdminError>> {
-        told(self.change(|it| it.decide_alter(name, alters), execution))
+        told(self.change_topic(|it| it.decide_alter(name, alters), execution))
     }
 
     /// Sets these values of a topic's configuration and no others (AlterConfigs); answered when that
@@ -116,7 +116,7 @@ impl Topics {
         configs: &[(&str, Option<&str>)],
         execution: Execution,
     ) -> Pending<Result<About, AdminError>> {
-        told(self.change(|it| it.decide_replace(name, configs), execution))
+        told(self.change_topic(|it| it.decide_replace(name, configs), execution))
     }
 }
 
@@ -144,7 +144,7 @@ impl Topics {
         self.write(&mut writing, about, execution)
     }
 
-    fn change(
+    fn change_topic(
         &self,
         decide: impl FnOnce(&Catalogue) -> Result<About, TopicError>,
         execution: Execution,
@@ -164,7 +164,7 @@ impl Topics {
         let old = before.as_ref().map_or(&[][..], |it| &it.slots);
         let mut places = Vec::new();
         for index in old.len() as u32..about.partitions {
-            places.push((index, self.place(about.id, index).map_err(refused)?));
+            places.push(self.place(about.id, index).map_err(refused)?);
         }
         let mut bytes = Vec::new();
         about.encode(&mut bytes);
@@ -172,8 +172,8 @@ impl Topics {
             .state
             .enter(writing, record::TOPIC, &bytes, self.now_ms());
         let ticket = appended.map_err(refused)?;
-        let new = places.into_iter().map(|(index, at)| {
-            let slot = Slot::new(at, &about, index, &self.state.options, ticket);
+        let new = places.into_iter().map(|at| {
+            let slot = Slot::new(at, &about, &self.state.options, ticket);
             Arc::new(slot)
         });
         let slots: Box<[_]> = old.iter().cloned().chain(new).collect();

@@ -1,16 +1,17 @@
-//! Handing out batches, and waiting for more.
+//! Handing out batches. [`super::fetching`] waits for more.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use ::topics::{Isolation, ProducerId};
 use bytes::Bytes;
+use journal::ReadLimit;
 
 use super::Topics;
-use super::error::{FetchError, UnknownPartition};
+use super::error::FetchError;
+use super::partition::{Live, Slot};
+use super::reader::{Next, Stored, Walked};
 use super::state::Topic;
+use crate::store::Reach;
 
 /// What is asked of one partition.
 #[derive(Clone, Debug)]
@@ -55,47 +56,183 @@ pub struct Fetched {
     pub aborted: Vec<(ProducerId, u64)>,
 }
 
-/// Ends when there is enough, when there is an error, or when whoever asked does not want to wait any
-/// longer. An answer for each partition, in the order in which they were asked for.
-#[must_use = "nothing is read before it is polled"]
-pub struct Fetching {
-    topics: Topics,
-    asks: Arc<[Ask]>,
-    limits: FetchLimits,
-    is_hurried: bool,
+impl Fetched {
+    /// Bytes of all batches.
+    pub fn size(&self) -> usize {
+        self.batches.iter().map(Bytes::len).sum()
+    }
+}
+
+/// Bytes that are read before the batch that holds the offset, at most, on top of what is asked for.
+const SKIPPED_SIZE: usize = 64 << 10;
+
+/// What was gathered of all partitions, as far as it was within reach.
+pub(super) type Gathered = Option<Vec<Result<Fetched, FetchError>>>;
+
+/// A partition as it stood when its batches were looked for.
+struct Standing {
+    fetched: Fetched,
+    /// Up to where the reader may see.
+    visible: u64,
+    /// From which record on to look for the offset, if there may be anything.
+    record: Option<u64>,
 }
 
 impl Topics {
-    /// Reads from partitions. The timer is the caller's: see [`Fetching::hurry`].
-    pub fn fetch(&self, asks: Vec<Ask>, limits: FetchLimits) -> Fetching {
-        Fetching {
-            topics: self.clone(),
-            asks: asks.into(),
-            limits,
-            is_hurried: false,
+    /// Everything there is for these asks now; `None` if some of it is not within reach.
+    pub(super) fn gather(&self, reach: Reach, asks: &[Ask], limits: FetchLimits) -> Gathered {
+        let mut gathered = Vec::with_capacity(asks.len());
+        let mut size = 0;
+        for ask in asks {
+            let fetched = match self.gather_one(reach, ask, limits, size) {
+                Ok(None) => return None,
+                Ok(Some(fetched)) => Ok(fetched),
+                Err(error) => Err(error),
+            };
+            size += fetched.as_ref().map_or(0, Fetched::size);
+            gathered.push(fetched);
+        }
+        Some(gathered)
+    }
+
+    fn gather_one(
+        &self,
+        reach: Reach,
+        ask: &Ask,
+        limits: FetchLimits,
+        before: usize,
+    ) -> Result<Option<Fetched>, FetchError> {
+        let slot = ask.topic.slot(ask.partition)?;
+        let room = limits.bytes_max.saturating_sub(before).min(ask.bytes_max);
+        loop {
+            let standing = self.stand(slot, ask, limits.isolation)?;
+            let Some(record) = standing.record else {
+                return Ok(Some(standing.fetched));
+            };
+            if room == 0 && before > 0 {
+                return Ok(Some(standing.fetched));
+            }
+            let mut taking = Taking {
+                batches: Vec::new(),
+                size: 0,
+                size_max: room,
+                is_first: before == 0,
+                from: ask.offset,
+                visible: standing.visible,
+                last: None,
+            };
+            let limit = ReadLimit {
+                records: usize::MAX,
+                bytes: room.saturating_add(SKIPPED_SIZE),
+            };
+            match self.walk(reach, slot.at, record, limit, |it| taking.take(it))? {
+                Walked::OutOfReach => return Ok(None),
+                // The beginning has gone meanwhile: it may be out of range now.
+                Walked::Trimmed => continue,
+                Walked::Done => {}
+            }
+            let fetched = Fetched {
+                batches: taking.batches,
+                ..standing.fetched
+            };
+            return Ok(Some(match taking.last {
+                Some((record, end)) => {
+                    self.finish(slot, ask.offset, record, end, limits.isolation, fetched)?
+                }
+                None => fetched,
+            }));
+        }
+    }
+
+    /// How a partition stands for a reader.
+    fn stand(&self, slot: &Slot, ask: &Ask, isolation: Isolation) -> Result<Standing, FetchError> {
+        let mut live = slot.lock(&self.state.journal)?;
+        live.check_epoch(ask.leader_epoch)?;
+        let visible = live.partition.visible(isolation);
+        let sought = live.partition.seek(ask.offset)?;
+        let record = (ask.offset < visible).then(|| live.hints.find(ask.offset).unwrap_or(sought));
+        if ask.offset == live.partition.end() {
+            let next = live.next_record;
+            live.hints.note(ask.offset, next);
+        }
+        Ok(Standing {
+            fetched: Fetched {
+                batches: Vec::new(),
+                high_watermark: live.partition.high_watermark(),
+                last_stable: live.partition.last_stable(),
+                log_start: live.partition.log_start(),
+                aborted: Vec::new(),
+            },
+            visible,
+            record,
+        })
+    }
+
+    /// What is known of the batches, now that it is known which they are. They end before `end`, with
+    /// that record.
+    fn finish(
+        &self,
+        slot: &Slot,
+        from: u64,
+        record: u64,
+        end: u64,
+        isolation: Isolation,
+        fetched: Fetched,
+    ) -> Result<Fetched, FetchError> {
+        let mut live = slot.lock(&self.state.journal)?;
+        live.hints.note(end, record + 1);
+        let aborted = match isolation {
+            Isolation::Committed => live.partition.aborted(from, end).collect(),
+            Isolation::Uncommitted => Vec::new(),
+        };
+        Ok(Fetched { aborted, ..fetched })
+    }
+}
+
+impl Live {
+    /// Whether a reader knows of the leader there is.
+    pub(super) fn check_epoch(&self, asked: Option<i32>) -> Result<(), FetchError> {
+        let current = self.partition.leader_epoch().unwrap_or_default();
+        match asked {
+            Some(asked) if asked < current => Err(FetchError::Fenced { asked, current }),
+            Some(asked) if asked > current => Err(FetchError::Ahead { asked, current }),
+            _ => Ok(()),
         }
     }
 }
 
-impl Fetching {
-    /// From now on it ends with whatever there is, as soon as what is being read has been.
-    pub fn hurry(&mut self) {
-        self.is_hurried = true;
-    }
-
-    /// What there is, when it is enough; until then nothing, and the waker is woken once there may be
-    /// more.
-    pub fn poll_fetched(&mut self, waker: &Waker) -> Poll<Vec<Result<Fetched, FetchError>>> {
-        let _ = (waker, &self.topics, self.limits, self.is_hurried);
-        let unknown = self.asks.iter().map(|_| Err(UnknownPartition.into()));
-        Poll::Ready(unknown.collect())
-    }
+/// Batches from an offset on that fit.
+struct Taking {
+    batches: Vec<Bytes>,
+    size: usize,
+    size_max: usize,
+    /// One batch comes even if it does not fit.
+    is_first: bool,
+    from: u64,
+    visible: u64,
+    /// The record of the last one, and the offset behind it.
+    last: Option<(u64, u64)>,
 }
 
-impl Future for Fetching {
-    type Output = Vec<Result<Fetched, FetchError>>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_fetched(cx.waker())
+impl Taking {
+    fn take(&mut self, stored: Stored) -> Next {
+        if stored.end() <= self.from {
+            return Next::More;
+        }
+        if stored.offset() >= self.visible {
+            return Next::Enough;
+        }
+        let size = self.size + stored.bytes.len();
+        let must = self.is_first && self.batches.is_empty();
+        if size > self.size_max && !must {
+            return Next::Enough;
+        }
+        self.last = Some((stored.record, stored.end()));
+        self.batches.push(stored.bytes);
+        self.size = size;
+        match self.size >= self.size_max {
+            true => Next::Enough,
+            false => Next::More,
+        }
     }
 }

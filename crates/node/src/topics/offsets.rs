@@ -1,11 +1,24 @@
 //! Where what is in a partition, and how much.
 
-use ::topics::{Find, Isolation, ProducerView};
+use std::ops::Range;
+use std::sync::Arc;
+use std::task::Poll;
+
+use ::topics::record::CHANGE;
+use ::topics::{Change, Find, Found, Isolation, ProducerView};
+use journal::{ReadLimit, Ticket};
+use recordbatch::codecs::unpack;
+use recordbatch::{Batch, NO_TIMESTAMP, Records};
 
 use super::Topics;
-use super::error::{FetchError, UnknownPartition};
-use super::pending::Pending;
+use super::error::{FetchError, Storage, UnknownPartition};
+use super::keys::UNPACKED_SIZE_MAX;
+use super::partition::{LEADER_EPOCH, Live, Slot};
+use super::pending::{Durable, Pending};
+use super::reader::{Next, Stored, Walked};
 use super::state::Topic;
+use crate::later::Later;
+use crate::store::Reach;
 
 /// Where an offset is that somebody looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +48,15 @@ pub struct PartitionView {
     pub leader_epoch: i32,
 }
 
+/// What a look for an offset comes to; `None` if it is not within reach.
+type Looked = Result<Option<Option<Located>>, FetchError>;
+
+/// Read at a time while an offset is looked for.
+const CHUNK: ReadLimit = ReadLimit {
+    records: 4_096,
+    bytes: 1 << 20,
+};
+
 impl Topics {
     /// Where an offset is (ListOffsets); `None` if there is none.
     pub fn locate(
@@ -44,8 +66,93 @@ impl Topics {
         what: Find,
         isolation: Isolation,
     ) -> Pending<Result<Option<Located>, FetchError>> {
-        let _ = (topic, partition, what, isolation);
-        Pending::now(Err(UnknownPartition.into()))
+        let slot = match topic.slot(partition) {
+            Ok(slot) => slot.clone(),
+            Err(unknown) => return Pending::now(Err(unknown.into())),
+        };
+        match self.look(Reach::Memory, &slot, what, isolation).transpose() {
+            Some(located) => Pending::now(located),
+            None => self.look_elsewhere(slot, what, isolation),
+        }
+    }
+
+    fn look_elsewhere(
+        &self,
+        slot: Arc<Slot>,
+        what: Find,
+        isolation: Isolation,
+    ) -> Pending<Result<Option<Located>, FetchError>> {
+        let later = Arc::new(Later::default());
+        let (topics, put) = (self.clone(), later.clone());
+        let work = move || put.put(topics.look(Reach::Disk, &slot, what, isolation));
+        if let Err(overloaded) = self.inner.offload(Box::new(work)) {
+            return Pending::now(Err(Storage::from(overloaded).into()));
+        }
+        // The disk is within reach: nothing that is not there is found there.
+        Pending::steps(move |waker| match later.take(waker) {
+            Some(looked) => Poll::Ready(Ok(looked.map(Option::flatten))),
+            None => Poll::Pending,
+        })
+    }
+
+    fn look(&self, reach: Reach, slot: &Slot, what: Find, isolation: Isolation) -> Looked {
+        let (found, offsets) = {
+            let live = slot.lock(&self.state.journal)?;
+            let partition = &live.partition;
+            let offsets = partition.log_start()..partition.visible(isolation);
+            (partition.find(what, isolation), offsets)
+        };
+        let mut seeking = Seeking::new(offsets);
+        match found {
+            Found::Nowhere => return Ok(Some(None)),
+            Found::Offset(offset) => return Ok(Some(Some(Located::at(offset)))),
+            Found::From {
+                record, timestamp, ..
+            } => {
+                seeking.least = timestamp;
+                self.seek(reach, slot, record, &mut seeking)
+            }
+            Found::Highest {
+                record,
+                until,
+                known,
+            } => {
+                if let Some(known) = known {
+                    let from = slot
+                        .lock(&self.state.journal)?
+                        .partition
+                        .seek(known.offset)?;
+                    seeking.least = known.timestamp;
+                    let Some(()) = self.seek(reach, slot, from, &mut seeking)? else {
+                        return Ok(None);
+                    };
+                    seeking.least = known.timestamp.saturating_add(1);
+                }
+                seeking.until = until;
+                seeking.is_highest = true;
+                match record < until {
+                    true => self.seek(reach, slot, record, &mut seeking),
+                    false => Ok(Some(())),
+                }
+            }
+        }?
+        .map(|()| seeking.found.map(|it| it.locate()).transpose())
+        .transpose()
+    }
+
+    /// Looks through the batches from a record on; `None` if that is not within reach.
+    fn seek(
+        &self,
+        reach: Reach,
+        slot: &Slot,
+        from: u64,
+        seeking: &mut Seeking,
+    ) -> Result<Option<()>, FetchError> {
+        match self.walk(reach, slot.at, from, CHUNK, |it| seeking.take(it))? {
+            Walked::OutOfReach => Ok(None),
+            // What was sought has gone with the beginning.
+            Walked::Done | Walked::Trimmed => Ok(Some(())),
+        }
     }
 
     /// The newest epoch not newer than `epoch`, and the offset behind its last (OffsetForLeaderEpoch);
@@ -56,8 +163,8 @@ impl Topics {
         partition: u32,
         epoch: i32,
     ) -> Result<Option<(i32, u64)>, UnknownPartition> {
-        let _ = (topic, partition, epoch);
-        Err(UnknownPartition)
+        let live = topic.slot(partition)?.lock(&self.state.journal)?;
+        Ok(live.partition.end_of_epoch(epoch))
     }
 
     /// Deletes what is before an offset, or all that is durable; answered with the first offset that
@@ -68,14 +175,59 @@ impl Topics {
         partition: u32,
         before: Option<u64>,
     ) -> Pending<Result<u64, FetchError>> {
-        let _ = (topic, partition, before);
-        Pending::now(Err(UnknownPartition.into()))
+        match self.delete_before(topic, partition, before) {
+            Ok((log_start, durable)) => Pending::after(durable, Ok(log_start)),
+            Err(error) => Pending::now(Err(error)),
+        }
+    }
+
+    fn delete_before(
+        &self,
+        topic: &Topic,
+        partition: u32,
+        before: Option<u64>,
+    ) -> Result<(u64, Durable), FetchError> {
+        let slot = topic.slot(partition)?;
+        let mut live = slot.lock(&self.state.journal)?;
+        let ticket = match live.partition.decide_delete(before)? {
+            Some(change) => Some(self.change_partition(slot, &mut live, change)?),
+            None => live.change_ticket(),
+        };
+        self.inner.need_sweep();
+        let durable = Durable::new(&self.state.journal, [ticket, None]);
+        Ok((live.partition.log_start(), durable))
+    }
+
+    /// Writes a change of a partition and takes it.
+    pub(super) fn change_partition(
+        &self,
+        slot: &Slot,
+        live: &mut Live,
+        change: Change,
+    ) -> Result<Ticket, Storage> {
+        let journal = &self.state.journal;
+        let mut bytes = Vec::new();
+        change.encode(&mut bytes);
+        let mut guard = journal.lock(slot.at.shard, self.now_ms());
+        let appended = guard.append(slot.at.stream, None, CHANGE, &bytes);
+        let appended = appended.map_err(|error| Storage::append(journal, error))?;
+        drop(guard);
+        live.changed(change, appended.ticket);
+        Ok(appended.ticket)
     }
 
     /// How a partition stands.
     pub fn view(&self, topic: &Topic, partition: u32) -> Result<PartitionView, UnknownPartition> {
-        let _ = (topic, partition);
-        Err(UnknownPartition)
+        let live = topic.slot(partition)?.lock(&self.state.journal)?;
+        let partition = &live.partition;
+        Ok(PartitionView {
+            log_start: partition.log_start(),
+            high_watermark: partition.high_watermark(),
+            last_stable: partition.last_stable(),
+            end: partition.end(),
+            size: partition.size(),
+            leader_epoch: partition.leader_epoch().unwrap_or_default(),
+        })
     }
 
     /// The producers that a partition knows again (DescribeProducers).
@@ -84,7 +236,95 @@ impl Topics {
         topic: &Topic,
         partition: u32,
     ) -> Result<Vec<ProducerView>, UnknownPartition> {
-        let _ = (topic, partition);
-        Err(UnknownPartition)
+        let live = topic.slot(partition)?.lock(&self.state.journal)?;
+        Ok(live.partition.producers().collect())
+    }
+}
+
+impl Located {
+    fn at(offset: u64) -> Self {
+        Self {
+            offset,
+            timestamp: NO_TIMESTAMP,
+            leader_epoch: LEADER_EPOCH,
+        }
+    }
+}
+
+/// A batch that is looked for by its timestamps.
+struct Seeking {
+    offsets: Range<u64>,
+    /// The first record that is not looked at.
+    until: u64,
+    /// The lowest highest timestamp that will do.
+    least: i64,
+    /// The highest of all is wanted, not the first.
+    is_highest: bool,
+    found: Option<FoundBatch>,
+}
+
+struct FoundBatch {
+    batch: Stored,
+    timestamp: i64,
+    log_start: u64,
+}
+
+impl Seeking {
+    fn new(offsets: Range<u64>) -> Self {
+        Self {
+            offsets,
+            until: u64::MAX,
+            least: i64::MIN,
+            is_highest: false,
+            found: None,
+        }
+    }
+
+    fn take(&mut self, stored: Stored) -> Next {
+        if stored.offset() >= self.offsets.end || stored.record >= self.until {
+            return Next::Enough;
+        }
+        let timestamp = stored.header.max_timestamp;
+        let is_control = stored.header.attributes.is_control();
+        if is_control || stored.end() <= self.offsets.start || timestamp < self.least {
+            return Next::More;
+        }
+        let sought = match self.is_highest {
+            true => timestamp,
+            false => self.least,
+        };
+        self.found = Some(FoundBatch {
+            batch: stored,
+            timestamp: sought,
+            log_start: self.offsets.start,
+        });
+        self.least = timestamp.saturating_add(1);
+        match self.is_highest {
+            true => Next::More,
+            false => Next::Enough,
+        }
+    }
+}
+
+impl FoundBatch {
+    /// The first record in it that is not older.
+    fn locate(self) -> Result<Located, FetchError> {
+        let (batch, _) = Batch::split(&self.batch.bytes).map_err(Storage::unreadable)?;
+        let payload = unpack(&batch, UNPACKED_SIZE_MAX).map_err(Storage::unreadable)?;
+        for record in Records::new(batch.header(), &payload) {
+            let record = record.map_err(Storage::unreadable)?;
+            let offset = record.offset.unsigned_abs();
+            if record.timestamp >= self.timestamp && offset >= self.log_start {
+                return Ok(Located {
+                    timestamp: record.timestamp,
+                    ..Located::at(offset)
+                });
+            }
+        }
+        // A header that promises more than its records hold is the producer's doing.
+        Ok(Located {
+            timestamp: batch.header().max_timestamp,
+            ..Located::at(self.batch.offset().max(self.log_start))
+        })
     }
 }

@@ -24,7 +24,6 @@ pub(super) const LEADER_EPOCH: i32 = 0;
 /// A partition, for as long as its topic is there.
 pub(super) struct Slot {
     pub(super) at: Location,
-    pub(super) index: u32,
     live: Mutex<Live>,
 }
 
@@ -38,7 +37,7 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    fn of(config: &Config) -> Self {
+    pub(super) fn of(config: &Config) -> Self {
         Self {
             batch_size_max: config.batch_size_max(),
             timestamps: config.timestamps(),
@@ -60,6 +59,9 @@ pub(super) struct Live {
     pub(super) unsaved_bytes: u64,
     /// The topic's entry in the catalogue, until it is durable.
     creation: Option<Ticket>,
+    last_change: Option<Ticket>,
+    /// Something has changed that is not in the newest snapshot.
+    pub(super) is_touched: bool,
     /// What was appended and is not durable, as far as anybody has looked: where it ends.
     pending: VecDeque<(u64, Ticket)>,
     is_gone: bool,
@@ -73,28 +75,20 @@ const CHUNK: ReadLimit = ReadLimit {
 
 impl Slot {
     /// Of a topic that was just made.
-    pub(super) fn new(
-        at: Location,
-        about: &About,
-        index: u32,
-        options: &Options,
-        creation: Ticket,
-    ) -> Self {
+    pub(super) fn new(at: Location, about: &About, options: &Options, creation: Ticket) -> Self {
         let mut partition = Partition::new(limits(options));
         lead(&mut partition);
-        Self::holding(at, about, index, partition, Some(creation))
+        Self::holding(at, about, partition, Some(creation))
     }
 
     fn holding(
         at: Location,
         about: &About,
-        index: u32,
         partition: Partition,
         creation: Option<Ticket>,
     ) -> Self {
         Self {
             at,
-            index,
             live: Mutex::new(Live {
                 partition,
                 rules: Rules::of(&about.config),
@@ -103,6 +97,8 @@ impl Slot {
                 saved: 0,
                 unsaved_bytes: 0,
                 creation,
+                last_change: None,
+                is_touched: false,
                 pending: VecDeque::new(),
                 is_gone: false,
             }),
@@ -114,7 +110,6 @@ impl Slot {
         store: &Store,
         at: Location,
         about: &About,
-        index: u32,
         options: &Options,
     ) -> Result<Self, OpenError> {
         let limits = limits(options);
@@ -134,7 +129,7 @@ impl Slot {
             None => (Partition::new(limits), 0),
         };
         lead(&mut partition);
-        let slot = Self::holding(at, about, index, partition, None);
+        let slot = Self::holding(at, about, partition, None);
         let mut live = slot.live.lock();
         live.saved = records;
         live.next_record = records;
@@ -232,6 +227,19 @@ impl Live {
             Some((last, of)) if *of == ticket => *last = end,
             _ => self.pending.push_back((end, ticket)),
         }
+    }
+
+    /// A change is the stream's next record.
+    pub(super) fn changed(&mut self, change: Change, ticket: Ticket) {
+        self.partition.apply(change);
+        self.next_record += 1;
+        self.last_change = Some(ticket);
+        self.is_touched = true;
+    }
+
+    /// What must be durable before what the last change made may be told.
+    pub(super) fn change_ticket(&self) -> Option<Ticket> {
+        self.last_change
     }
 
     /// Takes note of what has become durable.

@@ -1,11 +1,14 @@
 //! Appending record batches.
 
+use ::topics::{Decision, record};
 use journal::Round;
+use recordbatch::{Batch, BatchMut, validate};
 
-use super::Topics;
-use super::error::{ProduceError, UnknownPartition};
+use super::error::{ProduceError, Storage};
+use super::partition::{LEADER_EPOCH, Live, Slot, facts};
 use super::pending::Durable;
 use super::state::Topic;
+use super::{Timestamps, TopicDurability, Topics, keys};
 
 /// Appends batches that one sync is to serve: made for what one read brought, dropped when that is
 /// done with. Nothing that was appended is sure to become durable before that.
@@ -13,6 +16,8 @@ use super::state::Topic;
 pub struct Producing {
     topics: Topics,
     round: Round,
+    /// The batch that is being appended, with its place in it.
+    placed: Vec<u8>,
 }
 
 /// A batch that is in its partition.
@@ -37,6 +42,7 @@ impl Topics {
         Producing {
             topics: self.clone(),
             round: self.state.journal.round(),
+            placed: Vec::new(),
         }
     }
 }
@@ -45,20 +51,86 @@ impl Producing {
     /// Appends one record batch, as its producer made it. A batch of a transaction comes with whose it
     /// is, and is refused without.
     pub fn append(
-        &self,
+        &mut self,
         topic: &Topic,
         partition: u32,
-        batch: &[u8],
+        bytes: &[u8],
         transactional_id: Option<&str>,
     ) -> Result<Placed, ProduceError> {
-        let _ = (
-            topic,
-            partition,
-            batch,
-            transactional_id,
-            &self.topics,
-            &self.round,
-        );
-        Err(UnknownPartition.into())
+        let slot = topic.slot(partition)?;
+        let (batch, rest) = Batch::split(bytes)?;
+        if !rest.is_empty() {
+            return Err(ProduceError::NotOne);
+        }
+        let rules = topic.rules();
+        validate(
+            &batch,
+            recordbatch::Rules {
+                batch_size_max: rules.batch_size_max,
+            },
+        )?;
+        if rules.is_compacted {
+            keys::check(&batch)?;
+        }
+        let _ = transactional_id;
+        self.place(slot, &batch)
+    }
+
+    /// Decides and appends, under the partition's lock.
+    fn place(&mut self, slot: &Slot, batch: &Batch<'_>) -> Result<Placed, ProduceError> {
+        let state = self.topics.state.clone();
+        let mut facts = facts(batch).ok_or(ProduceError::NotOne)?;
+        let mut live = slot.lock(&state.journal)?;
+        let (offset, end, stamp, is_duplicate) = match live.partition.decide(&facts)? {
+            Decision::Duplicate {
+                offset,
+                end,
+                timestamp,
+            } => (offset, end, timestamp, true),
+            Decision::Append { offset } => {
+                let (now_ms, stamp) = (self.topics.now_ms(), self.topics.time_ms());
+                if live.rules.timestamps == Timestamps::Append {
+                    facts.timestamp_max = stamp;
+                }
+                self.stamp(&live, batch, offset, stamp)?;
+                let mut guard = self.round.lock(slot.at.shard, now_ms);
+                let appended = guard.append(slot.at.stream, None, record::BATCH, &self.placed);
+                let appended = appended.map_err(|it| Storage::append(&state.journal, it))?;
+                live.appended(offset, &facts, now_ms);
+                drop(guard);
+                live.wait_for(appended.ticket);
+                (offset, live.partition.end(), stamp, false)
+            }
+        };
+        let tickets = match live.rules.durability {
+            TopicDurability::Disk => live.tickets(end),
+            TopicDurability::Memory => [None, None],
+        };
+        Ok(Placed {
+            offset,
+            append_time_ms: (live.rules.timestamps == Timestamps::Append).then_some(stamp),
+            log_start: live.partition.log_start(),
+            is_duplicate,
+            durable: Durable::new(&state.journal, tickets),
+        })
+    }
+
+    /// Writes into a copy of the batch what its producer leaves open.
+    fn stamp(
+        &mut self,
+        live: &Live,
+        batch: &Batch<'_>,
+        offset: u64,
+        stamp: i64,
+    ) -> Result<(), ProduceError> {
+        self.placed.clear();
+        self.placed.extend_from_slice(batch.bytes());
+        let (mut placed, _) = BatchMut::split(&mut self.placed)?;
+        // An offset of 63 bits is not reached: that many records are not appended.
+        placed.place(i64::try_from(offset).unwrap_or(i64::MAX), LEADER_EPOCH);
+        if live.rules.timestamps == Timestamps::Append {
+            placed.append_time(stamp);
+        }
+        Ok(())
     }
 }

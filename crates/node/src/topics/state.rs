@@ -8,7 +8,8 @@ use ::topics::{Catalogue, Room, Topic as About, TopicId};
 use journal::{AppendError, Journal, ReadError, ShardId, Ticket};
 use parking_lot::{Mutex, RwLock};
 
-use super::partition::Slot;
+use super::error::UnknownPartition;
+use super::partition::{Rules, Slot};
 use super::{Options, TopicRef};
 use crate::handle::Inner;
 use crate::store::{Kind, Location, Store};
@@ -30,6 +31,7 @@ pub enum OpenError {
 /// A topic, as it was when it was asked for. What is asked of one that was deleted since is refused.
 pub struct Topic {
     about: About,
+    rules: Rules,
     pub(super) slots: Box<[Arc<Slot>]>,
 }
 
@@ -39,9 +41,17 @@ impl Topic {
         &self.about
     }
 
+    /// What its configuration says of batches.
+    pub(super) fn rules(&self) -> Rules {
+        self.rules
+    }
+
     /// The partition of that number.
-    pub(super) fn slot(&self, partition: u32) -> Option<&Arc<Slot>> {
-        self.slots.get(usize::try_from(partition).ok()?)
+    pub(super) fn slot(&self, partition: u32) -> Result<&Arc<Slot>, UnknownPartition> {
+        let slot = usize::try_from(partition)
+            .ok()
+            .and_then(|it| self.slots.get(it));
+        slot.ok_or(UnknownPartition)
     }
 }
 
@@ -75,7 +85,12 @@ impl Known {
     pub(super) fn put(&mut self, about: About, slots: Box<[Arc<Slot>]>) {
         self.catalogue.put(about.clone());
         let (name, id) = (about.name.clone(), about.id);
-        let topic = Arc::new(Topic { about, slots });
+        let rules = Rules::of(&about.config);
+        let topic = Arc::new(Topic {
+            about,
+            rules,
+            slots,
+        });
         self.by_name.insert(name, topic.clone());
         self.by_id.insert(id, topic);
     }
@@ -142,13 +157,7 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
             let at = at.ok_or(Malformed {
                 what: "topic without its partitions",
             })?;
-            slots.push(Arc::new(Slot::load(
-                store,
-                at,
-                &about,
-                index,
-                &state.options,
-            )?));
+            slots.push(Arc::new(Slot::load(store, at, &about, &state.options)?));
         }
         known.put(about, slots.into());
     }

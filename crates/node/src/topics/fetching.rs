@@ -1,0 +1,174 @@
+//! Waiting for batches: a long poll that wakes when there is something new to see.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use journal::{Follow, Following, Health, Status};
+
+use super::Topics;
+use super::error::{FetchError, Storage};
+use super::fetch::{Ask, FetchLimits, Fetched, Gathered};
+use crate::later::Later;
+use crate::store::Reach;
+
+/// Ends when there is enough, when there is an error, or when whoever asked does not want to wait any
+/// longer. An answer for each partition, in the order in which they were asked for.
+#[must_use = "nothing is read before it is polled"]
+pub struct Fetching {
+    topics: Topics,
+    asks: Arc<[Ask]>,
+    limits: FetchLimits,
+    is_hurried: bool,
+    /// What is being read from the disk.
+    under_way: Option<Arc<Later<Gathered>>>,
+    followed: Vec<Following>,
+}
+
+type Answers = Vec<Result<Fetched, FetchError>>;
+
+impl Topics {
+    /// Reads from partitions. The timer is the caller's: see [`Fetching::hurry`].
+    pub fn fetch(&self, asks: Vec<Ask>, limits: FetchLimits) -> Fetching {
+        Fetching {
+            topics: self.clone(),
+            asks: asks.into(),
+            limits,
+            is_hurried: false,
+            under_way: None,
+            followed: Vec::new(),
+        }
+    }
+}
+
+impl Fetching {
+    /// From now on it ends with whatever there is, as soon as what is being read has been.
+    pub fn hurry(&mut self) {
+        self.is_hurried = true;
+    }
+
+    /// What there is, when it is enough; until then nothing, and the waker is woken once there may be
+    /// more.
+    pub fn poll_fetched(&mut self, waker: &Waker) -> Poll<Answers> {
+        loop {
+            let gathered = match &self.under_way {
+                Some(later) => match later.take(waker) {
+                    Some(gathered) => gathered,
+                    None => return Poll::Pending,
+                },
+                None => self.topics.gather(Reach::Memory, &self.asks, self.limits),
+            };
+            let is_read = self.under_way.take().is_some();
+            let Some(gathered) = gathered else {
+                // Only what was looked for in memory is out of reach.
+                debug_assert!(!is_read, "the disk is within reach");
+                if self.read_elsewhere().is_err() {
+                    return Poll::Ready(self.busy());
+                }
+                continue;
+            };
+            if self.is_hurried || self.is_enough(&gathered) {
+                self.unfollow();
+                return Poll::Ready(gathered);
+            }
+            if self.wait(&gathered, waker) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn read_elsewhere(&mut self) -> Result<(), Storage> {
+        let later = Arc::new(Later::default());
+        let (topics, asks, limits) = (self.topics.clone(), self.asks.clone(), self.limits);
+        let put = later.clone();
+        let work = move || put.put(topics.gather(Reach::Disk, &asks, limits));
+        self.topics.inner.offload(Box::new(work))?;
+        self.under_way = Some(later);
+        Ok(())
+    }
+
+    fn busy(&self) -> Answers {
+        let busy = || Err(FetchError::Storage(Storage::Busy));
+        self.asks.iter().map(|_| busy()).collect()
+    }
+
+    /// An error is told at once.
+    fn is_enough(&self, gathered: &Answers) -> bool {
+        let size = gathered.iter().flatten().map(Fetched::size).sum::<usize>();
+        size >= self.limits.bytes_min || gathered.iter().any(Result::is_err)
+    }
+
+    /// Has the waker woken when there is something new; whether there was nothing since `gathered`.
+    fn wait(&mut self, gathered: &Answers, waker: &Waker) -> bool {
+        self.unfollow();
+        let seen = gathered
+            .iter()
+            .zip(self.asks.clone().iter())
+            .all(|(fetched, ask)| {
+                fetched
+                    .as_ref()
+                    .is_ok_and(|it| self.wait_for(ask, it, waker))
+            });
+        if !seen {
+            self.unfollow();
+        }
+        seen
+    }
+
+    fn wait_for(&mut self, ask: &Ask, fetched: &Fetched, waker: &Waker) -> bool {
+        let journal = &self.topics.state.journal;
+        let Ok(slot) = ask.topic.slot(ask.partition) else {
+            return false;
+        };
+        let Ok(live) = slot.lock(journal) else {
+            return false;
+        };
+        let (high_watermark, last_stable) = (
+            live.partition.high_watermark(),
+            live.partition.last_stable(),
+        );
+        if (high_watermark, last_stable) != (fetched.high_watermark, fetched.last_stable) {
+            return false;
+        }
+        if let Some(ticket) = live.oldest_ticket() {
+            return match journal.notify(ticket, waker) {
+                Status::Pending => true,
+                Status::Durable => false,
+                // Nothing new will ever be seen; whoever waits does so until he does not want to.
+                Status::Failed => true,
+            };
+        }
+        let next = live.next_record;
+        drop(live);
+        match journal.follow(slot.at.shard, slot.at.stream, next, waker) {
+            Follow::Waiting(following) => {
+                self.followed.push(following);
+                true
+            }
+            Follow::Ready => matches!(journal.health(), Health::Failed { .. }),
+            // As if there were nothing new until then.
+            Follow::Refused => true,
+        }
+    }
+
+    fn unfollow(&mut self) {
+        for following in self.followed.drain(..) {
+            self.topics.state.journal.unfollow(&following);
+        }
+    }
+}
+
+impl Drop for Fetching {
+    fn drop(&mut self) {
+        self.unfollow();
+    }
+}
+
+impl Future for Fetching {
+    type Output = Answers;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_fetched(cx.waker())
+    }
+}

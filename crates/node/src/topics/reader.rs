@@ -1,0 +1,101 @@
+//! Walking through a partition's stream.
+
+use ::topics::record;
+use bytes::Bytes;
+use journal::{Read, ReadError, ReadLimit};
+use recordbatch::{Batch, Header};
+
+use super::Topics;
+use super::error::Storage;
+use crate::store::{Location, Reach};
+
+/// A batch as it is stored.
+pub(super) struct Stored {
+    /// Its place in the stream.
+    pub(super) record: u64,
+    pub(super) header: Header,
+    pub(super) bytes: Bytes,
+}
+
+impl Stored {
+    /// Its first offset.
+    pub(super) fn offset(&self) -> u64 {
+        self.header.base_offset.unsigned_abs()
+    }
+
+    /// Behind its last offset.
+    pub(super) fn end(&self) -> u64 {
+        self.header.last_offset().unsigned_abs() + 1
+    }
+}
+
+/// How a walk ends.
+pub(super) enum Walked {
+    /// There is no more, or whoever looked has seen enough.
+    Done,
+    /// What comes next is not within reach.
+    OutOfReach,
+    /// Where it was to begin nothing is any more.
+    Trimmed,
+}
+
+/// Whether whoever looks wants to see more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    More,
+    Enough,
+}
+
+impl Topics {
+    /// Shows the batches of a partition that are durable, from that record on, `limit` at a time.
+    pub(super) fn walk(
+        &self,
+        reach: Reach,
+        at: Location,
+        mut from: u64,
+        limit: ReadLimit,
+        mut look: impl FnMut(Stored) -> Next,
+    ) -> Result<Walked, Storage> {
+        loop {
+            let read = match self.read(reach, at, from, limit) {
+                Err(ReadError::Trimmed { .. }) => return Ok(Walked::Trimmed),
+                Err(error) => return Err(Storage::read(&error)),
+                Ok(None) => return Ok(Walked::OutOfReach),
+                Ok(Some(read)) => read,
+            };
+            let Some(last) = read.records.last() else {
+                return Ok(Walked::Done);
+            };
+            from = last.offset + 1;
+            for it in read
+                .records
+                .into_iter()
+                .filter(|it| it.tag == record::BATCH)
+            {
+                let (batch, _) = Batch::split(&it.payload).map_err(Storage::unreadable)?;
+                let stored = Stored {
+                    record: it.offset,
+                    header: *batch.header(),
+                    bytes: it.payload,
+                };
+                if look(stored) == Next::Enough {
+                    return Ok(Walked::Done);
+                }
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        reach: Reach,
+        Location { shard, stream }: Location,
+        from: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Read>, ReadError> {
+        let journal = &self.state.journal;
+        match reach {
+            Reach::Memory => journal.read_in_memory(shard, stream, from, limit),
+            Reach::Disk => journal.read(shard, stream, from, limit).map(Some),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Topics of a node on a disk in memory and a clock that is moved by hand.
+
+mod produced;
+mod stored;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Poll, Waker};
+
+use journal::disk::SimulatedDisk;
+use journal::disk::simulated::Fate;
+use journal::{Background, Journal, Line};
+use recordbatch::{Batch, Builder, Producer as BatchProducer, Template};
+
+use super::*;
+use crate::{Clock, Entropy, Limits, Ports, StoreOptions};
+
+/// What the clock shows when the first node starts.
+const START_MS: u64 = 1_700_000_000_000;
+
+struct Hand(AtomicU64);
+
+impl Clock for Hand {
+    fn now_ns(&self) -> u64 {
+        self.unix_ms() * 1_000_000
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+struct Counted(AtomicU64);
+
+impl Entropy for Counted {
+    fn next_u64(&self) -> u64 {
+        self.0.fetch_add(1 << 16, Ordering::Relaxed)
+    }
+}
+
+/// A node, its disk and its clock.
+struct World {
+    node: Handle,
+    topics: Topics,
+    line: Line,
+    background: Background,
+    disk: SimulatedDisk,
+    clock: Arc<Hand>,
+    starts: u64,
+    options: Options,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    fn with(options: Options) -> Self {
+        let clock = Arc::new(Hand(AtomicU64::new(START_MS)));
+        Self::start(SimulatedDisk::new(1), clock, 1, options)
+    }
+
+    fn start(disk: SimulatedDisk, clock: Arc<Hand>, starts: u64, options: Options) -> Self {
+        let journal_options = journal::Options {
+            journal_id: 1,
+            entropy: starts,
+            segment_size: 1 << 20,
+            reserve_size: 0,
+            ..journal::Options::default()
+        };
+        let opened = Journal::open_stepped(Arc::new(disk.clone()), &journal_options).unwrap();
+        let ports = Ports {
+            clock: clock.clone(),
+            entropy: Arc::new(Counted(AtomicU64::new(starts))),
+        };
+        let journal = Arc::new(opened.journal);
+        let store = StoreOptions::default();
+        let node = Handle::with_journal(Limits::default(), ports, journal, store).unwrap();
+        node.open_topics(options.clone()).unwrap();
+        let mut world = Self {
+            topics: node.topics().unwrap(),
+            node,
+            line: opened.line,
+            background: opened.background,
+            disk,
+            clock,
+            starts,
+            options,
+        };
+        world.sync();
+        world
+    }
+
+    /// The power goes: what was not synced is gone.
+    fn crash(self) -> Self {
+        let Self {
+            node,
+            topics,
+            line,
+            background,
+            disk,
+            clock,
+            starts,
+            options,
+        } = self;
+        drop((node, topics, line, background));
+        disk.crash_with(|_| Fate::Lost);
+        Self::start(disk, clock, starts + 1, options)
+    }
+
+    /// What waits for the disk is on it.
+    fn sync(&mut self) {
+        for _ in 0..20 {
+            self.line.step();
+            self.background.step(self.clock.unix_ms());
+        }
+    }
+
+    /// Time passes, with the sweeps that a shell makes.
+    fn pass_ms(&mut self, ms: u64) {
+        let mut left = ms;
+        while left > 0 {
+            let step = left.min((ms / 50).max(100));
+            self.clock.0.fetch_add(step, Ordering::Relaxed);
+            self.node.sweep();
+            self.sync();
+            left -= step;
+        }
+    }
+
+    /// What somebody is told who waits until everything is on disk.
+    fn told<T>(&mut self, mut pending: Pending<T>) -> T {
+        for _ in 0..20 {
+            if let Poll::Ready(answer) = pending.poll_answer(Waker::noop()) {
+                return answer.unwrap();
+            }
+            self.sync();
+            self.node.sweep();
+        }
+        panic!("nobody answers");
+    }
+
+    fn create(&mut self, name: &str, configs: &[(&str, &str)]) -> Arc<Topic> {
+        let configs: Vec<_> = configs.iter().map(|(key, it)| (*key, Some(*it))).collect();
+        let topic = NewTopic {
+            name,
+            partitions: Some(1),
+            configs: &configs,
+        };
+        let created = self.topics.create(&topic, Execution::Do);
+        self.told(created).unwrap();
+        self.topic(name)
+    }
+
+    fn topic(&self, name: &str) -> Arc<Topic> {
+        self.topics.find(TopicRef::Name(name)).unwrap()
+    }
+
+    /// Appends without waiting for the disk.
+    fn append(&self, topic: &Topic, bytes: &[u8]) -> Result<Placed, ProduceError> {
+        self.topics.producing().append(topic, 0, bytes, None)
+    }
+
+    /// Appends, and is told so.
+    fn produce(&mut self, topic: &Topic, values: &[&str]) -> u64 {
+        let placed = self.append(topic, &self.batch(values)).unwrap();
+        self.settle(placed)
+    }
+
+    fn settle(&mut self, mut placed: Placed) -> u64 {
+        for _ in 0..20 {
+            if let Poll::Ready(durable) = placed.durable.poll_durable(Waker::noop()) {
+                durable.unwrap();
+                return placed.offset;
+            }
+            self.sync();
+        }
+        panic!("it does not become durable");
+    }
+
+    /// A batch of the present moment.
+    fn batch(&self, values: &[&str]) -> Vec<u8> {
+        batch_of(
+            values,
+            self.clock.unix_ms() as i64,
+            None,
+            &Template::default(),
+        )
+    }
+
+    fn fetch(&self, topic: &Arc<Topic>, offset: u64) -> Result<Fetched, FetchError> {
+        self.fetch_as(topic, offset, Isolation::Uncommitted)
+    }
+
+    fn fetch_as(
+        &self,
+        topic: &Arc<Topic>,
+        offset: u64,
+        isolation: Isolation,
+    ) -> Result<Fetched, FetchError> {
+        let mut fetching = self.fetching(topic, offset, isolation, 0);
+        match fetching.poll_fetched(Waker::noop()) {
+            Poll::Ready(mut fetched) => fetched.remove(0),
+            Poll::Pending => panic!("it waits"),
+        }
+    }
+
+    fn fetching(
+        &self,
+        topic: &Arc<Topic>,
+        offset: u64,
+        isolation: Isolation,
+        bytes_min: usize,
+    ) -> Fetching {
+        let ask = Ask {
+            topic: topic.clone(),
+            partition: 0,
+            offset,
+            bytes_max: 1 << 20,
+            leader_epoch: None,
+        };
+        let limits = FetchLimits {
+            isolation,
+            bytes_min,
+            bytes_max: 1 << 20,
+        };
+        self.topics.fetch(vec![ask], limits)
+    }
+
+    /// Offsets and values from an offset on, markers left out.
+    fn read(&self, topic: &Arc<Topic>, offset: u64) -> Vec<(i64, String)> {
+        values(&self.fetch(topic, offset).unwrap())
+    }
+}
+
+/// A batch in which each value is its own key.
+fn batch_of(
+    values: &[&str],
+    time_ms: i64,
+    producer: Option<BatchProducer>,
+    template: &Template,
+) -> Vec<u8> {
+    let mut builder = Builder::new();
+    for value in values {
+        let key = value.split('=').next().map(str::as_bytes);
+        builder.push(time_ms, key, Some(value.as_bytes()), &[]);
+    }
+    let mut bytes = Vec::new();
+    let template = Template {
+        producer,
+        ..*template
+    };
+    builder.finish(&template, &mut bytes);
+    bytes
+}
+
+fn values(fetched: &Fetched) -> Vec<(i64, String)> {
+    let mut values = Vec::new();
+    for bytes in &fetched.batches {
+        let (batch, rest) = Batch::split(bytes).unwrap();
+        assert!(rest.is_empty() && batch.is_intact());
+        if batch.header().attributes.is_control() {
+            continue;
+        }
+        for record in batch.records().unwrap() {
+            let record = record.unwrap();
+            let value = String::from_utf8_lossy(record.value.unwrap_or_default());
+            values.push((record.offset, value.into_owned()));
+        }
+    }
+    values
+}
+
+fn pairs(from: i64, values: &[&str]) -> Vec<(i64, String)> {
+    let values = values.iter().map(|it| (*it).to_owned());
+    (from..).zip(values).collect()
+}
