@@ -10,8 +10,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::step::{self, cargo};
 
-const TARGETS: [&str; 7] = [
+const TARGETS: [&str; 8] = [
     "frames",
+    "heads",
     "parts",
     "chunks",
     "conversations",

@@ -1,0 +1,92 @@
+//! Any bytes in front of hyper: what is read there means the same to a parser of others, and it does not
+//! matter in what pieces it came or what comes behind it.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|input: &[u8]| http::front::check(input));
+
+// The parser is no part of what `edge` offers: it is built here once more, in modules of the same names.
+#[path = "."]
+mod http {
+    #[path = "."]
+    pub(super) mod front {
+        #[path = "../../crates/edge/src/http/front/head.rs"]
+        mod head;
+
+        use head::{Asked, Method, Read, Version};
+
+        pub(crate) fn check(input: &[u8]) {
+            match read(input) {
+                Read::Asked(asked, size) => {
+                    assert!(size <= input.len());
+                    assert_eq!(read(&input[..size]), Read::Asked(asked, size), "nothing behind it matters");
+                    for cut in 0..size {
+                        assert_eq!(read(&input[..cut]), Read::Part, "the first {cut} bytes");
+                    }
+                    agrees(&asked, &input[..size]);
+                }
+                // It is somebody else's from the byte on that made it so.
+                Read::Other => {
+                    let is_other = |cut: &usize| read(&input[..*cut]) == Read::Other;
+                    let from = (0..=input.len()).find(is_other).unwrap_or(0);
+                    assert!((from..=input.len()).all(|cut| is_other(&cut)), "from {from} on");
+                }
+                Read::Part => {}
+            }
+        }
+
+        /// Whatever it asks for.
+        fn read(bytes: &[u8]) -> Read<'_> {
+            head::read(bytes, |_, _| true)
+        }
+
+        /// A parser of others finds the same in it.
+        fn agrees(asked: &Asked<'_>, bytes: &[u8]) {
+            let mut fields = vec![httparse::EMPTY_HEADER; bytes.len()];
+            let mut request = httparse::Request::new(&mut fields);
+            let head = match request.parse(bytes) {
+                Ok(httparse::Status::Complete(head)) => head,
+                other => panic!("{other:?}"),
+            };
+            let method = match asked.method {
+                Method::Get => "GET",
+                Method::Post => "POST",
+            };
+            let version = match asked.version {
+                Version::Http10 => 0,
+                Version::Http11 => 1,
+            };
+            assert_eq!(request.method, Some(method));
+            assert_eq!(request.path, Some(asked.path));
+            assert_eq!(request.version, Some(version));
+            assert_eq!(asked.body, &bytes[head..]);
+            let all = |name: &str| -> Vec<&[u8]> {
+                let fields = request.headers.iter();
+                let named = fields.filter(|field| field.name.eq_ignore_ascii_case(name));
+                named.map(|field| field.value).collect()
+            };
+            let only = |name: &str| match all(name)[..] {
+                [] => &b""[..],
+                [value] => value,
+                _ => panic!("{name} is there more than once"),
+            };
+            match (asked.body.len(), only("content-length")) {
+                (0, b"") => assert_eq!(asked.method, Method::Get),
+                (size, length) => assert_eq!(std::str::from_utf8(length).unwrap_or("").parse(), Ok(size)),
+            }
+            assert!(all("transfer-encoding").is_empty());
+            assert_eq!(only("x-forwarded-for"), asked.forwarded.as_bytes());
+            let token = only("authorization").strip_prefix(b"Bearer ").unwrap_or_default();
+            assert_eq!(token, asked.token.as_bytes());
+            let essence = only("content-type").split(|byte| *byte == b';').next().unwrap_or_default();
+            assert_eq!(essence.trim_ascii_end(), asked.content_type.as_bytes());
+            let is_kept_alive = match only("connection").to_ascii_lowercase().as_slice() {
+                b"" => asked.version == Version::Http11,
+                value => value == b"keep-alive",
+            };
+            assert_eq!(is_kept_alive, asked.is_kept_alive);
+        }
+    }
+}
