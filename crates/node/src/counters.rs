@@ -101,6 +101,12 @@ counters! {
     Silent => "silent_peers_closed";
     /// Tokens that were missing, unknown or revoked.
     Unauthenticated => "unauthenticated";
+    /// Messages from SLIM clients that were none.
+    SlimMalformed => "slim_malformed_messages";
+    /// Messages from SLIM clients whose header had another MAC than their link's.
+    SlimBadMacs => "slim_bad_macs";
+    /// Messages from SLIM clients that had made their last hop.
+    SlimExpired => "slim_expired_messages";
 }
 
 const COUNT: usize = Counter::ALL.len();
@@ -139,7 +145,7 @@ impl Counters {
     }
 
     /// Adds some.
-    pub(crate) fn add_to(&self, counter: Counter, count: u64) {
+    pub fn add_to(&self, counter: Counter, count: u64) {
         if count > 0 {
             self.values[counter as usize].fetch_add(count, Ordering::Relaxed);
         }
