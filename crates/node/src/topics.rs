@@ -15,9 +15,10 @@
 //! It does not know Kafka's messages, nor who may do what.
 //!
 //! Locks, in the order in which they may be held together: the one that changes the catalogue, the
-//! coordinator's, a partition's, those of the journal. A share of the groups is locked alone.
+//! coordinator's, a partition's or a share of the groups, those of the journal.
 
 mod admin;
+mod coordinating;
 mod error;
 mod fetch;
 mod fetching;

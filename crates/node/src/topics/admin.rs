@@ -173,7 +173,7 @@ impl Topics {
             .enter(writing, record::TOPIC, &bytes, self.now_ms());
         let ticket = appended.map_err(refused)?;
         let new = places.into_iter().map(|at| {
-            let slot = Slot::new(at, &about, &self.state.options, ticket);
+            let slot = Slot::new(&self.state.journal, at, &about, &self.state.options, ticket);
             Arc::new(slot)
         });
         let slots: Box<[_]> = old.iter().cloned().chain(new).collect();
@@ -230,7 +230,7 @@ impl State {
     }
 
     /// Appends a record to the catalogue.
-    fn enter(
+    pub(super) fn enter(
         &self,
         writing: &mut Writing,
         tag: u8,

@@ -1,14 +1,27 @@
-//! Consumer groups.
+//! Consumer groups: the engine behind locks, a share of the groups for each shard of the journal.
+//!
+//! What the engine decides is appended under one guard; every answer waits until what was appended
+//! before it is durable. If it cannot be appended now it is kept here, in its order, and nothing else
+//! is decided before it has been: the engine knows of it already.
 
-use ::topics::Claim;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::task::Poll;
+
 use ::topics::groups::{
-    Caller, Description, Join, Joined, Leaver, Mark, Refused, State as GroupState, Synced,
-    Synchronize,
+    Caller, Decision, Description, Groups, Join, Joined, Leaver, Mark, Record, Refused, Restore,
+    State as GroupState, Synced, Synchronize, Token,
 };
+use ::topics::{Claim, Ending, Participant, ProducerId};
+use journal::{Journal, ShardId, Ticket};
+use parking_lot::{Mutex, MutexGuard};
 
-use super::Topics;
 use super::error::{GroupError, Storage};
-use super::pending::Pending;
+use super::pending::{Durable, Pending};
+use super::state::{OpenError, State};
+use super::{Options, Topics};
+use crate::later::Later;
+use crate::store::{Kind, Location, Store};
 
 /// What a group has committed of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,25 +50,348 @@ pub struct GroupView {
 
 type Each = Vec<Result<(), Refused>>;
 
+/// Groups whose names belong to one shard.
+pub(super) struct Share {
+    at: Location,
+    held: Mutex<Held>,
+}
+
+/// A share while it is locked.
+pub(super) struct Held {
+    groups: Groups,
+    /// Who waits for an answer of the engine.
+    waiting: HashMap<Token, Waiter>,
+    next_token: u64,
+    /// What must be durable before anything is told.
+    last: Option<Ticket>,
+    /// What could not be appended.
+    backlog: Vec<(u8, Vec<u8>)>,
+    /// Bytes since the stream was written anew, and what it took then.
+    written: u64,
+    alive: u64,
+}
+
+/// What the engine answered, and what must be durable before it is told.
+type Answered<T> = (Result<T, GroupError>, Option<Ticket>);
+type Waited<T> = Arc<Later<Answered<T>>>;
+
+enum Waiter {
+    Join(Waited<Joined>),
+    Sync(Waited<Synced>),
+}
+
+/// A stream that is shorter is not written anew.
+const SIZE_MIN: u64 = 1 << 20;
+/// Bytes and records that are written anew under one guard.
+const AT_ONCE: (usize, usize) = (128 << 10, 256);
+
+/// Reads the groups of every shard.
+pub(super) fn open(
+    store: &Store,
+    options: &Options,
+    now_ms: u64,
+) -> Result<Box<[Share]>, OpenError> {
+    let shards = 0..store.journal.shard_count();
+    shards
+        .map(|it| Share::open(store, options, ShardId(it), now_ms))
+        .collect()
+}
+
+impl Share {
+    fn open(
+        store: &Store,
+        options: &Options,
+        shard: ShardId,
+        now_ms: u64,
+    ) -> Result<Self, OpenError> {
+        let name = format!("groups/{}", shard.0);
+        let at = store.find_or_create_in(Kind::Topics, &name, shard, now_ms)?;
+        let mut options = options.groups.clone();
+        let size_max = store.journal.record_size_max() / 2;
+        options.group_size_max = options.group_size_max.min(size_max);
+        let mut restore = Restore::new(options);
+        let mut written = 0;
+        store.each_record::<OpenError>(at, |it| {
+            written += it.payload.len() as u64;
+            restore.record(Record::decode(it.tag, &it.payload)?);
+            Ok(())
+        })?;
+        Ok(Self {
+            at,
+            held: Mutex::new(Held {
+                groups: restore.finish(now_ms),
+                waiting: HashMap::new(),
+                next_token: 0,
+                last: None,
+                backlog: Vec::new(),
+                written,
+                alive: 0,
+            }),
+        })
+    }
+
+    /// Locks it, when everything that was decided is written.
+    fn lock(&self, journal: &Journal, now_ms: u64) -> Result<MutexGuard<'_, Held>, Storage> {
+        let mut held = self.held.lock();
+        held.write_backlog(journal, self.at, now_ms)?;
+        Ok(held)
+    }
+}
+
+impl Held {
+    /// Does what the engine has decided.
+    fn carry_out(
+        &mut self,
+        journal: &Journal,
+        at: Location,
+        decisions: Vec<Decision>,
+        now_ms: u64,
+    ) -> Result<(), Storage> {
+        for decision in &decisions {
+            if let Decision::Keep(record) = decision {
+                let mut bytes = Vec::new();
+                record.encode(&mut bytes);
+                self.backlog.push((record.tag(), bytes));
+            }
+        }
+        let kept = self.write_backlog(journal, at, now_ms);
+        for decision in decisions {
+            match decision {
+                Decision::Keep(_) => {}
+                Decision::Joined { token, answer } => {
+                    if let Some(Waiter::Join(waiter)) = self.waiting.remove(&token) {
+                        waiter.put(self.answered(&kept, answer));
+                    }
+                }
+                Decision::Synced { token, answer } => {
+                    if let Some(Waiter::Sync(waiter)) = self.waiting.remove(&token) {
+                        waiter.put(self.answered(&kept, answer));
+                    }
+                }
+            }
+        }
+        kept
+    }
+
+    fn answered<T>(&self, kept: &Result<(), Storage>, answer: Result<T, Refused>) -> Answered<T> {
+        let answer = match kept {
+            Ok(()) => answer.map_err(GroupError::from),
+            Err(storage) => Err(storage.clone().into()),
+        };
+        (answer, self.last)
+    }
+
+    /// Appends what could not be appended, all of it or nothing.
+    fn write_backlog(
+        &mut self,
+        journal: &Journal,
+        at: Location,
+        now_ms: u64,
+    ) -> Result<(), Storage> {
+        if self.backlog.is_empty() {
+            return Ok(());
+        }
+        let size = self.backlog.iter().map(|(_, bytes)| bytes.len()).sum();
+        let refused = |error| Storage::append(journal, error);
+        let mut guard = journal.lock(at.shard, now_ms);
+        guard.reserve(size, self.backlog.len()).map_err(refused)?;
+        for (tag, bytes) in &self.backlog {
+            let appended = guard.append(at.stream, None, *tag, bytes);
+            self.last = Some(appended.map_err(refused)?.ticket);
+        }
+        self.backlog.clear();
+        self.written += size as u64;
+        Ok(())
+    }
+
+    fn wait(&mut self, waiter: Waiter) -> Token {
+        self.next_token += 1;
+        let token = Token(self.next_token);
+        self.waiting.insert(token, waiter);
+        token
+    }
+
+    /// Writes everything anew, if most of the stream says what does not count any more, and cuts off
+    /// what stood before. All that is of one group is written at once, as far as it fits: a stop may
+    /// come between two groups.
+    fn shorten(&mut self, journal: &Journal, at: Location, now_ms: u64) -> Result<(), Storage> {
+        if self.written < SIZE_MIN.max(4 * self.alive) || !self.backlog.is_empty() {
+            return Ok(());
+        }
+        let refused = |error| Storage::append(journal, error);
+        let start = journal.stream(at.shard, at.stream).map_or(0, |it| it.next);
+        let (mut size, mut chunk, mut group) = (0, Chunk::default(), None);
+        for record in self.groups.records() {
+            let is_next = group.as_ref() != Some(record.group());
+            if is_next && chunk.is_full() {
+                size += chunk.write(journal, at, now_ms).map_err(refused)?;
+            }
+            group = Some(record.group().clone());
+            chunk.push(&record);
+        }
+        size += chunk.write(journal, at, now_ms).map_err(refused)?;
+        let trimmed = journal.lock(at.shard, now_ms).trim(at.stream, start);
+        self.last = Some(trimmed.map_err(refused)?);
+        (self.written, self.alive) = (size, size);
+        Ok(())
+    }
+}
+
+/// Records that are written under one guard.
+#[derive(Default)]
+struct Chunk {
+    records: Vec<(u8, Vec<u8>)>,
+    size: usize,
+}
+
+impl Chunk {
+    fn push(&mut self, record: &Record) {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        self.size += bytes.len();
+        self.records.push((record.tag(), bytes));
+    }
+
+    fn is_full(&self) -> bool {
+        self.size >= AT_ONCE.0 || self.records.len() >= AT_ONCE.1
+    }
+
+    /// Says how many bytes there were.
+    fn write(
+        &mut self,
+        journal: &Journal,
+        at: Location,
+        now_ms: u64,
+    ) -> Result<u64, journal::AppendError> {
+        let mut guard = journal.lock(at.shard, now_ms);
+        for (tag, bytes) in self.records.drain(..) {
+            guard.append(at.stream, None, tag, &bytes)?;
+        }
+        Ok(std::mem::take(&mut self.size) as u64)
+    }
+}
+
+/// Ends with what the engine answers, when that is durable.
+fn waited<T: Send + 'static>(
+    journal: &Arc<Journal>,
+    waited: Waited<T>,
+) -> Pending<Result<T, GroupError>> {
+    let journal = journal.clone();
+    let mut answered = None;
+    Pending::steps(move |waker| {
+        if answered.is_none() {
+            let Some((answer, last)) = waited.take(waker) else {
+                return Poll::Pending;
+            };
+            answered = Some((answer, Durable::new(&journal, [last, None])));
+        }
+        if let Some((_, durable)) = &mut answered {
+            std::task::ready!(durable.poll_durable(waker))?;
+        }
+        match answered.take() {
+            Some((answer, _)) => Poll::Ready(Ok(answer)),
+            None => Poll::Pending,
+        }
+    })
+}
+
+impl State {
+    /// The share of a group.
+    fn share(&self, group: &str) -> &Share {
+        let hash = group.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        &self.groups[(hash % self.groups.len() as u64) as usize]
+    }
+}
+
 impl Topics {
+    /// Asks the engine and does what it decides; told when that is durable.
+    fn ask<T>(
+        &self,
+        group: &str,
+        event: impl FnOnce(&mut Groups, u64, &mut Vec<Decision>) -> Result<T, GroupError>,
+    ) -> Pending<Result<T, GroupError>> {
+        match self.ask_now(group, event) {
+            Ok((answer, ticket)) => Pending::after(self.state.durable(ticket), answer),
+            Err(storage) => Pending::now(Err(storage.into())),
+        }
+    }
+
+    fn ask_now<T>(
+        &self,
+        group: &str,
+        event: impl FnOnce(&mut Groups, u64, &mut Vec<Decision>) -> T,
+    ) -> Result<(T, Option<Ticket>), Storage> {
+        let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        let share = self.state.share(group);
+        let mut held = share.lock(journal, now_ms)?;
+        let mut decisions = Vec::new();
+        let answer = event(&mut held.groups, now_ms, &mut decisions);
+        held.carry_out(journal, share.at, decisions, now_ms)?;
+        Ok((answer, held.last))
+    }
+
     /// Somebody joins a group; answered when the rebalance is over. `random` of the join is filled in.
     pub fn join(&self, join: Join<'_>) -> Pending<Result<Joined, GroupError>> {
-        unbuilt(join)
+        let entropy = &self.inner.ports.entropy;
+        let halves = [entropy.next_u64(), entropy.next_u64()].map(u128::from);
+        let join = Join {
+            random: halves[0] << 64 | halves[1],
+            ..join
+        };
+        let (later, group) = (Waited::default(), join.group);
+        let begin = |held: &mut Held, now_ms, out: &mut Vec<_>| {
+            let token = held.wait(Waiter::Join(later.clone()));
+            held.groups.join(token, join, now_ms, out);
+        };
+        match self.begin(group, begin) {
+            Ok(()) => waited(&self.state.journal, later),
+            Err(storage) => Pending::now(Err(storage.into())),
+        }
     }
 
     /// A member asks what is assigned to it; answered when the leader has said so.
     pub fn sync(&self, ask: &Synchronize<'_>) -> Pending<Result<Synced, GroupError>> {
-        unbuilt(ask)
+        let later = Waited::default();
+        let begin = |held: &mut Held, now_ms, out: &mut Vec<_>| {
+            let token = held.wait(Waiter::Sync(later.clone()));
+            held.groups.sync(token, ask, now_ms, out);
+        };
+        match self.begin(ask.caller.group, begin) {
+            Ok(()) => waited(&self.state.journal, later),
+            Err(storage) => Pending::now(Err(storage.into())),
+        }
+    }
+
+    fn begin(
+        &self,
+        group: &str,
+        begin: impl FnOnce(&mut Held, u64, &mut Vec<Decision>),
+    ) -> Result<(), Storage> {
+        let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        let share = self.state.share(group);
+        let mut held = share.lock(journal, now_ms)?;
+        let mut decisions = Vec::new();
+        begin(&mut held, now_ms, &mut decisions);
+        // Whoever waits is told if it could not be kept.
+        let _ = held.carry_out(journal, share.at, decisions, now_ms);
+        self.inner.need_sweep();
+        Ok(())
     }
 
     /// A member lives.
     pub fn heartbeat(&self, caller: Caller<'_>) -> Pending<Result<(), GroupError>> {
-        unbuilt(caller)
+        self.ask(caller.group, |groups, now_ms, _| {
+            Ok(groups.heartbeat(caller, now_ms)?)
+        })
     }
 
     /// Members leave, each for itself: an answer for each, in their order.
     pub fn leave(&self, group: &str, leavers: &[Leaver<'_>]) -> Pending<Result<Each, GroupError>> {
-        unbuilt((group, leavers))
+        self.ask(group, |groups, now_ms, out| {
+            Ok(groups.leave(group, leavers, now_ms, out))
+        })
     }
 
     /// Commits offsets: an answer for each, in their order. Whether there are such partitions was
@@ -66,7 +402,12 @@ impl Topics {
         marks: &[Mark<'_>],
         expires_ms: Option<u64>,
     ) -> Pending<Result<Each, GroupError>> {
-        unbuilt((caller, marks, expires_ms))
+        if let Err(refused) = self.check_size(marks) {
+            return Pending::now(Err(refused.into()));
+        }
+        self.ask(caller.group, |groups, now_ms, out| {
+            Ok(groups.commit(caller, marks, expires_ms, now_ms, out)?)
+        })
     }
 
     /// Commits offsets when a transaction does (TxnOffsetCommit), which must know of the group.
@@ -76,7 +417,49 @@ impl Topics {
         caller: Caller<'_>,
         marks: &[Mark<'_>],
     ) -> Pending<Result<Each, GroupError>> {
-        unbuilt((claim, caller, marks))
+        let group = Participant::Group(caller.group.to_owned());
+        // Held until it is committed: the transaction does not end meanwhile.
+        let coordinating = self.state.transactions.lock();
+        let verified = coordinating.verify(claim, &group);
+        if let Err(denied) = verified {
+            return Pending::now(Err(denied.into()));
+        }
+        if let Err(refused) = self.check_size(marks) {
+            return Pending::now(Err(refused.into()));
+        }
+        let producer = claim.producer;
+        self.ask(caller.group, |groups, now_ms, out| {
+            Ok(groups.commit_in_transaction(producer, caller, marks, now_ms, out)?)
+        })
+    }
+
+    /// Whether it fits into one record.
+    fn check_size(&self, marks: &[Mark<'_>]) -> Result<(), Refused> {
+        let sizes = marks
+            .iter()
+            .map(|it| it.topic.len() + it.metadata.len() + MARK_SIZE);
+        let (size, max) = (sizes.sum(), self.state.journal.record_size_max() / 2);
+        match size <= max {
+            true => Ok(()),
+            false => Err(Refused::TooLarge {
+                what: "the commit",
+                size,
+                max,
+            }),
+        }
+    }
+
+    /// A transaction has ended that the group takes part in.
+    pub(super) fn end_in_group(
+        &self,
+        group: &str,
+        producer: ProducerId,
+        ending: Ending,
+    ) -> Result<Option<Ticket>, Storage> {
+        let ended = self.ask_now(group, |groups, now_ms, out| {
+            groups.end_transaction(group, producer, ending, now_ms, out);
+        });
+        ended.map(|((), ticket)| ticket)
     }
 
     /// What a group has committed: of these topics and partitions, or all there is. A group that is
@@ -86,22 +469,61 @@ impl Topics {
         group: &str,
         partitions: Option<&[(&str, u32)]>,
     ) -> Pending<Result<Vec<Committed>, GroupError>> {
-        unbuilt((group, partitions))
+        self.ask(group, |groups, _, _| {
+            let one = |topic: &str, partition| Committed {
+                topic: topic.into(),
+                partition,
+                mark: groups.committed(group, topic, partition).cloned(),
+                is_unstable: groups.is_unstable(group, topic, partition),
+            };
+            Ok(match partitions {
+                Some(partitions) => partitions
+                    .iter()
+                    .map(|(topic, it)| one(topic, *it))
+                    .collect(),
+                None => {
+                    let all = groups.all_committed(group);
+                    all.map(|(topic, partition, _)| one(topic, partition))
+                        .collect()
+                }
+            })
+        })
     }
 
     /// All groups.
     pub fn groups(&self) -> Pending<Result<Vec<GroupView>, GroupError>> {
-        unbuilt(())
+        let mut views = Vec::new();
+        let mut waits = Vec::new();
+        for share in &self.state.groups {
+            let held = match share.lock(&self.state.journal, self.now_ms()) {
+                Ok(held) => held,
+                Err(storage) => return Pending::now(Err(storage.into())),
+            };
+            waits.push(self.state.durable(held.last));
+            views.extend(held.groups.list().map(|it| GroupView {
+                group: it.group.into(),
+                protocol_type: it.protocol_type.into(),
+                state: it.state,
+            }));
+        }
+        views.sort_unstable_by(|one, other| one.group.cmp(&other.group));
+        Pending::steps(move |waker| {
+            while let Some(wait) = waits.last_mut() {
+                std::task::ready!(wait.poll_durable(waker))?;
+                waits.pop();
+            }
+            Poll::Ready(Ok(Ok(std::mem::take(&mut views))))
+        })
     }
 
     /// A group for people; `None` is what Kafka calls *Dead*.
     pub fn describe_group(&self, group: &str) -> Pending<Result<Option<Description>, GroupError>> {
-        unbuilt(group)
+        self.ask(group, |groups, _, _| Ok(groups.describe(group)))
     }
 
     /// Deletes a group, if it has no members.
     pub fn delete_group(&self, group: &str) -> Pending<Result<(), GroupError>> {
-        unbuilt(group)
+        self.ask(group, |groups, _, out| Ok(groups.delete(group, out)?))
     }
 
     /// Deletes offsets: an answer for each, in their order.
@@ -110,16 +532,48 @@ impl Topics {
         group: &str,
         partitions: &[(&str, u32)],
     ) -> Pending<Result<Each, GroupError>> {
-        unbuilt((group, partitions))
+        self.ask(group, |groups, now_ms, out| {
+            Ok(groups.delete_offsets(group, partitions, now_ms, out)?)
+        })
+    }
+
+    /// Nobody has read anything of the next topic of that name.
+    pub(super) fn forget_topic(&self, name: &str) {
+        self.each_share(|groups, now_ms, out| groups.forget_topic(name, now_ms, out));
+    }
+
+    /// Does what is due in groups; whether anything will be.
+    pub(super) fn tend_groups(&self) -> bool {
+        self.each_share(|groups, now_ms, out| groups.tick(now_ms, out));
+        let mut is_due = false;
+        for share in &self.state.groups {
+            let mut held = share.held.lock();
+            // What cannot be written now is tried again.
+            let _ = held.shorten(&self.state.journal, share.at, self.now_ms());
+            is_due |= held.groups.next_ms().is_some() || !held.backlog.is_empty();
+        }
+        is_due
+    }
+
+    /// Forgets what nobody has come back to for long.
+    pub(super) fn expire_groups(&self) {
+        self.each_share(|groups, now_ms, out| groups.expire(now_ms, out));
+    }
+
+    fn each_share(&self, event: impl Fn(&mut Groups, u64, &mut Vec<Decision>)) {
+        let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        for share in &self.state.groups {
+            // What waits to be written comes first; then this is done another time.
+            let Ok(mut held) = share.lock(journal, now_ms) else {
+                continue;
+            };
+            let mut decisions = Vec::new();
+            event(&mut held.groups, now_ms, &mut decisions);
+            // What cannot be kept now waits in the backlog.
+            let _ = held.carry_out(journal, share.at, decisions, now_ms);
+        }
     }
 }
 
-impl Topics {
-    /// Nobody has read anything of the next topic of that name.
-    pub(super) fn forget_topic(&self, _name: &str) {}
-}
-
-fn unbuilt<T>(_: impl Sized) -> Pending<Result<T, GroupError>> {
-    let reason = "groups are not served yet".to_owned();
-    Pending::now(Err(Storage::Failed { reason }.into()))
-}
+/// Bytes of a mark besides its texts, about.
+const MARK_SIZE: usize = 32;

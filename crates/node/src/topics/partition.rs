@@ -54,9 +54,10 @@ pub(super) struct Live {
     pub(super) hints: Hints,
     /// The next record of the stream.
     pub(super) next_record: u64,
-    /// The first record that the newest snapshot does not know, and the bytes behind it.
-    pub(super) saved: u64,
+    /// Bytes behind the newest snapshot, how large that is, and when it was taken.
     pub(super) unsaved_bytes: u64,
+    pub(super) saved_size: u64,
+    pub(super) saved_ms: u64,
     /// The topic's entry in the catalogue, until it is durable.
     creation: Option<Ticket>,
     last_change: Option<Ticket>,
@@ -75,10 +76,20 @@ const CHUNK: ReadLimit = ReadLimit {
 
 impl Slot {
     /// Of a topic that was just made.
-    pub(super) fn new(at: Location, about: &About, options: &Options, creation: Ticket) -> Self {
+    pub(super) fn new(
+        journal: &Journal,
+        at: Location,
+        about: &About,
+        options: &Options,
+        creation: Ticket,
+    ) -> Self {
         let mut partition = Partition::new(limits(options));
         lead(&mut partition);
-        Self::holding(at, about, partition, Some(creation))
+        let slot = Self::holding(at, about, partition, Some(creation));
+        // What a making that was never told has left in it was cut off.
+        let stream = journal.stream(at.shard, at.stream);
+        slot.live.lock().next_record = stream.map_or(0, |it| it.next);
+        slot
     }
 
     fn holding(
@@ -94,8 +105,9 @@ impl Slot {
                 rules: Rules::of(&about.config),
                 hints: Hints::default(),
                 next_record: 0,
-                saved: 0,
                 unsaved_bytes: 0,
+                saved_size: 0,
+                saved_ms: 0,
                 creation,
                 last_change: None,
                 is_touched: false,
@@ -126,12 +138,14 @@ impl Slot {
         })?;
         let (mut partition, records) = match snapshot {
             Some(snapshot) => (snapshot.partition, snapshot.records),
-            None => (Partition::new(limits), 0),
+            None => {
+                let stream = store.journal.stream(at.shard, at.stream);
+                (Partition::new(limits), stream.map_or(0, |it| it.start))
+            }
         };
         lead(&mut partition);
         let slot = Self::holding(at, about, partition, None);
         let mut live = slot.live.lock();
-        live.saved = records;
         live.next_record = records;
         live.replay(&store.journal, at)?;
         drop(live);

@@ -1,6 +1,6 @@
 //! Appending record batches.
 
-use ::topics::{Decision, record};
+use ::topics::{Claim, Decision, Denied, Participant, ProducerId, record};
 use journal::Round;
 use recordbatch::{Batch, BatchMut, validate};
 
@@ -72,7 +72,26 @@ impl Producing {
         if rules.is_compacted {
             keys::check(&batch)?;
         }
-        let _ = transactional_id;
+        let header = batch.header();
+        let Some(producer) = header
+            .producer()
+            .filter(|_| header.attributes.is_transactional())
+        else {
+            return self.place(slot, &batch);
+        };
+        let claim = Claim {
+            name: transactional_id.ok_or(Denied::NoName)?,
+            producer: ProducerId(producer.id),
+            epoch: producer.epoch,
+        };
+        let participant = Participant::Partition {
+            topic: topic.about().id,
+            index: partition,
+        };
+        // Held until it is appended: the transaction does not end meanwhile.
+        let state = self.topics.state.clone();
+        let coordinating = state.transactions.lock();
+        coordinating.verify(&claim, &participant)?;
         self.place(slot, &batch)
     }
 

@@ -8,9 +8,11 @@ use ::topics::{Catalogue, Room, Topic as About, TopicId};
 use journal::{AppendError, Journal, ReadError, ShardId, Ticket};
 use parking_lot::{Mutex, RwLock};
 
+use super::coordinating::Coordinating;
 use super::error::UnknownPartition;
 use super::partition::{Rules, Slot};
-use super::{Options, TopicRef};
+use super::tend::Looks;
+use super::{Options, TopicRef, groups};
 use crate::handle::Inner;
 use crate::store::{Kind, Location, Store};
 
@@ -114,6 +116,10 @@ pub(crate) struct State {
     pub(super) writing: Mutex<Writing>,
     /// Streams of topics that were deleted, to be emptied when that is durable.
     pub(super) doomed: Mutex<Vec<(Ticket, Vec<Location>)>>,
+    /// A share for each shard of the journal.
+    pub(super) groups: Box<[groups::Share]>,
+    pub(super) transactions: Mutex<Coordinating>,
+    pub(super) looks: Mutex<Looks>,
 }
 
 /// Where the catalogue is written to.
@@ -140,6 +146,9 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
         known: RwLock::default(),
         writing: Mutex::new(Writing { at, records }),
         doomed: Mutex::default(),
+        groups: groups::open(store, &options, now_ms)?,
+        transactions: Mutex::new(Coordinating::open(store, &options, now_ms)?),
+        looks: Mutex::default(),
         options,
     };
     let partitions = partitions_by_topic(store);

@@ -1,16 +1,127 @@
 //! What is done now and then: emptying what was deleted, keeping starts short, letting go what is old.
 
-use journal::{Status, Ticket};
+use ::topics::record::{PARTITION, TOPIC};
+use ::topics::{Config, Retention};
+use journal::{AppendError, Status, Ticket};
 
 use super::Topics;
+use super::partition::{Live, Slot};
 use super::state::State;
 use crate::conversations::state_of;
 use crate::store::Location;
 
+/// Between two looks at the partitions.
+const LOOK_MS: u64 = 1_000;
+/// Between two looks at what is used no more.
+const EXPIRE_MS: u64 = 60_000;
+/// So much of a partition is read at a start at most, besides what was written within a second.
+const UNSAVED_SIZE_MAX: u64 = 1 << 20;
+/// What is less is read at a start only if it was written a moment ago.
+const UNSAVED_MS_MAX: u64 = 60_000;
+/// Records of the catalogue that do not count any more, at least, before it is written anew.
+const DEAD_RECORDS_MIN: usize = 1_000;
+
+/// When to look again.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    partitions_ms: u64,
+    expiry_ms: u64,
+    is_any: bool,
+}
+
 impl Topics {
     /// Looks after everything; whether there is something to look after soon.
     pub(crate) fn sweep(&self) -> bool {
-        self.state.empty_doomed(self.now_ms())
+        let now_ms = self.now_ms();
+        let is_doomed = self.state.empty_doomed(now_ms);
+        let is_group = self.tend_groups();
+        let is_transaction = self.tend_transactions();
+        let mut looks = self.state.looks.lock();
+        if now_ms >= looks.expiry_ms {
+            looks.expiry_ms = now_ms + EXPIRE_MS;
+            self.expire_groups();
+            self.expire_transactions();
+            self.state.shorten_catalogue(now_ms);
+        }
+        if now_ms >= looks.partitions_ms {
+            looks.partitions_ms = now_ms + LOOK_MS;
+            looks.is_any = self.tend_partitions();
+        }
+        is_doomed || is_group || is_transaction || looks.is_any
+    }
+
+    /// Whether any partition has something that is to be saved.
+    fn tend_partitions(&self) -> bool {
+        let mut is_any = false;
+        for topic in self.list() {
+            let config = &topic.about().config;
+            for slot in &topic.slots {
+                // What cannot be done now is done another time.
+                let Ok(mut live) = slot.lock(&self.state.journal) else {
+                    continue;
+                };
+                self.retain(slot, &mut live, config);
+                self.save(slot, &mut live);
+                is_any |= live.is_touched || live.unsaved_bytes > 0;
+            }
+        }
+        is_any
+    }
+
+    /// Lets go what is too old or too much.
+    fn retain(&self, slot: &Slot, live: &mut Live, config: &Config) {
+        if !config.cleanup().deletes {
+            return;
+        }
+        let retention = Retention {
+            ms: config.retention_ms(),
+            bytes: config.retention_bytes(),
+        };
+        if let Some(change) = live.partition.decide_retention(retention, self.time_ms()) {
+            // What cannot go now goes another time.
+            let _ = self.change_partition(slot, live, change);
+        }
+    }
+
+    /// Writes down how a partition stands, when that is worth it, and cuts its stream off before what
+    /// it still holds.
+    fn save(&self, slot: &Slot, live: &mut Live) {
+        let now_ms = self.now_ms();
+        let since_ms = now_ms.saturating_sub(live.saved_ms);
+        let is_much = live.unsaved_bytes >= UNSAVED_SIZE_MAX.max(16 * live.saved_size);
+        let is_old = live.unsaved_bytes > 0 && since_ms >= UNSAVED_MS_MAX;
+        if !(is_much || is_old || live.is_touched) {
+            return;
+        }
+        let silent_ms = self.state.options.producer_silent_ms;
+        live.partition.expire(self.time_ms(), silent_ms);
+        let mut bytes = Vec::new();
+        live.partition.encode(live.next_record, &mut bytes);
+        // It is tried again; until then a start reads more.
+        let _ = self.write_snapshot(slot, live, &bytes, now_ms);
+    }
+
+    fn write_snapshot(
+        &self,
+        slot: &Slot,
+        live: &mut Live,
+        bytes: &[u8],
+        now_ms: u64,
+    ) -> Result<(), AppendError> {
+        let Location { shard, stream } = slot.at;
+        let first = live.partition.seek(live.partition.log_start());
+        let mut guard = self.state.journal.lock(shard, now_ms);
+        let appended = guard.append(state_of(stream), None, PARTITION, bytes)?;
+        // The blocks of a shard become durable in their order: so does what the snapshot knows.
+        guard.trim(state_of(stream), appended.offset)?;
+        if let Ok(first) = first {
+            guard.trim(stream, first.min(live.next_record))?;
+        }
+        live.saved_size = bytes.len() as u64;
+        live.saved_ms = now_ms;
+        live.unsaved_bytes = 0;
+        live.is_touched = false;
+        Ok(())
     }
 }
 
@@ -41,13 +152,35 @@ impl State {
         }
     }
 
-    fn empty(&self, at: Location, now_ms: u64) -> Result<(), journal::AppendError> {
+    fn empty(&self, at: Location, now_ms: u64) -> Result<(), AppendError> {
         let Location { shard, stream } = at;
         let state = self.journal.stream(shard, stream);
         if state.is_some_and(|it| it.start < it.next) {
             self.journal.lock(shard, now_ms).trim(stream, END)?;
         }
         Ok(())
+    }
+
+    /// Writes the catalogue anew if most of it says what does not count any more. Of each topic the
+    /// newest record counts: a stop may come in between.
+    fn shorten_catalogue(&self, now_ms: u64) {
+        let mut writing = self.writing.lock();
+        let topics: Vec<_> = self.known.read().catalogue.iter().cloned().collect();
+        if writing.records < 2 * topics.len() + DEAD_RECORDS_MIN {
+            return;
+        }
+        let Location { shard, stream } = writing.at;
+        let start = self.journal.stream(shard, stream).map_or(0, |it| it.next);
+        for topic in &topics {
+            let mut bytes = Vec::new();
+            topic.encode(&mut bytes);
+            if self.enter(&mut writing, TOPIC, &bytes, now_ms).is_err() {
+                return;
+            }
+        }
+        if self.journal.lock(shard, now_ms).trim(stream, start).is_ok() {
+            writing.records = topics.len();
+        }
     }
 }
 

@@ -1,13 +1,27 @@
 //! Producers that are known again, and their transactions.
+//!
+//! A transaction ends in three steps: the end is written; when that is durable, markers go into all
+//! partitions and groups that take part; when those are, that it is over is written. Whoever waits for
+//! the end goes from step to step, and so does whoever looks after the node: none of them waits for the
+//! other, and a start goes on where the one before was.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
-use ::topics::{Answer, Claim, Ending, Expected, ProducerId, Transaction};
+use ::topics::record::BATCH;
+use ::topics::{
+    Answer, Claim, Ending, Expected, Init, Marker, Participant, ProducerId, Step, Transaction,
+};
+use journal::{Status, Ticket};
+use recordbatch::MarkerKind;
 
-use super::Topics;
-use super::error::{ProduceError, Storage, TransactionError};
-use super::pending::Pending;
+use super::coordinating::{Coordinating, Stage};
+use super::error::{ProduceError, Storage, TransactionError, UnknownPartition};
+use super::partition::{LEADER_EPOCH, Slot};
+use super::pending::{Pending, Unconfirmed};
 use super::state::Topic;
+use super::{Denied, TopicRef, Topics};
 
 /// A producer asks for its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +47,69 @@ pub struct MarkerToWrite {
     pub ending: Ending,
 }
 
+/// Alone, a node has been the only coordinator.
+const COORDINATOR_EPOCH: i32 = 0;
+
+/// How an end goes on.
+enum Going {
+    /// It is over.
+    Over,
+    /// It goes on when that is durable.
+    Waits(Ticket),
+    /// It cannot go on now, and will.
+    Stuck,
+}
+
 impl Topics {
     /// Who the producer is from now on; whoever had its `transactional.id` before is fenced. While a
-    /// transaction of the one before is being aborted it is [`::topics::Denied::Concurrent`].
+    /// transaction of the one before is being aborted it is [`Denied::Concurrent`].
     pub fn init_producer(
         &self,
         init: &InitProducer<'_>,
     ) -> Pending<Result<Answer, TransactionError>> {
-        unbuilt(init)
+        let mut coordinating = self.state.transactions.lock();
+        let answer = self.init(&mut coordinating, init);
+        match answer {
+            Err(error @ TransactionError::Storage(_)) => Pending::now(Err(error)),
+            answer => Pending::after(self.state.durable(coordinating.last), answer),
+        }
+    }
+
+    fn init(
+        &self,
+        coordinating: &mut Coordinating,
+        init: &InitProducer<'_>,
+    ) -> Result<Answer, TransactionError> {
+        let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        let fresh = coordinating.fresh(journal, now_ms)?;
+        let Some(name) = init.name else {
+            return Ok(Answer {
+                producer: fresh,
+                epoch: 0,
+            });
+        };
+        let InitProducer {
+            timeout_ms,
+            expected,
+            ..
+        } = *init;
+        let coordinator = &coordinating.coordinator;
+        match coordinator.init(name, timeout_ms, expected, fresh, self.time_ms())? {
+            Init::Already(answer) => Ok(answer),
+            Init::Write(transaction) => {
+                let answer = Answer {
+                    producer: transaction.producer,
+                    epoch: transaction.epoch,
+                };
+                coordinating.put(journal, transaction, now_ms)?;
+                Ok(answer)
+            }
+            Init::Abort(transaction) => {
+                coordinating.put(journal, transaction, now_ms)?;
+                self.inner.need_sweep();
+                Err(Denied::Concurrent.into())
+            }
+        }
     }
 
     /// Adds partitions to a transaction (AddPartitionsToTxn); all or none.
@@ -49,7 +118,14 @@ impl Topics {
         claim: &Claim<'_>,
         partitions: &[(Arc<Topic>, u32)],
     ) -> Pending<Result<(), TransactionError>> {
-        unbuilt((claim, partitions))
+        let mut participants = Vec::with_capacity(partitions.len());
+        for (topic, index) in partitions {
+            match participant(topic, *index) {
+                Ok(participant) => participants.push(participant),
+                Err(unknown) => return Pending::now(Err(unknown.into())),
+            }
+        }
+        self.add(claim, &participants)
     }
 
     /// Whether a partition was added to a transaction (AddPartitionsToTxn with `verify_only`).
@@ -59,8 +135,8 @@ impl Topics {
         topic: &Topic,
         partition: u32,
     ) -> Result<(), TransactionError> {
-        let _ = (claim, topic, partition);
-        Err(not_served().into())
+        let participant = participant(topic, partition)?;
+        Ok(self.state.transactions.lock().verify(claim, &participant)?)
     }
 
     /// Adds the offsets of a group to a transaction (AddOffsetsToTxn).
@@ -69,7 +145,31 @@ impl Topics {
         claim: &Claim<'_>,
         group: &str,
     ) -> Pending<Result<(), TransactionError>> {
-        unbuilt((claim, group))
+        self.add(claim, &[Participant::Group(group.to_owned())])
+    }
+
+    fn add(
+        &self,
+        claim: &Claim<'_>,
+        participants: &[Participant],
+    ) -> Pending<Result<(), TransactionError>> {
+        let mut coordinating = self.state.transactions.lock();
+        let added = coordinating
+            .coordinator
+            .add(claim, participants, self.time_ms());
+        let written = match added {
+            Err(denied) => Err(denied.into()),
+            Ok(Step::Already) => Ok(()),
+            Ok(Step::Write(transaction)) => {
+                let put = coordinating.put(&self.state.journal, transaction, self.now_ms());
+                put.map(drop).map_err(TransactionError::from)
+            }
+        };
+        self.inner.need_sweep();
+        match written {
+            Err(error @ TransactionError::Storage(_)) => Pending::now(Err(error)),
+            written => Pending::after(self.state.durable(coordinating.last), written),
+        }
     }
 
     /// Ends a transaction; answered when that is for good and its producer may begin the next.
@@ -78,7 +178,136 @@ impl Topics {
         claim: &Claim<'_>,
         ending: Ending,
     ) -> Pending<Result<(), TransactionError>> {
-        unbuilt((claim, ending))
+        let mut coordinating = self.state.transactions.lock();
+        let step = coordinating.coordinator.end(claim, ending, self.time_ms());
+        let durable = |it: &Coordinating| self.state.durable(it.last);
+        let transaction = match step {
+            Err(denied) => return Pending::after(durable(&coordinating), Err(denied.into())),
+            Ok(Step::Already) => return Pending::after(durable(&coordinating), Ok(())),
+            Ok(Step::Write(transaction)) => transaction,
+        };
+        if let Err(storage) = coordinating.put(&self.state.journal, transaction, self.now_ms()) {
+            return Pending::now(Err(storage.into()));
+        }
+        drop(coordinating);
+        self.inner.need_sweep();
+        let (topics, name, epoch) = (self.clone(), claim.name.to_owned(), claim.epoch);
+        Pending::steps(move |waker| topics.poll_end(&name, epoch, waker))
+    }
+
+    /// Goes on with the end of a transaction until it is over, or as good as that: what is prepared
+    /// comes to its end, whoever looks after it.
+    fn poll_end(
+        &self,
+        name: &str,
+        epoch: i16,
+        waker: &Waker,
+    ) -> Poll<Result<Result<(), TransactionError>, Unconfirmed>> {
+        loop {
+            let going = {
+                let mut coordinating = self.state.transactions.lock();
+                match coordinating.is_ending(name, epoch) {
+                    true => self.go_on(&mut coordinating, name),
+                    false => Going::Over,
+                }
+            };
+            match going {
+                Going::Over | Going::Stuck => return Poll::Ready(Ok(Ok(()))),
+                Going::Waits(ticket) => match self.state.journal.notify(ticket, waker) {
+                    Status::Pending => return Poll::Pending,
+                    Status::Failed => return Poll::Ready(Err(Unconfirmed)),
+                    Status::Durable => {}
+                },
+            }
+        }
+    }
+
+    /// Takes the next steps of an end.
+    fn go_on(&self, coordinating: &mut Coordinating, name: &str) -> Going {
+        let journal = &self.state.journal;
+        loop {
+            let Some(stage) = coordinating.endings.get(name) else {
+                return Going::Over;
+            };
+            let waits = match stage {
+                Stage::Prepared(ticket) => ticket.as_slice(),
+                Stage::Marked(tickets) => tickets,
+            };
+            let pending = waits
+                .iter()
+                .find(|it| journal.status(**it) != Status::Durable);
+            if let Some(ticket) = pending {
+                return Going::Waits(*ticket);
+            }
+            let stage = stage.clone();
+            let Some(transaction) = coordinating.coordinator.get(name).cloned() else {
+                coordinating.endings.remove(name);
+                return Going::Over;
+            };
+            let done = match stage {
+                Stage::Prepared(_) => self.mark(&transaction).map(|tickets| {
+                    let stage = Stage::Marked(tickets);
+                    coordinating.endings.insert(name.to_owned(), stage);
+                }),
+                Stage::Marked(_) => self.complete(coordinating, &transaction),
+            };
+            if done.is_err() {
+                return Going::Stuck;
+            }
+        }
+    }
+
+    /// All markers are durable.
+    fn complete(
+        &self,
+        coordinating: &mut Coordinating,
+        transaction: &Transaction,
+    ) -> Result<(), Storage> {
+        let Transaction { name, epoch, .. } = transaction;
+        let over = coordinating
+            .coordinator
+            .complete(name, *epoch, self.time_ms());
+        if let Some(over) = over {
+            coordinating.put(&self.state.journal, over, self.now_ms())?;
+        }
+        coordinating.endings.remove(name);
+        Ok(())
+    }
+
+    /// Writes the end into everything that takes part. Whoever is gone needs none.
+    fn mark(&self, transaction: &Transaction) -> Result<Vec<Ticket>, Storage> {
+        let Some(ending) = transaction.state.ending() else {
+            return Ok(Vec::new());
+        };
+        let marker = MarkerToWrite {
+            producer: transaction.producer,
+            epoch: transaction.epoch,
+            coordinator_epoch: COORDINATOR_EPOCH,
+            ending,
+        };
+        let mut tickets = BTreeSet::new();
+        for participant in &transaction.participants {
+            match participant {
+                Participant::Group(group) => {
+                    tickets.extend(self.end_in_group(group, transaction.producer, ending)?);
+                }
+                Participant::Partition { topic, index } => {
+                    let Some(topic) = self.find(TopicRef::Id(*topic)) else {
+                        continue;
+                    };
+                    let Ok(slot) = topic.slot(*index) else {
+                        continue;
+                    };
+                    match self.put_marker(slot, &marker) {
+                        Ok(ticket) => drop(tickets.insert(ticket)),
+                        Err(ProduceError::Storage(storage)) => return Err(storage),
+                        // The partition knows of a later epoch, or is gone.
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+        Ok(tickets.into_iter().collect())
     }
 
     /// Writes a marker into a partition.
@@ -88,27 +317,102 @@ impl Topics {
         partition: u32,
         marker: &MarkerToWrite,
     ) -> Pending<Result<(), ProduceError>> {
-        let _ = (topic, partition, marker);
-        Pending::now(Err(not_served().into()))
+        let slot = topic.slot(partition).map_err(ProduceError::from);
+        match slot.and_then(|slot| self.put_marker(slot, marker)) {
+            Ok(ticket) => Pending::after(self.state.durable(Some(ticket)), Ok(())),
+            Err(error) => Pending::now(Err(error)),
+        }
+    }
+
+    fn put_marker(&self, slot: &Slot, marker: &MarkerToWrite) -> Result<Ticket, ProduceError> {
+        let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        let mut live = slot.lock(journal)?;
+        let mut facts = Marker {
+            id: marker.producer,
+            epoch: marker.epoch,
+            ending: marker.ending,
+            coordinator_epoch: marker.coordinator_epoch,
+            size: 0,
+            timestamp: self.time_ms(),
+        };
+        let offset = live.partition.decide_marker(&facts)?;
+        let mut bytes = Vec::new();
+        let batch = recordbatch::Marker {
+            producer_id: marker.producer.0,
+            producer_epoch: marker.epoch,
+            kind: match marker.ending {
+                Ending::Abort => MarkerKind::Abort,
+                Ending::Commit => MarkerKind::Commit,
+            },
+            coordinator_epoch: marker.coordinator_epoch,
+        };
+        let base_offset = i64::try_from(offset).unwrap_or(i64::MAX);
+        batch.encode(base_offset, LEADER_EPOCH, facts.timestamp, &mut bytes);
+        facts.size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let mut guard = journal.lock(slot.at.shard, now_ms);
+        let appended = guard.append(slot.at.stream, None, BATCH, &bytes);
+        let ticket = appended
+            .map_err(|error| Storage::append(journal, error))?
+            .ticket;
+        live.marked(offset, &facts, now_ms);
+        drop(guard);
+        live.wait_for(ticket);
+        Ok(ticket)
     }
 
     /// All transactions, by name; participants are topics by id.
     pub fn transactions(&self) -> Vec<Transaction> {
-        Vec::new()
+        let coordinating = self.state.transactions.lock();
+        coordinating.coordinator.iter().cloned().collect()
     }
 
     /// The transaction of that name.
     pub fn transaction(&self, name: &str) -> Option<Transaction> {
-        let _ = name;
-        None
+        self.state
+            .transactions
+            .lock()
+            .coordinator
+            .get(name)
+            .cloned()
+    }
+
+    /// Goes on with every end, and ends what takes too long; whether there is anything to look after.
+    pub(super) fn tend_transactions(&self) -> bool {
+        let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        let mut coordinating = self.state.transactions.lock();
+        let overdue: Vec<_> = coordinating.coordinator.overdue(self.time_ms()).collect();
+        for transaction in overdue {
+            // What cannot be written now is overdue the next time, too.
+            if coordinating.put(journal, transaction, now_ms).is_err() {
+                break;
+            }
+        }
+        let names: Vec<_> = coordinating.endings.keys().cloned().collect();
+        for name in names {
+            self.go_on(&mut coordinating, &name);
+        }
+        // It is tried again.
+        let _ = coordinating.shorten(journal, now_ms);
+        coordinating.is_busy()
+    }
+
+    /// Forgets what nobody has come back to for long.
+    pub(super) fn expire_transactions(&self) {
+        let silent_ms = self.state.options.producer_silent_ms;
+        let mut coordinating = self.state.transactions.lock();
+        let expired = coordinating.coordinator.expired(self.time_ms(), silent_ms);
+        let expired: Vec<_> = expired.map(str::to_owned).collect();
+        for name in expired {
+            let forgotten = coordinating.forget(&self.state.journal, &name, self.now_ms());
+            if forgotten.is_err() {
+                break;
+            }
+        }
     }
 }
 
-fn not_served() -> Storage {
-    let reason = "transactions are not served yet".to_owned();
-    Storage::Failed { reason }
-}
-
-fn unbuilt<T>(_: impl Sized) -> Pending<Result<T, TransactionError>> {
-    Pending::now(Err(not_served().into()))
+fn participant(topic: &Topic, index: u32) -> Result<Participant, UnknownPartition> {
+    topic.slot(index)?;
+    let topic = topic.about().id;
+    Ok(Participant::Partition { topic, index })
 }

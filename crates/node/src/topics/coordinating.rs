@@ -1,0 +1,205 @@
+//! The coordinator's stream: transactions and ids of producers.
+
+use std::collections::BTreeMap;
+
+use ::topics::record::{PRODUCER_IDS, TRANSACTION, TRANSACTION_GONE};
+use ::topics::{
+    Bounds, Claim, Coordinator, Denied, Participant, ProducerId, ProducerIds, Reserved, State,
+    Transaction,
+};
+use journal::{Journal, Ticket};
+
+use super::Options;
+use super::error::{Storage, TransactionError};
+use super::state::OpenError;
+use crate::store::{Kind, Location, Store};
+
+/// Whose transaction is how far, and what of it is on its way to the disk.
+pub(super) struct Coordinating {
+    at: Location,
+    pub(super) coordinator: Coordinator,
+    ids: ProducerIds,
+    /// All ids before it may have been given away.
+    reserved: Option<Reserved>,
+    /// What must be durable before anything is told.
+    pub(super) last: Option<Ticket>,
+    /// Transactions that are being ended.
+    pub(super) endings: BTreeMap<String, Stage>,
+    /// Bytes since the stream was written anew, and what it took then.
+    written: u64,
+    alive: u64,
+}
+
+/// How far an end is.
+#[derive(Clone, Debug)]
+pub(super) enum Stage {
+    /// It is for good when that is durable.
+    Prepared(Option<Ticket>),
+    /// Its markers are durable when those are.
+    Marked(Vec<Ticket>),
+}
+
+/// A stream that is shorter is not written anew.
+const SIZE_MIN: u64 = 1 << 20;
+
+impl Coordinating {
+    /// Reads it back.
+    pub(super) fn open(store: &Store, options: &Options, now_ms: u64) -> Result<Self, OpenError> {
+        let name = "transactions";
+        let shard = store.shard_of(name);
+        let at = store.find_or_create_in(Kind::Topics, name, shard, now_ms)?;
+        let mut coordinating = Self {
+            at,
+            coordinator: Coordinator::new(Bounds {
+                timeout_ms_max: options.transaction_timeout_ms_max,
+                ..Bounds::default()
+            }),
+            ids: ProducerIds::default(),
+            reserved: None,
+            last: None,
+            endings: BTreeMap::new(),
+            written: 0,
+            alive: 0,
+        };
+        store.each_record::<OpenError>(at, |it| {
+            coordinating.written += it.payload.len() as u64;
+            coordinating.restore(it.tag, &it.payload)
+        })?;
+        let prepared = coordinating.coordinator.prepared();
+        let prepared = prepared.map(|(it, _)| (it.name.clone(), Stage::Prepared(None)));
+        coordinating.endings = prepared.collect();
+        Ok(coordinating)
+    }
+
+    fn restore(&mut self, tag: u8, bytes: &[u8]) -> Result<(), OpenError> {
+        match tag {
+            TRANSACTION => self.coordinator.put(Transaction::decode(bytes)?),
+            TRANSACTION_GONE => {
+                let name = std::str::from_utf8(bytes).map_err(|_| MALFORMED)?;
+                self.coordinator.remove(name);
+            }
+            PRODUCER_IDS => {
+                let reserved = Reserved::decode(bytes)?;
+                self.ids.restore(reserved);
+                self.reserved = Some(reserved);
+            }
+            _ => return Err(MALFORMED.into()),
+        }
+        Ok(())
+    }
+
+    fn append(
+        &mut self,
+        journal: &Journal,
+        tag: u8,
+        bytes: &[u8],
+        now_ms: u64,
+    ) -> Result<Ticket, Storage> {
+        let mut guard = journal.lock(self.at.shard, now_ms);
+        let appended = guard.append(self.at.stream, None, tag, bytes);
+        let ticket = appended
+            .map_err(|error| Storage::append(journal, error))?
+            .ticket;
+        self.last = Some(ticket);
+        self.written += bytes.len() as u64;
+        Ok(ticket)
+    }
+
+    /// Writes a transaction and takes it.
+    pub(super) fn put(
+        &mut self,
+        journal: &Journal,
+        transaction: Transaction,
+        now_ms: u64,
+    ) -> Result<Ticket, Storage> {
+        let mut bytes = Vec::new();
+        transaction.encode(&mut bytes);
+        let ticket = self.append(journal, TRANSACTION, &bytes, now_ms)?;
+        if transaction.state.ending().is_some() {
+            let stage = Stage::Prepared(Some(ticket));
+            self.endings.insert(transaction.name.clone(), stage);
+        }
+        self.coordinator.put(transaction);
+        Ok(ticket)
+    }
+
+    /// Forgets a transaction.
+    pub(super) fn forget(
+        &mut self,
+        journal: &Journal,
+        name: &str,
+        now_ms: u64,
+    ) -> Result<(), Storage> {
+        self.append(journal, TRANSACTION_GONE, name.as_bytes(), now_ms)?;
+        self.coordinator.remove(name);
+        Ok(())
+    }
+
+    /// An id that nobody has; what must be durable before it is told has been appended then.
+    pub(super) fn fresh(
+        &mut self,
+        journal: &Journal,
+        now_ms: u64,
+    ) -> Result<ProducerId, TransactionError> {
+        let mut ids = self.ids.clone();
+        let exhausted = |it| Storage::unreadable(it);
+        let fresh = ids.take().map_err(exhausted)?;
+        if let Some(reserve) = fresh.reserve {
+            self.append(journal, PRODUCER_IDS, &reserve.encode(), now_ms)?;
+            self.reserved = Some(reserve);
+        }
+        self.ids = ids;
+        Ok(fresh.id)
+    }
+
+    /// Whether a participant was added to somebody's transaction.
+    pub(super) fn verify(
+        &self,
+        claim: &Claim<'_>,
+        participant: &Participant,
+    ) -> Result<(), Denied> {
+        self.coordinator.verify(claim, participant)
+    }
+
+    /// Whether anything is going on.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.endings.is_empty() || self.coordinator.next_ms().is_some()
+    }
+
+    /// How that transaction is, if it is being ended.
+    pub(super) fn is_ending(&self, name: &str, epoch: i16) -> bool {
+        let transaction = self.coordinator.get(name);
+        transaction.is_some_and(|it| {
+            let is_prepared = matches!(it.state, State::PrepareCommit | State::PrepareAbort);
+            it.epoch == epoch && is_prepared
+        })
+    }
+
+    /// Writes everything anew, if most of the stream says what does not count any more. Of each thing
+    /// the newest record counts: a stop may come in between.
+    pub(super) fn shorten(&mut self, journal: &Journal, now_ms: u64) -> Result<(), Storage> {
+        if self.written < SIZE_MIN.max(4 * self.alive) {
+            return Ok(());
+        }
+        let Location { shard, stream } = self.at;
+        let start = journal.stream(shard, stream).map_or(0, |it| it.next);
+        self.written = 0;
+        if let Some(reserved) = self.reserved {
+            self.append(journal, PRODUCER_IDS, &reserved.encode(), now_ms)?;
+        }
+        let all: Vec<_> = self.coordinator.iter().cloned().collect();
+        for transaction in all {
+            let mut bytes = Vec::new();
+            transaction.encode(&mut bytes);
+            self.append(journal, TRANSACTION, &bytes, now_ms)?;
+        }
+        self.alive = self.written;
+        let trimmed = journal.lock(shard, now_ms).trim(stream, start);
+        trimmed.map_err(|error| Storage::append(journal, error))?;
+        Ok(())
+    }
+}
+
+const MALFORMED: ::topics::record::Malformed = ::topics::record::Malformed {
+    what: "record of the coordinator of transactions",
+};
