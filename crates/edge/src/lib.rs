@@ -12,7 +12,9 @@ mod labels;
 pub mod native;
 mod preview;
 mod sweep;
+mod together;
 
 pub use gate::{Gate, Open, Pass, Refused, Role};
 pub use labels::labels;
 pub use sweep::sweep;
+pub use together::Together;

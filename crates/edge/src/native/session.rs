@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use model::ErrorCode;
@@ -17,6 +17,7 @@ use super::Door;
 use super::dispatch::{Fatal, dispatch, refuse_oversize};
 use super::outlet::{Farewell, NativeOutlet, encode_failure};
 use super::quota::Quota;
+use crate::together;
 
 /// Bytes read at a time, into a buffer that all connections of a thread share.
 const CHUNK_SIZE: usize = 256 << 10;
@@ -45,6 +46,8 @@ pub(super) struct Session {
     /// What was read with the HELLO.
     rest: Vec<u8>,
     keepalive: Option<Keepalive>,
+    /// The task's waker, and the one that the disk is given.
+    wakers: Option<(Waker, Waker)>,
 }
 
 /// Why a session ended.
@@ -81,6 +84,7 @@ impl Session {
             quota: Quota::new(door.node.clone()),
             rest,
             keepalive,
+            wakers: None,
         }
     }
 
@@ -125,7 +129,12 @@ impl Session {
     /// Answers what is durable, and reads on if that had to wait for it.
     fn settle(&mut self, cx: &mut Context<'_>) {
         let was_full = self.is_full();
-        if self.connection.settle(cx.waker()) {
+        let wakers = match self.wakers.take() {
+            Some(wakers) if wakers.0.will_wake(cx.waker()) => wakers,
+            _ => (cx.waker().clone(), together::waker(cx.waker())),
+        };
+        let (_, disk) = self.wakers.insert(wakers);
+        if self.connection.settle(disk) {
             self.wait_until_read(cx);
         }
         self.quota.poll(cx, &self.outlet);

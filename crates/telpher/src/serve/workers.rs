@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use edge::Together;
 use edge::native::{Acceptor, Door, Spawn};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
@@ -55,6 +56,7 @@ fn start_worker(index: usize) -> io::Result<Worker> {
                     // The sender is only ever dropped: either way it is time to end.
                     _ = stopped => {}
                     () = memory::tidy() => {}
+                    () = Together::new() => {}
                 }
             });
             runtime.shutdown_background();

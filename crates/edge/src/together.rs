@@ -1,0 +1,191 @@
+//! Waking many tasks of one thread at once.
+//!
+//! A sync that serves thirty connections wakes thirty tasks, and a runtime that is woken from another
+//! thread is told so each time, by a system call. A thread that runs a [`Together`] is told once: who
+//! is to be woken is written down for it, and it wakes them itself.
+//!
+//! Invariant: *whoever was woken is polled.* A thread without one wakes as it always did.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use parking_lot::Mutex;
+
+thread_local! {
+    static HERE: RefCell<Option<Arc<List>>> = const { RefCell::new(None) };
+}
+
+/// Those of a thread who are to be woken.
+#[derive(Debug, Default)]
+struct List(Mutex<Inside>);
+
+#[derive(Debug, Default)]
+struct Inside {
+    woken: Vec<Waker>,
+    /// Whoever wakes them.
+    thread: Option<Waker>,
+}
+
+/// A future that never ends: polled by the thread on which it was made, it wakes what is to be woken
+/// there.
+#[derive(Debug)]
+pub struct Together {
+    list: Arc<List>,
+    spare: Vec<Waker>,
+}
+
+impl Together {
+    /// For this thread: what is made by [`waker`] here from now on is woken by it.
+    #[expect(
+        clippy::new_without_default,
+        reason = "it changes what the thread does"
+    )]
+    pub fn new() -> Self {
+        let list = Arc::<List>::default();
+        HERE.set(Some(list.clone()));
+        Self {
+            list,
+            spare: Vec::new(),
+        }
+    }
+}
+
+impl Future for Together {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut woken = std::mem::take(&mut self.spare);
+        {
+            let mut inside = self.list.0.lock();
+            std::mem::swap(&mut inside.woken, &mut woken);
+            if !inside
+                .thread
+                .as_ref()
+                .is_some_and(|it| it.will_wake(cx.waker()))
+            {
+                inside.thread = Some(cx.waker().clone());
+            }
+        }
+        woken.drain(..).for_each(Waker::wake);
+        self.spare = woken;
+        Poll::Pending
+    }
+}
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        // Nobody looks at the list any more.
+        let inside = std::mem::take(&mut *self.list.0.lock());
+        inside.woken.into_iter().for_each(Waker::wake);
+        HERE.take();
+    }
+}
+
+/// Wakes the same task as `task`, which belongs to this thread, together with others.
+pub(crate) fn waker(task: &Waker) -> Waker {
+    let list = HERE.with_borrow(Clone::clone);
+    list.map_or_else(
+        || task.clone(),
+        |list| {
+            let task = task.clone();
+            Waker::from(Arc::new(One { list, task }))
+        },
+    )
+}
+
+/// A task on a list.
+struct One {
+    list: Arc<List>,
+    task: Waker,
+}
+
+impl Wake for One {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut inside = self.list.0.lock();
+        if inside.thread.is_none() {
+            drop(inside);
+            return self.task.wake_by_ref();
+        }
+        inside.woken.push(self.task.clone());
+        // The first one calls; whoever comes before it is heard is taken along.
+        if inside.woken.len() == 1
+            && let Some(thread) = inside.thread.clone()
+        {
+            drop(inside);
+            thread.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn counted() -> (Arc<Count>, Waker) {
+        let count = Arc::<Count>::default();
+        (count.clone(), Waker::from(count))
+    }
+
+    fn count(count: &Count) -> usize {
+        count.0.load(Ordering::SeqCst)
+    }
+
+    #[test]
+    fn the_thread_is_called_once_and_wakes_all() {
+        let mut together = Together::new();
+        let (thread, thread_waker) = counted();
+        let mut cx = Context::from_waker(&thread_waker);
+        assert!(Pin::new(&mut together).poll(&mut cx).is_pending());
+        let (task, task_waker) = counted();
+        let wakers: Vec<_> = (0..30).map(|_| waker(&task_waker)).collect();
+        for round in 1..=3 {
+            let wakers = wakers.clone();
+            std::thread::spawn(move || wakers.into_iter().for_each(Waker::wake))
+                .join()
+                .unwrap();
+            assert_eq!((count(&thread), count(&task)), (round, 30 * (round - 1)));
+            assert!(Pin::new(&mut together).poll(&mut cx).is_pending());
+            assert_eq!(count(&task), 30 * round);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_when_it_ends_is_woken() {
+        let mut together = Together::new();
+        let (_, thread_waker) = counted();
+        let mut cx = Context::from_waker(&thread_waker);
+        assert!(Pin::new(&mut together).poll(&mut cx).is_pending());
+        let (task, task_waker) = counted();
+        let waker = waker(&task_waker);
+        waker.wake_by_ref();
+        drop(together);
+        assert_eq!(count(&task), 1);
+        waker.wake_by_ref();
+        assert_eq!(count(&task), 2);
+        assert!(super::waker(&task_waker).will_wake(&task_waker));
+    }
+
+    #[test]
+    fn a_thread_without_one_wakes_at_once() {
+        let (task, task_waker) = counted();
+        waker(&task_waker).wake();
+        assert_eq!(count(&task), 1);
+    }
+}
