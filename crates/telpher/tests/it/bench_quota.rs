@@ -1,5 +1,6 @@
 //! `telpher bench quota`, in short runs against a limiter of the test's own: that it counts what it is
-//! answered, and fails when one bucket allows what it must not; not how fast.
+//! answered, and fails when one bucket allows what it must not; not how fast. And every variant once
+//! against nodes.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -140,4 +141,65 @@ fn a_load_on_a_schedule_and_one_that_is_closed_are_told_apart() {
 
     let nobody = run(&place, "http://127.0.0.1:1", "--duration 200ms");
     nobody.expect(1).tells("cannot", "benchmark");
+}
+
+/// Runs it against nodes that it starts, and reads what it found.
+fn run_nodes(line: &str) -> Results {
+    let place = Place::new();
+    let ended = place.run(&format!("bench quota {line} --json --quiet"));
+    let results = Results::from_json(&ended.expect(0).stdout).unwrap();
+    for case in &results.cases {
+        let run = &case.runs[0];
+        let answered = run.measured.as_ref().unwrap().answered.as_ref().unwrap();
+        assert!(answered.allowed() > 0, "{}", case.case.key());
+        assert_eq!(run.error_count(), 0, "{}", case.case.key());
+    }
+    results
+}
+
+fn keys(results: &Results) -> Vec<String> {
+    let keys = results.cases.iter().map(|case| case.case.key());
+    keys.collect()
+}
+
+#[test]
+fn a_node_is_asked_over_both_doors_one_by_one_and_by_many() {
+    let results = run_nodes(
+        "--agents 20 -c 2 --pipeline 1,4 --batch 8 --limits 1,6 --door http,native --warmup 20ms --duration 100ms",
+    );
+    let ends = [
+        "f1-agents=20",
+        "f4-agents=20",
+        "f1-agents=20-batch=8",
+        "f1-agents=20-batch=8-limits=6",
+        "f1-agents=20-door=native",
+        "f4-agents=20-door=native",
+        "f1-agents=20-batch=8-door=native",
+        "f1-agents=20-batch=8-door=native-limits=6",
+    ];
+    let wanted = ends.map(|end| format!("telpher-quota-take-c2-s17-r0-{end}"));
+    assert_eq!(keys(&results), wanted);
+    assert!(!results.comparisons.is_empty());
+}
+
+#[test]
+fn a_node_passes_the_tests_of_the_report_and_keeps_a_schedule() {
+    let results = run_nodes("--agents 1 -n 300 -c 4 --warmup 20ms --keep-alive off,on");
+    assert_eq!(results.cases.len(), 2);
+    let results = run_nodes("--vus 3 --agents 10 --think 10ms --warmup 20ms --duration 200ms");
+    assert_eq!(results.cases.len(), 1);
+    let results = run_nodes("--agents 10 --rate 200 -c 4 --warmup 20ms --duration 200ms");
+    assert_eq!(results.cases[0].runs[0].measured.as_ref().unwrap().sent, 40);
+}
+
+#[test]
+fn the_memory_of_buckets_is_told() {
+    let place = Place::new();
+    let ended = place.run("bench quota --memory 500 --json --quiet");
+    let found = ended.expect(0).json();
+    let server = &found["servers"][0];
+    assert_eq!(
+        (&server["agents"], &server["wrong"]),
+        (&500.into(), &0.into())
+    );
 }

@@ -31,10 +31,10 @@ durability = "sync"
 "#;
 
 /// A connection on which requests are asked one after the other.
-struct Asking(TcpStream);
+pub(crate) struct Asking(TcpStream);
 
 impl Asking {
-    fn open(url: &str) -> Self {
+    pub(crate) fn open(url: &str) -> Self {
         let stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
@@ -43,7 +43,7 @@ impl Asking {
     }
 
     /// The status and the body, or nothing if the node is gone.
-    fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
         let size = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\n\
@@ -87,56 +87,117 @@ fn remaining(node: &Node, limit: &str) -> u64 {
     found["remaining"].as_u64().unwrap()
 }
 
-#[test]
-fn a_kill_forgets_no_take_of_a_sync_limit() {
-    let place = place();
-    let node = place.serve("");
-    let mut asking = Asking::open(node.url("http"));
-    let body = json!({"subject": "acme/load/bot", "cost": {"usd_micros": 1}}).to_string();
-    let acknowledged = Arc::new(AtomicU64::new(0));
-    let count = acknowledged.clone();
-    let taking = thread::spawn(move || {
-        while let Some((status, answer)) = asking.ask("POST", "/v1/take", &body) {
-            assert_eq!(status, 200, "{answer}");
-            count.fetch_add(1, Ordering::SeqCst);
+/// Takes of one agent over several connections, each as soon as the last was answered, until the node is gone.
+struct Load {
+    /// Takes that were answered: all were admitted.
+    admitted: Arc<AtomicU64>,
+    taking: Vec<thread::JoinHandle<()>>,
+}
+
+const CONNECTIONS: u64 = 8;
+
+/// Kills in one directory.
+const KILLS: usize = 3;
+
+impl Load {
+    fn start(node: &Node, cost: &Value) -> Self {
+        let admitted = Arc::new(AtomicU64::new(0));
+        let body = json!({"subject": "acme/load/bot", "cost": cost}).to_string();
+        let take = |_| {
+            let mut asking = Asking::open(node.url("http"));
+            let (body, admitted) = (body.clone(), admitted.clone());
+            thread::spawn(move || {
+                while let Some((status, answer)) = asking.ask("POST", "/v1/take", &body) {
+                    assert_eq!(status, 200, "{answer}");
+                    admitted.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        };
+        let taking = (0..CONNECTIONS).map(take).collect();
+        Self { admitted, taking }
+    }
+
+    fn admitted(&self) -> u64 {
+        self.admitted.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it has gone on for so many takes.
+    fn goes_on(&self, takes: u64) {
+        let until = self.admitted() + takes;
+        while self.admitted() < until && self.taking.iter().any(|one| !one.is_finished()) {
+            thread::yield_now();
         }
-    });
-    while acknowledged.load(Ordering::SeqCst) < 50 && !taking.is_finished() {
+    }
+
+    /// What was admitted all in all. The node is gone.
+    fn end(self) -> u64 {
+        self.taking.into_iter().for_each(|one| one.join().unwrap());
+        self.admitted.load(Ordering::SeqCst)
+    }
+}
+
+/// What had been admitted before the journal was told of changes twice and then synced. What it was told
+/// first may have been gathered before we looked; the second time everything is in it.
+fn kept_so_far(node: &Node, load: &Load) -> u64 {
+    let admitted = load.admitted();
+    let count = |name| node.metric(name);
+    let told = count("telpher_journal_records_total");
+    while count("telpher_journal_records_total") < told + 2 {
         thread::yield_now();
     }
-    node.signal(Signal::KILL);
-    node.end();
-    taking.join().unwrap();
-    let acknowledged = acknowledged.load(Ordering::SeqCst);
-    let node = place.serve("");
-    let taken = 1_000_000 - remaining(&node, "money");
-    // The last may be on disk without having been answered.
-    let expected = acknowledged..=acknowledged + 1;
-    assert!(
-        acknowledged >= 50 && expected.contains(&taken),
-        "{taken} of {acknowledged}"
-    );
+    let synced = count("telpher_journal_syncs_total");
+    while count("telpher_journal_syncs_total") == synced {
+        thread::yield_now();
+    }
+    admitted
 }
 
 #[test]
-fn a_kill_forgets_nothing_that_was_written_down_in_the_background() {
+fn a_kill_under_load_forgets_no_take_of_a_sync_limit() {
     let place = place();
-    let node = place.serve("");
-    let mut asking = Asking::open(node.url("http"));
-    let body = json!({"subject": "acme/load/bot"}).to_string();
-    let mut take = || assert_eq!(asking.ask("POST", "/v1/take", &body).unwrap().0, 200);
-    (0..50).for_each(|_| take());
-    // What is written from now on has all of these: there is one bucket.
-    let before = node.metric("telpher_journal_records_total");
-    take();
-    while node.metric("telpher_journal_records_total") == before {
-        thread::yield_now();
+    let mut taken = 0;
+    for _ in 0..KILLS {
+        let node = place.serve("");
+        assert_eq!(remaining(&node, "money"), 1_000_000 - taken);
+        let load = Load::start(&node, &json!({"usd_micros": 1}));
+        load.goes_on(100);
+        node.signal(Signal::KILL);
+        node.end();
+        let admitted = load.end();
+        let node = place.serve("");
+        let now = 1_000_000 - remaining(&node, "money");
+        // The last of each connection may be on disk without having been answered.
+        let expected = taken + admitted..=taken + admitted + CONNECTIONS;
+        assert!(
+            admitted >= 100 && expected.contains(&now),
+            "{now}, not {expected:?}"
+        );
+        taken = now;
     }
-    node.signal(Signal::KILL);
-    node.end();
-    let node = place.serve("");
-    let taken = 1_000_000 - remaining(&node, "calls");
-    assert!((50..=51).contains(&taken), "{taken}");
+}
+
+#[test]
+fn a_kill_under_load_forgets_of_an_async_limit_no_more_than_the_last_moment() {
+    let place = place();
+    let mut taken = 0;
+    for _ in 0..KILLS {
+        let node = place.serve("");
+        let load = Load::start(&node, &json!({"requests": 1}));
+        load.goes_on(100);
+        let kept = kept_so_far(&node, &load);
+        load.goes_on(100);
+        node.signal(Signal::KILL);
+        node.end();
+        let admitted = load.end();
+        let node = place.serve("");
+        let now = 1_000_000 - remaining(&node, "calls");
+        let expected = taken + kept..=taken + admitted + CONNECTIONS;
+        assert!(
+            kept >= 100 && admitted > kept && expected.contains(&now),
+            "{now}, not {expected:?}"
+        );
+        taken = now;
+    }
 }
 
 #[test]

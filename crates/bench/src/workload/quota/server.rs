@@ -114,9 +114,10 @@ impl Server {
             ..Self::default()
         };
         let mut toml = standing.limits.toml();
-        if standing.sharing.is_some() {
+        if let Some(count) = standing.sharing {
             let redis = server.open_redis(surroundings, &directory)?;
-            toml = format!("[quota.store]\nredis = \"redis://{redis}\"\n\n{toml}");
+            let store = format!("[quota.store]\nredis = \"redis://{redis}\"\nnodes = {count}\n\n");
+            toml = store + &toml;
         }
         let config = directory.join("limits.toml");
         fs::write(&config, toml).map_err(WorkloadError::Directory)?;
