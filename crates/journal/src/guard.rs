@@ -108,6 +108,11 @@ impl<'a> Guard<'a> {
         }
     }
 
+    /// When it was locked, in milliseconds since 1970-01-01 UTC.
+    pub fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
     /// The stream's next offset, whether durable or not; 0 if nothing was ever appended.
     pub fn next(&self, stream: StreamId) -> u64 {
         let stream = self.state.streams.get(&stream);

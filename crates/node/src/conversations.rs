@@ -14,6 +14,7 @@
 //! conversation, the directory, the journal's.
 
 mod append;
+mod behind;
 mod cold;
 mod context;
 mod draft_log;
@@ -46,6 +47,7 @@ use journal::{Journal, StreamId};
 use model::{ErrorCode, Name};
 
 pub use append::{Appended, Batch};
+pub(crate) use behind::PendingPage;
 pub(crate) use cold::Cold;
 pub use context::{ContextRead, ShownMessage};
 pub use conversations::context::{Cut, Kinds, Policy, Shown, Strategy, Treatment};
@@ -57,7 +59,6 @@ pub use conversations::{
 };
 pub use drafts::{Assemble, Assembled, DraftWriter, Finished, NewDraft};
 pub(crate) use due::{Look, answered_by, delivery_id};
-pub(crate) use native::PendingPage;
 pub use pending::Pending;
 pub use read::{Message, Page, PageRead, Side};
 pub use refusal::{Details, Refusal};

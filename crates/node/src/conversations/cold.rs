@@ -13,7 +13,8 @@ use model::{ErrorCode, Name};
 use routing::Ticket;
 
 use super::append::Batch;
-use super::native::{answer_of, page};
+use super::behind::{ArchivedPage, Behind};
+use super::native::{answer_of, span};
 use super::pending::Undurable;
 use super::{Appended, Conversations, NewMessage, PageRead, PartFact, Pending, Refusal};
 use crate::handle::Inner;
@@ -27,6 +28,9 @@ use crate::turn::Turn;
 const WAITING_MAX: usize = 1_024;
 const WAITING_SIZE_MAX: usize = 8 << 20;
 
+/// Pages from the archive that one connection may wait for; above this the node does not read from it.
+const ARCHIVED_MAX: usize = 64;
+
 /// See the module's documentation.
 #[derive(Default)]
 pub(crate) struct Cold {
@@ -35,6 +39,8 @@ pub(crate) struct Cold {
     size: usize,
     /// Of the oldest.
     under_way: Option<Arc<Later<Done>>>,
+    /// Pages that the archive was asked for. Nothing waits behind them.
+    archived: Vec<(Ticket, ArchivedPage)>,
 }
 
 struct Asked {
@@ -67,7 +73,7 @@ struct KeptMessage {
 
 enum Done {
     Appended(Result<Pending<Appended>, Refusal>),
-    Read(Result<PageRead, Refusal>),
+    Read(Result<Behind, Refusal>),
 }
 
 impl From<Overloaded> for Refusal {
@@ -124,12 +130,19 @@ impl KeptMessage {
 
 impl Cold {
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.archived.is_empty()
+    }
+
+    /// Whether an append that is made now would overtake one that waits.
+    pub(super) fn has_appends(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// Whether so much waits that no more should be asked.
     pub(crate) fn is_full(&self) -> bool {
-        self.waiting.len() >= WAITING_MAX || self.size >= WAITING_SIZE_MAX
+        self.waiting.len() >= WAITING_MAX
+            || self.size >= WAITING_SIZE_MAX
+            || self.archived.len() >= ARCHIVED_MAX
     }
 
     pub(super) fn push_append(&mut self, tag: Ticket, name: Name, batch: Batch<'_>) {
@@ -142,6 +155,19 @@ impl Cold {
     pub(super) fn push_read(&mut self, tag: Ticket, name: Name, range: Range) {
         let what = What::Read(range);
         self.waiting.push_back(Asked { tag, name, what });
+    }
+
+    pub(super) fn push_archived(&mut self, tag: Ticket, page: ArchivedPage) {
+        self.archived.push((tag, page));
+    }
+
+    /// A page that the archive has sent.
+    fn next_archived(&mut self, task: &Waker) -> Option<(Ticket, Result<PageRead, Refusal>)> {
+        let mut pages = self.archived.iter_mut().enumerate();
+        let come = pages.find_map(|(at, (_, page))| Some((at, page.take(task)?)));
+        let (at, read) = come?;
+        let (tag, _) = self.archived.swap_remove(at);
+        Some((tag, read))
     }
 
     /// What has come of the oldest, and how many bytes it speaks of; it is begun if it was not. `None`
@@ -176,8 +202,10 @@ impl Asked {
                 elsewhere(inner, Done::Appended, move |it| kept.append(it, &name))
             }
             What::Read(range) => {
-                let page = page(*range);
-                elsewhere(inner, Done::Read, move |it| it.read_kept(&name, page))
+                let (after, limit) = span(*range);
+                elsewhere(inner, Done::Read, move |it| {
+                    it.read_behind(&name, after, limit)
+                })
             }
         }
     }
@@ -217,12 +245,12 @@ impl Turn<'_> {
     /// Answers what has been done elsewhere, and has the next thing done. True when the client leaves so
     /// much unread that the rest has to wait.
     pub(crate) fn look_after_cold(&mut self, task: &Waker) -> bool {
-        while !self.local.cold.is_empty() {
+        while self.local.cold.has_appends() {
             if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {
                 return true;
             }
             let Some((tag, size, done)) = self.local.cold.next(self.inner, task) else {
-                return false;
+                break;
             };
             let refused = match done {
                 Done::Appended(Ok(pending)) => {
@@ -236,13 +264,34 @@ impl Turn<'_> {
                     self.local.answers.push(waiting, size as u64);
                     continue;
                 }
-                Done::Read(Ok(read)) => self.send_messages(tag, false, &read),
+                Done::Read(Ok(Behind::Read(read))) => self.send_messages(tag, false, &read),
+                Done::Read(Ok(Behind::Archived(page))) => {
+                    self.local.cold.push_archived(tag, page);
+                    continue;
+                }
                 Done::Appended(Err(refusal)) | Done::Read(Err(refusal)) => Err(refusal),
             };
             if let Err(refusal) = refused {
                 self.refuse_messages(tag, &refusal);
             }
         }
-        false
+        self.look_after_archived(task)
+    }
+
+    /// Answers with what the archive has sent. True when the client leaves so much unread that the rest
+    /// has to wait.
+    fn look_after_archived(&mut self, task: &Waker) -> bool {
+        loop {
+            if self.peer.outlet.queued_size() > UNREAD_SIZE_MAX {
+                return !self.local.cold.archived.is_empty();
+            }
+            let Some((tag, read)) = self.local.cold.next_archived(task) else {
+                return false;
+            };
+            let sent = read.and_then(|read| self.send_messages(tag, false, &read));
+            if let Err(refusal) = sent {
+                self.refuse_messages(tag, &refusal);
+            }
+        }
     }
 }

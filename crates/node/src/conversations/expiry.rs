@@ -4,7 +4,6 @@
 //! decided: nobody is shown or told anything of it any more, whenever the background comes by.
 
 use conversations::{Change, Lifecycle};
-use journal::ReadLimit;
 use model::Name;
 
 use super::slot::Room;
@@ -44,30 +43,20 @@ impl Store {
         if ttl_ms == 0 || state.lifecycle == Lifecycle::Erased {
             return false;
         }
-        let Some(active_ms) = self.active_ms(room.location, state.created_ms) else {
+        // What is just being written may come to nothing.
+        if !self.is_all_durable(room.location) {
             return false;
-        };
+        }
+        let active_ms = room.said_ms.max(state.created_ms);
         now_ms >= active_ms.saturating_add(ttl_ms)
     }
 
-    /// When something was said last; `None` if that is just being written, or cannot be read.
-    fn active_ms(&self, location: Option<Location>, created_ms: u64) -> Option<u64> {
-        let Location { shard, stream } = location?;
-        let Some(messages) = self.journal.stream(shard, stream) else {
-            return Some(created_ms);
-        };
-        if messages.next_durable < messages.next {
-            return None;
+    /// Whether everything that was said is on disk.
+    fn is_all_durable(&self, location: Option<Location>) -> bool {
+        let messages = location.map(|at| self.journal.stream(at.shard, at.stream));
+        match messages {
+            None => false,
+            Some(messages) => messages.is_none_or(|it| it.next_durable == it.next),
         }
-        if messages.next == messages.start {
-            return Some(created_ms);
-        }
-        let one = ReadLimit {
-            records: 1,
-            bytes: 1,
-        };
-        let read = self.journal.read(shard, stream, messages.next - 1, one);
-        let newest = read.ok()?.records.into_iter().next()?;
-        Some(newest.time_ms.max(created_ms))
     }
 }

@@ -5,10 +5,9 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bytes::Bytes;
 use conversations::record::{self, Malformed, MessageView, StateChange};
 use conversations::{Conversation, State};
-use journal::{Read, ReadLimit, Status, Ticket};
+use journal::{ReadLimit, Record, Status, Ticket};
 use model::Name;
 
 use super::slot::{Room, RoomGuard, Slot, Stage, loaded};
@@ -195,11 +194,11 @@ impl Store {
     /// reach.
     fn read_room(&self, reach: Reach, name: &str) -> Result<Option<Room>, Refusal> {
         let location = self.find(Kind::Conversation, name);
-        let engine = match location {
+        let read = match location {
             Some(location) => self.read_engine_within(reach, location)?,
-            None => Some(Conversation::load(State::default(), 0, 0, None)),
+            None => Some((Conversation::load(State::default(), 0, 0, None), 0)),
         };
-        Ok(engine.map(|engine| Room {
+        Ok(read.map(|(engine, said_ms)| Room {
             engine,
             location,
             events: None,
@@ -208,30 +207,33 @@ impl Store {
             watchers: 0,
             watching: BTreeMap::new(),
             drafts: Vec::new(),
+            said_ms,
             used_ns: 0,
         }))
     }
 
     pub(super) fn read_engine(&self, location: Location) -> Result<Conversation, Refusal> {
         match self.read_engine_within(Reach::Disk, location)? {
-            Some(engine) => Ok(engine),
+            Some((engine, _)) => Ok(engine),
             None => unreachable!("the disk is as far as anything is"),
         }
     }
 
-    /// `None` if it is not within reach.
+    /// With the time of the newest message; `None` if it is not within reach.
     fn read_engine_within(
         &self,
         reach: Reach,
         location: Location,
-    ) -> Result<Option<Conversation>, Refusal> {
+    ) -> Result<Option<(Conversation, u64)>, Refusal> {
         let Location { shard, stream } = location;
         let messages = self.journal.stream(shard, stream);
         let (first, next) = messages.map_or((0, 0), |it| (it.start, it.next));
         let Some(newest) = self.newest(reach, location, first, next)? else {
             return Ok(None);
         };
-        let newest = newest.as_deref().map(MessageView::decode).transpose()?;
+        let said_ms = newest.as_ref().map_or(0, |it| it.time_ms);
+        let newest = newest.as_ref().map(|it| MessageView::decode(&it.payload));
+        let newest = newest.transpose()?;
         let load = |state| Conversation::load(state, first, next, newest.as_ref());
         let mut engine = load(State::default());
         let states = Location {
@@ -250,7 +252,7 @@ impl Store {
             }
             Ok::<_, Refusal>(())
         })?;
-        Ok(read.map(|()| engine))
+        Ok(read.map(|()| (engine, said_ms)))
     }
 
     /// What must be durable before anything may be told that rests on what a conversation is.
@@ -259,14 +261,14 @@ impl Store {
         [creation, room.ticket]
     }
 
-    /// The record of the newest message, if one is kept; `None` if it is not within reach.
+    /// The newest message, if one is kept; `None` if it is not within reach.
     fn newest(
         &self,
         reach: Reach,
         at: Location,
         first: u64,
         next: u64,
-    ) -> Result<Option<Option<Bytes>>, Refusal> {
+    ) -> Result<Option<Option<Record>>, Refusal> {
         if next <= first {
             return Ok(Some(None));
         }
@@ -275,8 +277,7 @@ impl Store {
             bytes: 1,
         };
         let read = self.read_within(reach, at, next - 1, one)?;
-        let newest = |read: Read| read.records.into_iter().next().map(|it| it.payload);
-        Ok(read.map(newest))
+        Ok(read.map(|read| read.records.into_iter().next()))
     }
 
     /// Lets go of conversations that nobody uses. True as long as any is loaded.

@@ -1,19 +1,18 @@
 //! A client that keeps a connection: its appends are answered in order, and it follows by credit.
 
-use std::sync::Arc;
 use std::task::Waker;
 
-use journal::{Guard, Round, ShardId, Status};
+use journal::{Guard, ReadLimit, Round, ShardId, Status};
 use model::{ErrorCode, Name};
 use quota::Unit;
 use routing::Ticket;
 
+use super::behind::{Behind, PendingPage};
 use super::cold::elsewhere;
 use super::write::Writer;
 use super::{Appended, Batch, Conversations, Moment, Page, PageRead, Refusal, Side};
 use crate::connection::Route;
 use crate::counters::Counter;
-use crate::later::Later;
 use crate::ports::{Failure, Outgoing};
 use crate::store::{self, Answer, Follower, Look, Range, Store, UNREAD_SIZE_MAX, Waiting};
 use crate::turn::Turn;
@@ -116,7 +115,7 @@ impl<'a> Turn<'a> {
             return Err(Refusal::new(ErrorCode::InvalidArgument, message));
         };
         let round = local.round.get_or_insert_with(|| journal.round());
-        let undurable = match local.cold.is_empty() {
+        let undurable = match !local.cold.has_appends() {
             true => conversations.append_by(name, slot, batch, round)?,
             false => None,
         };
@@ -137,7 +136,11 @@ impl<'a> Turn<'a> {
     pub(crate) fn read_messages(&mut self, route: u16, tag: Ticket, range: Range) {
         self.table = None;
         let sent = match self.read_at_hand(route, range) {
-            Ok(Ok(read)) => self.send_messages(tag, false, &read),
+            Ok(Ok(Behind::Read(read))) => self.send_messages(tag, false, &read),
+            Ok(Ok(Behind::Archived(page))) => {
+                self.local.cold.push_archived(tag, page);
+                Ok(())
+            }
             Ok(Err(name)) => {
                 self.local.cold.push_read(tag, name, range);
                 Ok(())
@@ -150,11 +153,12 @@ impl<'a> Turn<'a> {
     }
 
     /// What is in memory; else the name of what has to be read.
-    fn read_at_hand(&self, route: u16, range: Range) -> Result<Result<PageRead, Name>, Refusal> {
+    fn read_at_hand(&self, route: u16, range: Range) -> Result<Result<Behind, Name>, Refusal> {
         let conversations = self.conversations()?;
         let name = self.conversation(route);
         let name = name.map_err(|refusal| Refusal::new(refusal.code, refusal.message))?;
-        let read = conversations.read_at_hand(name, before(range), page(range).limit())?;
+        let (after, limit) = span(range);
+        let read = conversations.read_behind_at_hand(name, after, limit)?;
         Ok(read.ok_or_else(|| name.clone()))
     }
 
@@ -208,14 +212,12 @@ impl<'a> Turn<'a> {
         waker: &Waker,
     ) -> Result<Followed, Refusal> {
         let conversations = self.conversations()?;
-        if let Some(page) = follower.page.take() {
-            return match page.take(waker) {
-                Some(read) => self.send_items(follower, &read?),
-                None => {
-                    follower.page = Some(page);
-                    Ok(Followed::Waits)
-                }
+        if let Some(page) = &mut follower.page {
+            let Some(read) = page.take(waker) else {
+                return Ok(Followed::Waits);
             };
+            follower.page = None;
+            return self.send_items(follower, &read?);
         }
         // Before the name is looked up: a conversation that is made behind it is not missed.
         let made = store.stream_count() as u64;
@@ -235,10 +237,17 @@ impl<'a> Turn<'a> {
             let is_pending = store.journal.notify(entry, waker) == Status::Pending;
             return Ok(Followed::or_sent(is_pending));
         }
-        let (after, limit) = (before(follower.range), page(follower.range).limit());
-        let Some(read) = conversations.read_at_hand(&follower.name, after, limit)? else {
-            follower.page = Some(self.read_elsewhere(follower));
-            return Ok(Followed::Sent);
+        let (after, limit) = span(follower.range);
+        let read = match conversations.read_behind_at_hand(&follower.name, after, limit)? {
+            Some(Behind::Read(read)) => read,
+            Some(Behind::Archived(page)) => {
+                follower.page = Some(PendingPage::Archive(page));
+                return Ok(Followed::Sent);
+            }
+            None => {
+                follower.page = Some(self.read_elsewhere(follower));
+                return Ok(Followed::Sent);
+            }
         };
         if read.last_seq().is_some() {
             return self.send_items(follower, &read);
@@ -249,8 +258,9 @@ impl<'a> Turn<'a> {
     }
 
     fn read_elsewhere(&self, follower: &Follower) -> PendingPage {
-        let (name, page) = (follower.name.clone(), page(follower.range));
-        elsewhere(self.inner, |read| read, move |it| it.read_kept(&name, page))
+        let (name, (after, limit)) = (follower.name.clone(), span(follower.range));
+        let read = move |it: Conversations<'_>| it.read_behind(&name, after, limit);
+        PendingPage::Disk(elsewhere(self.inner, |read| read, read))
     }
 
     /// Sends a follower what was read for it, if that is anything.
@@ -268,9 +278,6 @@ impl<'a> Turn<'a> {
         Ok(Followed::Sent)
     }
 }
-
-/// A page that is being read for a follower.
-pub(crate) type PendingPage = Arc<Later<Result<PageRead, Refusal>>>;
 
 /// What is told of a batch once that may be.
 pub(super) fn answer_of(outcome: Result<Appended, Refusal>) -> Answer {
@@ -302,15 +309,13 @@ impl Followed {
     }
 }
 
-/// The message before a range.
-fn before(range: Range) -> u64 {
-    range.from.saturating_sub(1)
-}
-
-pub(super) fn page(range: Range) -> Page {
-    Page {
-        side: Side::After(before(range)),
+/// The message before a range, and how much is read behind it.
+pub(super) fn span(range: Range) -> (u64, ReadLimit) {
+    let after = range.from.saturating_sub(1);
+    let page = Page {
+        side: Side::After(after),
         limit: range.records_max as usize,
         bytes: range.bytes_max as usize,
-    }
+    };
+    (after, page.limit())
 }

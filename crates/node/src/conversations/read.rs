@@ -72,6 +72,26 @@ pub struct Message<'a> {
 }
 
 impl PageRead {
+    /// A page that begins with that message.
+    pub(super) fn new(head_seq: u64, start_seq: u64, first_seq: u64, records: Vec<Record>) -> Self {
+        Self {
+            head_seq,
+            start_seq,
+            first_seq,
+            records,
+        }
+    }
+
+    /// The same with these messages.
+    pub(super) fn with(self, records: Vec<Record>) -> Self {
+        Self { records, ..self }
+    }
+
+    /// Where it begins.
+    pub(super) fn first_seq(&self) -> u64 {
+        self.first_seq
+    }
+
     /// The number of the last message of the page.
     pub fn last_seq(&self) -> Option<u64> {
         let count = self.records.len() as u64;
@@ -89,15 +109,6 @@ impl PageRead {
             })
         })
     }
-}
-
-/// How far back a page may reach.
-#[derive(Clone, Copy)]
-enum Depth {
-    /// To what is kept here.
-    Kept,
-    /// To what only the archive has.
-    Archived,
 }
 
 /// Where the messages of a conversation are, as it was at one moment.
@@ -122,57 +133,10 @@ impl Conversations<'_> {
     /// A page of messages, from the archive too if they were trimmed. It may wait for the disk and
     /// for the archive: not for a thread that serves connections.
     pub fn read(&self, name: &Name, page: Page) -> Result<PageRead, Refusal> {
-        self.read_of(name, page, Depth::Archived)
-    }
-
-    /// A page of messages that are kept here, oldest first.
-    pub(super) fn read_kept(&self, name: &Name, page: Page) -> Result<PageRead, Refusal> {
-        self.read_of(name, page, Depth::Kept)
-    }
-
-    /// The same behind a message, of what is in memory; `None` if that is not all of it.
-    pub(super) fn read_at_hand(
-        &self,
-        name: &Name,
-        after: u64,
-        limit: ReadLimit,
-    ) -> Result<Option<PageRead>, Refusal> {
-        if !self.is_at_hand(name)? {
-            return Ok(None);
-        }
         let place = self.place(name)?;
-        let (start_seq, head_seq) = self.store.span(place);
-        let first_seq = after.saturating_add(1);
-        if first_seq < start_seq {
-            return Err(Refusal::trimmed(start_seq));
-        }
-        let records = match after < head_seq {
-            true => self
-                .store
-                .messages_within(Reach::Memory, place, first_seq, limit)?,
-            false => Some(Vec::new()),
-        };
-        Ok(records.map(|records| PageRead {
-            head_seq,
-            start_seq,
-            first_seq,
-            records,
-        }))
-    }
-
-    fn read_of(&self, name: &Name, page: Page, depth: Depth) -> Result<PageRead, Refusal> {
-        let place = self.place(name)?;
-        let (start_seq, head_seq) = match depth {
-            Depth::Kept => self.store.span(place),
-            Depth::Archived => self.store.readable_span(place),
-        };
+        let (start_seq, head_seq) = self.store.readable_span(place);
         let limit = page.limit();
-        let mut read = PageRead {
-            head_seq,
-            start_seq,
-            first_seq: start_seq,
-            records: Vec::new(),
-        };
+        let mut read = PageRead::new(head_seq, start_seq, start_seq, Vec::new());
         match page.side {
             Side::After(seq) => {
                 read.first_seq = seq.saturating_add(1);
@@ -180,13 +144,8 @@ impl Conversations<'_> {
                     return Err(Refusal::trimmed(start_seq));
                 }
                 if seq < head_seq {
-                    read.records = match depth {
-                        Depth::Kept => self.store.messages(place, read.first_seq, limit)?,
-                        Depth::Archived => {
-                            let store = self.store;
-                            store.messages_anywhere(place, read.first_seq, limit)?
-                        }
-                    };
+                    let store = self.store;
+                    read.records = store.messages_anywhere(place, read.first_seq, limit)?;
                 }
             }
             Side::Before(seq) => {

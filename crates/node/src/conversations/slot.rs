@@ -89,6 +89,9 @@ pub(super) struct Room {
     pub(super) watching: BTreeMap<u64, Waker>,
     /// What is being streamed.
     pub(super) drafts: Vec<Open>,
+    /// When the newest message that is kept was appended, in milliseconds since 1970-01-01 UTC; 0 for
+    /// none.
+    pub(super) said_ms: u64,
     /// When somebody used it last.
     pub(super) used_ns: u64,
 }

@@ -155,6 +155,9 @@ impl Store {
             ticket = written.map_err(refused)?.unwrap_or(ticket);
             room.engine.changed(update);
         }
+        if count > 0 {
+            room.said_ms = guard.now_ms();
+        }
         room.ticket = Some(ticket);
         self.touch(room);
         Ok(ticket)
