@@ -20,6 +20,16 @@ pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC).expect("the monotonic clock exists")
 }
 
+/// Milliseconds since 1970-01-01 UTC, as records carry them.
+///
+/// # Panics
+/// Never on Linux: the wall clock always exists.
+#[must_use]
+pub fn unix_ms() -> i64 {
+    let ns = read(libc::CLOCK_REALTIME).expect("the wall clock exists");
+    (ns / 1_000_000).cast_signed()
+}
+
 /// CPU time this process has used so far, all threads, user and system.
 ///
 /// # Panics

@@ -212,6 +212,7 @@ fn measured(case: &Case, system: System, noise: &mut Noise) -> Measurement {
         storage: None,
         memory: Vec::new(),
         answered: None,
+        streamed: None,
     }
 }
 

@@ -12,6 +12,7 @@ mod figures;
 mod memory;
 mod reported;
 mod storage;
+mod streamed;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ pub use answered::{Answered, Endpoint, Phase};
 pub use memory::MemoryPoint;
 pub use reported::ReportedLatency;
 pub use storage::Storage;
+pub use streamed::{Streamed, Verified};
 
 /// One repeat as measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -59,6 +61,9 @@ pub struct Measurement {
     /// The answers taken apart, where a limiter gave them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered: Option<Answered>,
+    /// What became of a topic, where messages went to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streamed: Option<Streamed>,
 }
 
 /// The receiving side's counts.

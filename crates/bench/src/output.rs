@@ -8,6 +8,7 @@
 //! rpc_report.md         the UVRPC report, where call modes were run
 //! store_report.md       FleetLM's report, where conversations were
 //! quota_report.md       the rate limiter's report, where takes were
+//! kafka_report.md       Chronik's report, where topics were
 //! report.html           one page with everything, plots inside
 //! plots/*.svg           the same plots alone
 //! hdr/*.hlog            latency histograms, an interval per run, for HdrHistogram's tools
@@ -123,6 +124,13 @@ impl Output {
             .any(|result| result.case.area == Area::Quota)
         {
             self.file("quota_report.md", report::limiter(results).as_bytes())?;
+        }
+        if results
+            .cases
+            .iter()
+            .any(|result| result.case.area == Area::Kafka)
+        {
+            self.file("kafka_report.md", report::chronik(results).as_bytes())?;
         }
         self.file("report.html", report::page(results).as_bytes())?;
         for plot in plot::all(results) {

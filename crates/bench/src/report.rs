@@ -6,6 +6,7 @@
 
 mod changes;
 mod html;
+mod kafka;
 mod markdown;
 mod overview;
 mod quota;
@@ -18,6 +19,7 @@ mod uvrpc;
 pub use changes::changes;
 pub(crate) use html::escape;
 pub use html::page;
+pub use kafka::{chronik, csv, json};
 pub use markdown::markdown;
 pub use overview::{Detail, Section, overview, terminal};
 pub use quota::limiter;
@@ -42,13 +44,16 @@ pub enum Style {
     Uvrpc,
     /// FleetLM's: a row with throughput, CPU and memory for each door and each rival.
     Fleetlm,
+    /// Chronik's: throughput, bandwidth and latencies for each ack, ratios.
+    Chronik,
     /// The rate limiter's: answers by status, latencies, endpoints, thresholds.
     Limiter,
 }
 
 impl Style {
     /// All styles.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
+        Self::Chronik,
         Self::Fleetlm,
         Self::Limiter,
         Self::Table,
@@ -67,6 +72,7 @@ impl Style {
             Self::Uvrpc => uvrpc(results),
             Self::Fleetlm => fleetlm(results),
             Self::Limiter => limiter(results),
+            Self::Chronik => chronik(results),
         }
     }
 }

@@ -129,6 +129,7 @@ impl Tally {
             storage: None,
             memory: Vec::new(),
             answered: None,
+            streamed: None,
         }
     }
 }

@@ -9,6 +9,7 @@ pub mod agent;
 mod child;
 mod counted;
 pub mod journal;
+pub mod kafka;
 mod mortal;
 mod node;
 mod peer;

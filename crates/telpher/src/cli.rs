@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 32] = [
+        let commands: [&[&str]; 33] = [
             &[],
             &["serve"],
             &["config"],
@@ -256,6 +256,7 @@ mod tests {
             &["bench", "agent"],
             &["bench", "rpc"],
             &["bench", "journal"],
+            &["bench", "kafka"],
             &["bench", "store"],
             &["bench", "compare"],
             &["demo"],

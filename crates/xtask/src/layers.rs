@@ -139,12 +139,12 @@ pub(crate) const LAYERS: [Layer; 20] = [
     },
     Layer {
         name: "edge",
-        may_use: &["model", "net", "node", "slim", "wire"],
+        may_use: &["kafka", "model", "net", "node", "slim", "wire"],
         must_not_know: NOTHING,
     },
     Layer {
         name: "outbound",
-        may_use: &["conversations", "model", "node"],
+        may_use: &["conversations", "model", "node", "quota"],
         must_not_know: &["axum"],
     },
     Layer {
@@ -176,7 +176,7 @@ pub(crate) const LAYERS: [Layer; 20] = [
     },
     Layer {
         name: "xtask",
-        may_use: &[],
+        may_use: &["kafka", "recordbatch"],
         must_not_know: NOTHING,
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::quota;
 use super::store;
-use super::{Detail, Section, overview};
+use super::{Detail, Section, kafka, overview};
 use crate::flags;
 use crate::model::Results;
 
@@ -38,6 +38,10 @@ pub fn markdown(results: &Results) -> String {
     let quota = quota::current(results);
     if !quota.is_empty() {
         text += &format!("\n{quota}");
+    }
+    let kafka = kafka::current(results);
+    if !kafka.is_empty() {
+        text += &format!("\n{kafka}");
     }
     text += "\n## Results\n\nMeans over runs with Student's t 95 % intervals.\n";
     for section in overview(results, Detail::Full) {

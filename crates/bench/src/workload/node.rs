@@ -19,6 +19,7 @@ pub(super) struct Node {
     pub(super) socket: String,
     http: String,
     limiter: Option<String>,
+    kafka: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -27,12 +28,13 @@ struct Ready {
     socket: String,
     http: String,
     limiter: Option<String>,
+    kafka: Option<String>,
 }
 
 /// How long its metrics may take.
 const METRICS_LIMIT: Duration = Duration::from_secs(10);
 
-const ARGUMENTS: [&str; 9] = [
+const ARGUMENTS: [&str; 11] = [
     "serve",
     "--json",
     "--end-with-stdin",
@@ -41,6 +43,8 @@ const ARGUMENTS: [&str; 9] = [
     "--native-listen",
     "127.0.0.1:0",
     "--http-listen",
+    "127.0.0.1:0",
+    "--kafka-listen",
     "127.0.0.1:0",
 ];
 
@@ -102,6 +106,7 @@ impl Node {
             socket,
             http,
             limiter,
+            kafka,
         } = actor.json()?;
         Ok(Self {
             actor,
@@ -109,6 +114,7 @@ impl Node {
             socket,
             http,
             limiter,
+            kafka,
         })
     }
 
@@ -147,6 +153,11 @@ impl Node {
     pub(super) fn limiter_address(&self) -> Option<&str> {
         let limiter = self.limiter.as_ref()?;
         Some(limiter.trim_start_matches("http://"))
+    }
+
+    /// Where its Kafka door is, if it has one: `HOST:PORT`.
+    pub(super) fn kafka_address(&self) -> Option<&str> {
+        self.kafka.as_deref()
     }
 
     /// The process's number.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::child::{Actor, ChildError, Pin};
-use super::{agent, journal, quota, rpc, store};
+use super::{agent, journal, kafka, quota, rpc, store};
 
 /// A role and everything it needs to know, as JSON on the command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub(super) enum Spec {
     StoreLoad(store::LoadSpec),
     /// Takes from a limiter.
     QuotaLoad(quota::LoadSpec),
+    /// Produces to topics, or consumes.
+    KafkaLoad(kafka::LoadSpec),
 }
 
 /// Why a role could not play its part.
@@ -51,6 +53,7 @@ pub fn play(spec: &str) -> Result<(), Failure> {
         Spec::JournalStreams(spec) => journal::play_streams(&spec),
         Spec::StoreLoad(spec) => store::play(&spec),
         Spec::QuotaLoad(spec) => quota::play(&spec),
+        Spec::KafkaLoad(spec) => kafka::play(&spec),
     }
 }
 

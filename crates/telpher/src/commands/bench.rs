@@ -5,6 +5,7 @@
 mod agent;
 mod compare;
 mod journal;
+mod kafka;
 mod outcome;
 mod quota;
 mod report;
@@ -27,6 +28,7 @@ Start here:
   telpher bench agent --rate 0 --mode request-reply   how many requests at most
   telpher bench journal                               appends that are on disk when they are acknowledged
   telpher bench store                                 messages in conversations, over every door
+  telpher bench kafka                                 messages to topics, over the Kafka protocol
   telpher bench quota                                 takes from agents' quotas
 
 Beside others, after `cargo xtask peers`:
@@ -48,6 +50,7 @@ pub(crate) enum Command {
     Agent(agent::Args),
     Rpc(rpc::Args),
     Journal(journal::Args),
+    Kafka(kafka::Args),
     Store(store::Args),
     Quota(quota::Args),
     Compare(compare::Args),
@@ -59,6 +62,7 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Agent(args) => agent::run(&args),
         Command::Rpc(args) => rpc::run(&args),
         Command::Journal(args) => journal::run(&args),
+        Command::Kafka(args) => kafka::run(&args),
         Command::Store(args) => store::run(&args),
         Command::Quota(args) => quota::run(&args),
         Command::Compare(args) => compare::run(&args),

@@ -75,6 +75,8 @@ pub(super) enum Style {
     Fleetlm,
     /// Answers by status, latencies, endpoints and thresholds, as the rate limiter's report has them
     Limiter,
+    /// Throughput, bandwidth and latencies for each ack, as Chronik reports them
+    Chronik,
     /// All of them
     All,
 }
@@ -111,6 +113,7 @@ impl Style {
                 report::Style::Uvrpc => Self::Uvrpc,
                 report::Style::Fleetlm => Self::Fleetlm,
                 report::Style::Limiter => Self::Limiter,
+                report::Style::Chronik => Self::Chronik,
             };
             styles.contains(&name) || styles.contains(&Self::All)
         };

@@ -1,0 +1,209 @@
+//! What was acknowledged and where it was said to be; and what of it is really there.
+
+use super::message::Id;
+use crate::measurement::Verified;
+
+/// Where the broker said that a message is, unless it was not to say.
+const SOMEWHERE: i64 = -1;
+
+/// Messages of a lane that follow each other, and lie so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    first: u64,
+    count: u64,
+    /// Offset of the first, or [`SOMEWHERE`].
+    offset: i64,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.first + self.count
+    }
+
+    fn end_offset(&self) -> i64 {
+        match self.offset {
+            SOMEWHERE => SOMEWHERE,
+            offset => offset.saturating_add_unsigned(self.count),
+        }
+    }
+
+    fn offset_of(&self, number: u64) -> i64 {
+        match self.offset {
+            SOMEWHERE => SOMEWHERE,
+            offset => offset.saturating_add_unsigned(number - self.first),
+        }
+    }
+}
+
+/// Everything that was acknowledged, by lane.
+#[derive(Debug, Default)]
+pub(super) struct Acked {
+    lanes: Vec<Vec<Run>>,
+}
+
+impl Acked {
+    /// Notes that messages of a lane from `first` on were acknowledged with the offset of the first;
+    /// they come in the order of their numbers.
+    pub(super) fn note(&mut self, lane: u32, first: u64, count: u64, offset: i64) {
+        let lane = lane as usize;
+        if self.lanes.len() <= lane {
+            self.lanes.resize_with(lane + 1, Vec::new);
+        }
+        let runs = &mut self.lanes[lane];
+        match runs.last_mut() {
+            Some(last) if last.end() == first && last.end_offset() == offset => last.count += count,
+            _ => runs.push(Run {
+                first,
+                count,
+                offset,
+            }),
+        }
+    }
+
+    fn run_of(&self, id: Id) -> Option<Run> {
+        let runs = self.lanes.get(id.lane as usize)?;
+        let at = runs.partition_point(|run| run.end() <= id.number);
+        runs.get(at).copied().filter(|run| run.first <= id.number)
+    }
+
+    fn count(&self) -> u64 {
+        self.lanes.iter().flatten().map(|run| run.count).sum()
+    }
+}
+
+/// Reading back: what has been found so far.
+#[derive(Debug)]
+pub(super) struct Found<'a> {
+    acked: &'a Acked,
+    /// A bit for each number of a lane.
+    seen: Vec<Vec<u64>>,
+    acked_seen: u64,
+    verified: Verified,
+}
+
+impl<'a> Found<'a> {
+    /// Nothing yet.
+    pub(super) fn of(acked: &'a Acked) -> Self {
+        Self {
+            acked,
+            seen: Vec::new(),
+            acked_seen: 0,
+            verified: Verified::default(),
+        }
+    }
+
+    /// A message of the run lies at that offset. `numbers` is how many its lane has given out.
+    pub(super) fn message(&mut self, id: Id, offset: i64, numbers: impl Fn(u32) -> Option<u64>) {
+        let Some(count) = numbers(id.lane).filter(|count| id.number < *count) else {
+            // Nobody sent that.
+            self.verified.damaged += 1;
+            return;
+        };
+        self.verified.found += 1;
+        let lane = id.lane as usize;
+        if self.seen.len() <= lane {
+            self.seen.resize_with(lane + 1, Vec::new);
+        }
+        let seen = &mut self.seen[lane];
+        seen.resize(count.div_ceil(64) as usize, 0);
+        let (word, bit) = ((id.number / 64) as usize, 1 << (id.number % 64));
+        if seen[word] & bit != 0 {
+            self.verified.duplicated += 1;
+            return;
+        }
+        seen[word] |= bit;
+        if let Some(run) = self.acked.run_of(id) {
+            self.acked_seen += 1;
+            let said = run.offset_of(id.number);
+            self.verified.moved += u64::from(said != SOMEWHERE && said != offset);
+        }
+    }
+
+    /// A batch cannot be what was sent.
+    pub(super) fn damaged(&mut self) {
+        self.verified.damaged += 1;
+    }
+
+    /// Everything has been read.
+    pub(super) fn end(self) -> Verified {
+        let acked = self.acked.count();
+        Verified {
+            acked,
+            lost: acked - self.acked_seen,
+            ..self.verified
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(acked: &Acked, messages: &[(u64, i64)]) -> Verified {
+        let mut found = Found::of(acked);
+        for &(number, offset) in messages {
+            found.message(Id { lane: 1, number }, offset, |lane| {
+                (lane == 1).then_some(100)
+            });
+        }
+        found.end()
+    }
+
+    /// Messages 0 to 4 at 10 and on, 8 and 9 at 15 and 16.
+    fn acked() -> Acked {
+        let mut acked = Acked::default();
+        acked.note(1, 0, 2, 10);
+        acked.note(1, 2, 3, 12);
+        acked.note(1, 8, 2, 15);
+        acked
+    }
+
+    #[test]
+    fn what_follows_each_other_is_kept_as_one() {
+        assert_eq!(acked().lanes[1].len(), 2);
+        assert_eq!(acked().count(), 7);
+    }
+
+    #[test]
+    fn everything_where_it_was_said_to_be_is_clean_and_so_is_what_was_not_acknowledged() {
+        let messages = [
+            (0, 10),
+            (1, 11),
+            (2, 12),
+            (3, 13),
+            (4, 14),
+            (8, 15),
+            (9, 16),
+            (5, 17),
+        ];
+        let verified = read(&acked(), &messages);
+        assert!(verified.is_clean(), "{verified:?}");
+        assert_eq!((verified.acked, verified.found), (7, 8));
+    }
+
+    #[test]
+    fn what_is_lost_doubled_moved_or_made_up_is_counted() {
+        let messages = [(0, 10), (0, 11), (2, 12), (3, 14), (4, 13), (100, 20)];
+        let verified = read(&acked(), &messages);
+        let expected = Verified {
+            acked: 7,
+            found: 5,
+            lost: 3,
+            duplicated: 1,
+            moved: 2,
+            damaged: 1,
+        };
+        assert_eq!(verified, expected);
+        assert!(!verified.is_clean());
+    }
+
+    #[test]
+    fn where_the_broker_says_nothing_a_message_may_lie_anywhere() {
+        let mut acked = Acked::default();
+        acked.note(1, 0, 3, SOMEWHERE);
+        acked.note(1, 3, 1, SOMEWHERE);
+        assert_eq!(acked.lanes[1].len(), 1);
+        let verified = read(&acked, &[(0, 7), (1, 3), (2, 9), (3, 1)]);
+        assert!(verified.is_clean(), "{verified:?}");
+    }
+}

@@ -1,0 +1,250 @@
+//! Messages of a producer on their way into batches, and batches on their way into requests.
+//!
+//! As librdkafka and the Java client do it: a message goes to the open batch of its partition; a batch
+//! leaves when it is full or has lingered, at most one for each partition in a request, while fewer
+//! requests are under way than may be. A *lane* is what one producer sends to one partition; its messages
+//! are numbered from 0, so that a batch is a stretch of them.
+//!
+//! It knows no socket and no clock.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use kafka::produce;
+use recordbatch::{Builder, Compression, Template};
+
+use super::message::{Id, Maker};
+
+/// How messages become batches, and those requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rules {
+    pub(super) linger_ns: u64,
+    /// Bytes of a batch; a message that is larger is a batch alone.
+    pub(super) batch_size: usize,
+    pub(super) compression: Compression,
+}
+
+/// Messages to one partition.
+#[derive(Debug)]
+pub(super) struct Lane {
+    /// Its place among all lanes.
+    id: u32,
+    partition: i32,
+    next_number: u64,
+    /// The last of them is open.
+    waiting: VecDeque<Batch>,
+}
+
+/// Messages that leave together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    builder: Builder,
+    pub(super) lane: u32,
+    /// The number of the first.
+    pub(super) first: u64,
+    opened_ns: u64,
+    /// Who waits for each of them.
+    pub(super) slots: Vec<u32>,
+}
+
+/// What cannot be told from a size alone: length, offset, timestamp and counts of a record.
+const RECORD_OVERHEAD: usize = 24;
+
+impl Lane {
+    pub(super) fn new(id: u32, partition: i32) -> Self {
+        Self {
+            id,
+            partition,
+            next_number: 0,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn partition(&self) -> i32 {
+        self.partition
+    }
+
+    pub(super) fn is(&self, id: u32) -> bool {
+        self.id == id
+    }
+
+    /// How many numbers it has given out.
+    pub(super) fn numbers(&self) -> u64 {
+        self.next_number
+    }
+
+    /// Adds a message of `size` bytes, key and payload, whose key was just made.
+    pub(super) fn push(
+        &mut self,
+        maker: &mut Maker,
+        slot: u32,
+        size: usize,
+        now: Now,
+        rules: &Rules,
+        spare: &mut Vec<Batch>,
+    ) {
+        let has_room = |batch: &Batch| {
+            batch.slots.is_empty()
+                || batch.builder.size() + size + RECORD_OVERHEAD <= rules.batch_size
+        };
+        if !self.waiting.back().is_some_and(has_room) {
+            let mut batch = spare.pop().unwrap_or_default();
+            batch.lane = self.id;
+            batch.first = self.next_number;
+            batch.opened_ns = now.monotonic_ns;
+            self.waiting.push_back(batch);
+        }
+        let id = Id {
+            lane: self.id,
+            number: self.next_number,
+        };
+        if let Some(batch) = self.waiting.back_mut() {
+            let (key, value) = maker.message(id);
+            batch.builder.push(now.unix_ms, Some(key), Some(value), &[]);
+            batch.slots.push(slot);
+            self.next_number += 1;
+        }
+    }
+
+    /// Since when the first batch waits for others to join it; `None` without one.
+    fn opened_ns(&self) -> Option<u64> {
+        self.waiting.front().map(|batch| batch.opened_ns)
+    }
+
+    /// Whether its first batch is to leave.
+    fn is_ready(&self, now_ns: u64, rules: &Rules) -> bool {
+        let is_full = self.waiting.len() > 1;
+        is_full
+            || self
+                .opened_ns()
+                .is_some_and(|opened_ns| opened_ns + rules.linger_ns <= now_ns)
+    }
+
+    /// When its first batch has lingered.
+    pub(super) fn due_ns(&self, rules: &Rules) -> Option<u64> {
+        Some(self.opened_ns()? + rules.linger_ns)
+    }
+}
+
+/// The time, by both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Now {
+    pub(super) monotonic_ns: u64,
+    pub(super) unix_ms: i64,
+}
+
+/// Takes what is to leave now, a batch of each lane at most, into `request`. The batches, empty again but
+/// for who waits for them, are put behind each other in the order of the request.
+pub(super) fn take<'a>(
+    lanes: impl Iterator<Item = &'a mut Lane>,
+    now_ns: u64,
+    rules: &Rules,
+    request: &mut produce::Request,
+) -> Vec<Batch> {
+    let mut taken = Vec::new();
+    for lane in lanes {
+        if !lane.is_ready(now_ns, rules) {
+            continue;
+        }
+        let Some(mut batch) = lane.waiting.pop_front() else {
+            continue;
+        };
+        let mut bytes = Vec::with_capacity(batch.builder.size());
+        let template = Template::default();
+        match rules.compression {
+            Compression::None => batch.builder.finish(&template, &mut bytes),
+            packed => batch
+                .builder
+                .finish_compressed(&template, packed, &mut bytes),
+        }
+        let partition = produce::Partition {
+            index: lane.partition,
+            records: Some(Bytes::from(bytes).into()),
+        };
+        if let Some(topic) = request.topic_data.first_mut() {
+            topic.partition_data.push(partition);
+        }
+        taken.push(batch);
+    }
+    taken
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::kafka::message::{KeyPattern, PayloadPattern, id_of};
+
+    const SIZE: usize = 100;
+
+    fn rules(linger_ns: u64, batch_size: usize) -> Rules {
+        Rules {
+            linger_ns,
+            batch_size,
+            compression: Compression::None,
+        }
+    }
+
+    fn request() -> produce::Request {
+        produce::Request {
+            topic_data: vec![produce::Topic::default()],
+            ..produce::Request::default()
+        }
+    }
+
+    fn push(lane: &mut Lane, slots: std::ops::Range<u32>, at_ns: u64, rules: &Rules) {
+        let mut maker = Maker::new(1, SIZE, KeyPattern::Fixed, PayloadPattern::Zeros);
+        let now = Now {
+            monotonic_ns: at_ns,
+            unix_ms: 5,
+        };
+        for slot in slots {
+            let size = maker.key().len() + SIZE;
+            lane.push(&mut maker, slot, size, now, rules, &mut Vec::new());
+        }
+    }
+
+    #[test]
+    fn without_lingering_what_waits_leaves_at_once_in_batches_that_fit() {
+        let (mut lane, rules) = (Lane::new(7, 3), rules(0, 1_000));
+        push(&mut lane, 0..10, 50, &rules);
+        let (mut first, mut second) = (request(), request());
+        let one = take(std::iter::once(&mut lane), 50, &rules, &mut first);
+        let two = take(std::iter::once(&mut lane), 50, &rules, &mut second);
+        assert!(take(std::iter::once(&mut lane), 50, &rules, &mut request()).is_empty());
+        let [(one, first), (two, second)] = [(&one[0], first), (&two[0], second)];
+        assert_eq!((one.first, one.lane), (0, 7));
+        assert_eq!(two.first, one.slots.len() as u64);
+        assert_eq!(
+            [one.slots.clone(), two.slots.clone()].concat(),
+            (0..10).collect::<Vec<_>>()
+        );
+        let mut numbers = 0;
+        for request in [first, second] {
+            let partition = &request.topic_data[0].partition_data[0];
+            assert_eq!(partition.index, 3);
+            let bytes = partition.records.clone().unwrap().into_bytes();
+            assert!(bytes.len() <= 1_000);
+            let (batch, rest) = recordbatch::Batch::split(&bytes).unwrap();
+            assert!(batch.is_intact() && rest.is_empty());
+            for record in batch.records().unwrap() {
+                let id = id_of(1, record.unwrap().value.unwrap()).unwrap();
+                assert_eq!((id.lane, id.number), (7, numbers));
+                numbers += 1;
+            }
+        }
+        assert_eq!((numbers, lane.numbers()), (10, 10));
+    }
+
+    #[test]
+    fn a_batch_lingers_until_it_is_full_or_its_time_has_come() {
+        let (mut lane, rules) = (Lane::new(0, 0), rules(1_000, 1_000));
+        push(&mut lane, 0..1, 50, &rules);
+        push(&mut lane, 1..2, 500, &rules);
+        assert!(take(std::iter::once(&mut lane), 1_049, &rules, &mut request()).is_empty());
+        assert_eq!(lane.due_ns(&rules), Some(1_050));
+        let lingered = take(std::iter::once(&mut lane), 1_050, &rules, &mut request());
+        assert_eq!(lingered[0].slots, [0, 1]);
+        push(&mut lane, 0..20, 2_000, &rules);
+        assert!(!take(std::iter::once(&mut lane), 2_000, &rules, &mut request()).is_empty());
+    }
+}

@@ -1,0 +1,126 @@
+//! The role that consumes: one connection for each broker, batches as they are stored.
+//!
+//! Every batch is cut out and its checksum compared, as any consumer does; its records are counted as its
+//! header says and not walked, so that it is the broker that is measured. At the end of the topic it
+//! begins again.
+
+use recordbatch::{Batch, Batches};
+
+use super::fetch::{Fetcher, Position};
+use super::session::Session;
+use super::topic::{self, End};
+use super::{Consumed, LoadSpec};
+use crate::clock::now_ns;
+use crate::measurement::Arrivals;
+use crate::workload::role::{Failure, Ready, hear, say};
+
+/// How long a fetch waits: everything is there already.
+const WAIT_MS: i32 = 100;
+
+/// Plays the role.
+///
+/// # Errors
+/// When the broker cannot be read from, or there is nothing in the topic.
+pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
+    let opened_ns = now_ns();
+    let mut session = Session::open(&spec.address)?;
+    let layout = topic::layout(&mut session, &spec.topic)?;
+    let begin = topic::offsets(&layout, &spec.topic, End::First)?;
+    let end = topic::offsets(&layout, &spec.topic, End::Next)?;
+    if begin == end {
+        return Err(format!("there is nothing in the topic {}", spec.topic).into());
+    }
+    let mut readers = Vec::new();
+    for (leader, address) in layout.leaders.iter().enumerate() {
+        let own =
+            (0..begin.len()).filter(|at| layout.led_by[*at] == leader && begin[*at] < end[*at]);
+        let position = |at| {
+            Ok::<_, Failure>(Position {
+                partition: i32::try_from(at)?,
+                offset: begin[at],
+            })
+        };
+        let positions = own.map(position).collect::<Result<Vec<_>, _>>()?;
+        if !positions.is_empty() {
+            readers.push(Reader {
+                fetcher: Fetcher::open(address, &spec.topic, positions)?,
+                begin: begin.clone(),
+                end: end.clone(),
+            });
+        }
+    }
+    consume(&mut readers, spec.warmup_ns)?;
+    say(&Ready {
+        address: None,
+        setup_ns: now_ns() - opened_ns,
+    })?;
+    if hear()?.is_some() {
+        say(&consume(&mut readers, spec.window_ns)?)?;
+    }
+    hear()?;
+    Ok(())
+}
+
+struct Reader {
+    fetcher: Fetcher,
+    begin: Vec<i64>,
+    end: Vec<i64>,
+}
+
+impl Reader {
+    /// Where the end has been reached it begins again.
+    fn rewind(&mut self) {
+        for position in &mut self.fetcher.positions {
+            let at = position.partition as usize;
+            if position.offset >= self.end[at] {
+                position.offset = self.begin[at];
+            }
+        }
+    }
+}
+
+/// Consumes for that long. The next fetch is under way while what came is looked at, as in other clients.
+fn consume(readers: &mut [Reader], window_ns: u64) -> Result<Consumed, Failure> {
+    let begin_ns = now_ns();
+    let end_ns = begin_ns + window_ns;
+    let mut consumed = Consumed::default();
+    for reader in &mut *readers {
+        reader.fetcher.ask(WAIT_MS)?;
+    }
+    let mut is_last = false;
+    while !is_last {
+        is_last = now_ns() >= end_ns;
+        for reader in &mut *readers {
+            let fetched = reader.fetcher.take()?;
+            reader.rewind();
+            if !is_last {
+                reader.fetcher.ask(WAIT_MS)?;
+            }
+            let arrived_ns = now_ns();
+            for one in &fetched {
+                count(one, arrived_ns, &mut consumed);
+            }
+        }
+    }
+    consumed.window_ns = (now_ns() - begin_ns).max(1);
+    Ok(consumed)
+}
+
+fn count(records: &[u8], arrived_ns: u64, consumed: &mut Consumed) {
+    for batch in Batches::new(records) {
+        let Ok(batch) = batch else {
+            // What is cut off at the end comes whole with the next fetch.
+            break;
+        };
+        match batch.is_intact() {
+            true => count_batch(&batch, consumed),
+            false => consumed.damaged += 1,
+        }
+    }
+    Arrivals::note(&mut consumed.arrivals, arrived_ns);
+}
+
+fn count_batch(batch: &Batch<'_>, consumed: &mut Consumed) {
+    consumed.messages += u64::try_from(batch.header().count).unwrap_or(0);
+    consumed.bytes += batch.bytes().len() as u64;
+}

@@ -1,0 +1,190 @@
+//! The role that sends one message at a time to a consumer that waits for it.
+//!
+//! The latency is that from handing the message to the producer's socket to its receipt at the consumer,
+//! whose fetch is under way before. The next message leaves when this one was received and acknowledged.
+
+use recordbatch::{Batches, Builder, Template};
+
+use super::acked::Acked;
+use super::fetch::{Fetcher, Position};
+use super::link::word;
+use super::message::{Id, KeyPattern, Maker, PayloadPattern, id_of};
+use super::session::Session;
+use super::topic::{self, End, Layout};
+use super::{Acks, LoadSpec, Produced, verify};
+use crate::clock::{now_ns, unix_ms};
+use crate::measurement::Verified;
+use crate::tally::Tally;
+use crate::workload::role::{Failure, Ready, hear, say};
+
+/// How long the consumer's fetch waits before it is asked again.
+const WAIT_MS: i32 = 10_000;
+
+/// How long a message may take to arrive at all.
+const LOST_NS: u64 = 60_000_000_000;
+
+/// Plays the role: warms up, sends, and reads back.
+///
+/// # Errors
+/// When the broker cannot be reached, or a message does not arrive.
+pub(super) fn play(spec: &LoadSpec, size: usize, acks: Acks) -> Result<(), Failure> {
+    let opened_ns = now_ns();
+    let mut session = Session::open(&spec.address)?;
+    let layout = topic::layout(&mut session, &spec.topic)?;
+    let begin = topic::offsets(&layout, &spec.topic, End::Next)?;
+    let mut pair = Pair::open(spec, size, acks, &layout, begin[0])?;
+    pair.send_for(spec.warmup_ns)?;
+    say(&Ready {
+        address: None,
+        setup_ns: now_ns() - opened_ns,
+    })?;
+    if hear()?.is_some() {
+        say(&pair.send_for(spec.window_ns)?)?;
+    }
+    if hear()?.is_some() {
+        say(&pair.verify(&layout, begin)?)?;
+    }
+    hear()?;
+    Ok(())
+}
+
+/// A producer and a consumer of the first partition.
+struct Pair<'a> {
+    spec: &'a LoadSpec,
+    size: usize,
+    producer: Session,
+    consumer: Fetcher,
+    request: kafka::produce::Request,
+    maker: Maker,
+    builder: Builder,
+    next_number: u64,
+    acked: Acked,
+}
+
+impl<'a> Pair<'a> {
+    fn open(
+        spec: &'a LoadSpec,
+        size: usize,
+        acks: Acks,
+        layout: &Layout,
+        offset: i64,
+    ) -> Result<Self, Failure> {
+        let leader = &layout.leaders[layout.led_by[0]];
+        let position = Position {
+            partition: 0,
+            offset,
+        };
+        let mut consumer = Fetcher::open(leader, &spec.topic, vec![position])?;
+        consumer.ask(WAIT_MS)?;
+        let topic = kafka::produce::Topic {
+            name: spec.topic.clone(),
+            ..kafka::produce::Topic::default()
+        };
+        Ok(Self {
+            spec,
+            size,
+            producer: Session::open(leader)?,
+            consumer,
+            request: kafka::produce::Request {
+                acks: acks.number(),
+                timeout_ms: 30_000,
+                topic_data: vec![topic],
+                ..kafka::produce::Request::default()
+            },
+            maker: Maker::new(spec.tag, size, KeyPattern::Random, PayloadPattern::Random),
+            builder: Builder::new(),
+            next_number: 0,
+            acked: Acked::default(),
+        })
+    }
+
+    fn send_for(&mut self, window_ns: u64) -> Result<Produced, Failure> {
+        let begin_ns = now_ns();
+        let mut tally = Tally::new();
+        let mut requests = 0;
+        while now_ns() - begin_ns < window_ns {
+            self.send(&mut tally)?;
+            requests += 1;
+        }
+        Ok(Produced {
+            tally,
+            window_ns: (now_ns() - begin_ns).max(1),
+            requests,
+        })
+    }
+
+    /// Sends one message and waits until it has arrived and is acknowledged.
+    fn send(&mut self, tally: &mut Tally) -> Result<(), Failure> {
+        let id = Id {
+            lane: 0,
+            number: self.next_number,
+        };
+        self.next_number += 1;
+        self.pack(id);
+        let sent_ns = now_ns();
+        tally.sent();
+        let version = self.producer.send(&self.request)?;
+        let arrived_ns = self.wait_for(id, sent_ns)?;
+        let answer = self.producer.receive::<kafka::produce::Request>(version)?;
+        let mut parts = answer
+            .responses
+            .iter()
+            .flat_map(|one| &one.partition_responses);
+        match parts.next() {
+            Some(one) if one.error_code.is_error() => tally.failed(&word(one.error_code)),
+            Some(one) if one.base_offset < 0 => tally.failed("negative-offset"),
+            Some(one) => {
+                self.acked.note(0, id.number, 1, one.base_offset);
+                tally.answered(sent_ns, arrived_ns);
+            }
+            None => tally.failed("unanswered"),
+        }
+        Ok(())
+    }
+
+    /// Makes the request: a batch of that message alone.
+    fn pack(&mut self, id: Id) {
+        self.maker.key();
+        let (key, value) = self.maker.message(id);
+        self.builder.push(unix_ms(), Some(key), Some(value), &[]);
+        let mut bytes = Vec::with_capacity(self.builder.size());
+        self.builder.finish(&Template::default(), &mut bytes);
+        self.request.topic_data[0].partition_data = vec![kafka::produce::Partition {
+            index: 0,
+            records: Some(bytes::Bytes::from(bytes).into()),
+        }];
+    }
+
+    /// When it has arrived; the next fetch is under way then.
+    fn wait_for(&mut self, id: Id, sent_ns: u64) -> Result<u64, Failure> {
+        loop {
+            let fetched = self.consumer.take()?;
+            let arrived_ns = now_ns();
+            self.consumer.ask(WAIT_MS)?;
+            if fetched.iter().any(|one| self.holds(one, id)) {
+                return Ok(arrived_ns);
+            }
+            if arrived_ns - sent_ns > LOST_NS {
+                return Err("a message does not arrive".into());
+            }
+        }
+    }
+
+    fn holds(&self, records: &[u8], id: Id) -> bool {
+        let batches = Batches::new(records).map_while(Result::ok);
+        let all = batches.filter_map(|batch| batch.records()).flatten();
+        let mut values = all.map_while(Result::ok).filter_map(|record| record.value);
+        values.any(|value| id_of(self.spec.tag, value) == Some(id))
+    }
+
+    fn verify(&self, layout: &Layout, begin: Vec<i64>) -> Result<Verified, Failure> {
+        let run = verify::Run {
+            topic: &self.spec.topic,
+            layout,
+            tag: self.spec.tag,
+            size: self.size,
+        };
+        let numbers = |lane| (lane == 0).then_some(self.next_number);
+        verify::read_back(&run, begin, &self.acked, numbers)
+    }
+}

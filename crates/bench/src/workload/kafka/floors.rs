@@ -1,0 +1,97 @@
+//! What the least of the same needs: a sync, an echo that syncs before it answers, a plain echo.
+
+use tempfile::TempDir;
+
+use super::matrix::{Doing, Matrix, Plan};
+use crate::measurement::Measurement;
+use crate::model::Case;
+use crate::workload::journal::{APPEND, floor};
+use crate::workload::peer::{Amount, Peer, Program};
+use crate::workload::rpc::Transport;
+use crate::workload::{Placement, Surroundings, WorkloadError, place};
+
+/// The floors, running.
+pub(super) struct Floors {
+    disk: Program,
+    echoes: Vec<Peer>,
+    /// Holds the echoes' files.
+    _place: TempDir,
+}
+
+impl Floors {
+    /// Starts them, where a directory of peers is given.
+    ///
+    /// # Errors
+    /// When they were not built, or do not start.
+    pub(super) fn start(
+        surroundings: &Surroundings,
+        matrix: &Matrix,
+    ) -> Result<Option<Self>, WorkloadError> {
+        let Some(programs) = &surroundings.peers else {
+            return Ok(None);
+        };
+        let place = place(&matrix.directory)?;
+        let files = place.path().display().to_string();
+        let start = |program: Program, flags: &[&str]| {
+            let program = program.in_directory(programs)?;
+            Peer::start_with(&program, Placement::Unpinned, Transport::Tcp, flags)
+        };
+        Ok(Some(Self {
+            disk: Program::DISK.in_directory(programs)?,
+            echoes: vec![
+                start(Program::DURABLE, &["--dir", &files, "--threads", "2"])?,
+                start(Program::DURABLE_ONE, &["--dir", &files, "--threads", "1"])?,
+                start(Program::FLOOR, &[])?,
+            ],
+            _place: place,
+        }))
+    }
+
+    /// The floors of a case of the subject.
+    pub(super) fn cases(&self, plan: &Plan) -> Vec<Case> {
+        let like = |target: &str| Case {
+            target: target.to_owned(),
+            mode: APPEND,
+            rate: 0,
+            parameters: std::collections::BTreeMap::new(),
+            ..plan.case.clone()
+        };
+        let under_way = plan.case.clients * plan.case.in_flight.unwrap_or(1);
+        let disk = like(self.disk.target);
+        let disk = disk.clients(under_way).in_flight(1).parameter("threads", 1);
+        // One message at a time needs a sync and two round trips; many need what does both.
+        let plain = Program::FLOOR.target;
+        let is_wanted = |target: &str| match plan.doing {
+            Doing::Produce | Doing::Connections => target != plain,
+            Doing::EndToEnd => target == plain,
+            Doing::Bulk | Doing::Consume => false,
+        };
+        let wants_disk = !matches!(plan.doing, Doing::Bulk | Doing::Consume);
+        let echoes = self.echoes.iter().map(Peer::target);
+        let echoes = echoes.filter(|target| is_wanted(target)).map(like);
+        wants_disk
+            .then_some(disk)
+            .into_iter()
+            .chain(echoes)
+            .collect()
+    }
+
+    /// One run of a floor.
+    pub(super) fn measure(
+        &mut self,
+        case: &Case,
+        matrix: &Matrix,
+    ) -> Result<Measurement, WorkloadError> {
+        let mut echoes = self.echoes.iter_mut();
+        if let Some(echo) = echoes.find(|echo| echo.target() == case.target) {
+            return echo.measure(case, Amount::Time(matrix.window));
+        }
+        let place = place(&matrix.directory)?;
+        floor::measure(&self.disk, case, place.path(), matrix.window)
+    }
+
+    /// How they did it, in their own words.
+    pub(super) fn notes(&self) -> Vec<(String, String)> {
+        self.echoes.iter().flat_map(Peer::notes).collect()
+    }
+}

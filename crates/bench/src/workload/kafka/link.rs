@@ -1,0 +1,248 @@
+//! A producer's connection to one broker: what waits for it, and what is under way on it.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use kafka::{ErrorCode, decode_response, encode_request, produce, take_frame};
+
+use super::batches::{Batch, Lane, Now, Rules, take};
+use super::message::Maker;
+use super::session::{CLIENT_ID, FRAME_SIZE_MAX};
+use super::socket::Socket;
+use crate::workload::role::Failure;
+
+/// What a producer asks of a broker, whatever it sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Terms {
+    pub(super) version: i16,
+    pub(super) acks: i16,
+    pub(super) rules: Rules,
+    /// Requests under way at most.
+    pub(super) requests_max: usize,
+}
+
+/// How long a broker may take for an answer, as is told to it.
+const TIMEOUT_MS: i32 = 30_000;
+
+/// The connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    socket: Socket,
+    terms: Terms,
+    lanes: Vec<Lane>,
+    flights: VecDeque<Flight>,
+    /// Kept from request to request, for its memory.
+    request: produce::Request,
+    next_correlation_id: i32,
+    /// Batches whose memory is used again.
+    spare: Vec<Batch>,
+    /// Requests that were sent.
+    pub(super) requests: u64,
+}
+
+/// A request under way.
+#[derive(Debug)]
+struct Flight {
+    correlation_id: i32,
+    batches: Vec<Batch>,
+}
+
+/// What became of a batch: where it is, or a stable word for why it is nowhere.
+pub(super) type Outcome = (Batch, Result<i64, String>);
+
+/// An offset that is none: what a broker says of it is no acknowledgement.
+const NEGATIVE_OFFSET: &str = "negative-offset";
+
+impl Link {
+    pub(super) fn new(socket: Socket, topic: &str, terms: Terms, lanes: Vec<Lane>) -> Self {
+        let request = produce::Request {
+            acks: terms.acks,
+            timeout_ms: TIMEOUT_MS,
+            topic_data: vec![produce::Topic {
+                name: topic.to_owned(),
+                ..produce::Topic::default()
+            }],
+            ..produce::Request::default()
+        };
+        Self {
+            socket,
+            terms,
+            lanes,
+            flights: VecDeque::new(),
+            request,
+            next_correlation_id: 0,
+            spare: Vec::new(),
+            requests: 0,
+        }
+    }
+
+    pub(super) fn lanes(&self) -> &[Lane] {
+        &self.lanes
+    }
+
+    /// Adds a message of `size` bytes to the lane at that place.
+    pub(super) fn push(
+        &mut self,
+        lane: usize,
+        maker: &mut Maker,
+        slot: u32,
+        size: usize,
+        now: Now,
+    ) {
+        let rules = &self.terms.rules;
+        self.lanes[lane].push(maker, slot, size, now, rules, &mut self.spare);
+    }
+
+    /// When the first batch that lingers is to leave, if anything may leave at all.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        let due = |lane: &Lane| lane.due_ns(&self.terms.rules);
+        match self.has_room() {
+            true => self.lanes.iter().filter_map(due).min(),
+            false => None,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        // Without answers it is the socket that says when more may leave.
+        match self.terms.acks {
+            0 => self.socket.is_flushed(),
+            _ => self.flights.len() < self.terms.requests_max,
+        }
+    }
+
+    /// Sends whatever may leave. What is not going to be answered is done when it has left.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub(super) fn send(&mut self, now_ns: u64, done: &mut Vec<Outcome>) -> Result<(), Failure> {
+        // What is left of earlier requests leaves first, and may make room.
+        self.socket.flush()?;
+        while self.has_room() {
+            let rules = &self.terms.rules;
+            let batches = take(self.lanes.iter_mut(), now_ns, rules, &mut self.request);
+            if batches.is_empty() {
+                break;
+            }
+            let correlation_id = self.next_correlation_id;
+            self.next_correlation_id = correlation_id.wrapping_add(1);
+            encode_request(
+                &mut self.socket.outbox,
+                self.terms.version,
+                correlation_id,
+                Some(CLIENT_ID),
+                &self.request,
+            )?;
+            self.requests += 1;
+            if let Some(topic) = self.request.topic_data.first_mut() {
+                topic.partition_data.clear();
+            }
+            if self.terms.acks == 0 {
+                let somewhere = |batch| (batch, Ok(-1));
+                done.extend(batches.into_iter().map(somewhere));
+                self.socket.flush()?;
+                continue;
+            }
+            self.flights.push_back(Flight {
+                correlation_id,
+                batches,
+            });
+        }
+        Ok(self.socket.flush()?)
+    }
+
+    /// Takes what has come: what became of every batch that was answered.
+    ///
+    /// # Errors
+    /// When the connection is lost, or what comes is no answer to what was asked.
+    pub(super) fn receive(&mut self, done: &mut Vec<Outcome>) -> Result<(), Failure> {
+        self.socket
+            .fill()
+            .map_err(|error| format!("the broker is gone: {error}"))?;
+        while let Some(frame) = take_frame(&mut self.socket.inbox, FRAME_SIZE_MAX)? {
+            self.answered(&frame, done)?;
+        }
+        Ok(())
+    }
+
+    fn answered(&mut self, frame: &Bytes, done: &mut Vec<Outcome>) -> Result<(), Failure> {
+        let (correlation_id, response) =
+            decode_response::<produce::Request>(frame, self.terms.version)
+                .map_err(|error| format!("Produce: {error}"))?;
+        let flight = self.flights.pop_front();
+        let flight = flight.filter(|flight| flight.correlation_id == correlation_id);
+        let flight = flight.ok_or("the broker answers something that was not asked")?;
+        for batch in flight.batches {
+            let partition = self.lanes.iter().find(|lane| lane.is(batch.lane));
+            let partition = partition.map(Lane::partition);
+            // A broker answers in an order of its own.
+            let mut answers = response
+                .responses
+                .iter()
+                .flat_map(|one| &one.partition_responses);
+            let answer = answers.find(|answer| Some(answer.index) == partition);
+            let outcome = match answer {
+                Some(answer) if answer.error_code.is_error() => Err(word(answer.error_code)),
+                Some(answer) if answer.base_offset < 0 => Err(NEGATIVE_OFFSET.to_owned()),
+                Some(answer) => Ok(answer.base_offset),
+                None => Err("unanswered".to_owned()),
+            };
+            done.push((batch, outcome));
+        }
+        Ok(())
+    }
+
+    /// Waits until the broker has seen everything that it does not answer: it takes the requests of a
+    /// connection in their order, and answers this one.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub(super) fn drain(&mut self) -> Result<(), Failure> {
+        if self.terms.acks != 0 {
+            return Ok(());
+        }
+        let request = kafka::api_versions::Request::default();
+        self.socket.wait()?;
+        encode_request(&mut self.socket.outbox, 0, 0, Some(CLIENT_ID), &request)?;
+        self.socket.flush()?;
+        while take_frame(&mut self.socket.inbox, FRAME_SIZE_MAX)?.is_none() {
+            self.socket.fill()?;
+        }
+        Ok(())
+    }
+
+    /// Takes a batch back for its memory.
+    pub(super) fn reuse(&mut self, mut batch: Batch) {
+        batch.slots.clear();
+        self.spare.push(batch);
+    }
+}
+
+/// An error code as a tally counts it: `NotLeaderOrFollower` is `not-leader-or-follower`.
+pub(super) fn word(code: ErrorCode) -> String {
+    let name = match code {
+        ErrorCode::Other(number) => return format!("error-{number}"),
+        code => format!("{code:?}"),
+    };
+    let mut word = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && !word.is_empty() {
+            word.push('-');
+        }
+        word.push(letter.to_ascii_lowercase());
+    }
+    word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_code_is_a_word_in_a_tally() {
+        assert_eq!(
+            word(ErrorCode::NotLeaderOrFollower),
+            "not-leader-or-follower"
+        );
+        assert_eq!(word(ErrorCode::Other(999)), "error-999");
+    }
+}

@@ -1,0 +1,196 @@
+//! A connection that asks one thing at a time and waits for the answer.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use kafka::{ApiKey, RequestBody, decode_response, encode_request, take_frame};
+
+use crate::workload::role::Failure;
+
+/// Who we say we are.
+pub(super) const CLIENT_ID: &str = "telpher-bench";
+
+/// The longest answer that is taken: more than any fetch here asks for.
+pub(super) const FRAME_SIZE_MAX: usize = 256 << 20;
+
+/// What is read at once beyond what is known to come.
+const READ_SIZE: usize = 64 << 10;
+
+/// How long a broker may say nothing.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Which versions of which API are spoken with a broker.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Versions(BTreeMap<i16, (i16, i16)>);
+
+impl Versions {
+    /// The highest version that both know.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn of<R: RequestBody>(&self) -> Result<i16, Failure> {
+        let api = R::KEY.api();
+        let (min, max) = self.0.get(&R::KEY.code()).copied().unwrap_or((0, -1));
+        let version = max.min(api.version_max).min(highest(R::KEY));
+        match version >= min.max(api.version_min) {
+            true => Ok(version),
+            false => {
+                let what = format!("the broker serves {} in no version known here", api.name);
+                Err(what.into())
+            }
+        }
+    }
+}
+
+/// Where a later version names topics by their ids, which are of no use here.
+fn highest(key: ApiKey) -> i16 {
+    match key {
+        ApiKey::Produce | ApiKey::Fetch => 12,
+        ApiKey::DeleteTopics => 5,
+        _ => i16::MAX,
+    }
+}
+
+/// The connection.
+#[derive(Debug)]
+pub(super) struct Session {
+    stream: TcpStream,
+    arrived: BytesMut,
+    outbox: Vec<u8>,
+    correlation_id: i32,
+    versions: Versions,
+}
+
+impl Session {
+    /// Connects, and learns what the broker serves.
+    ///
+    /// # Errors
+    /// When nobody answers there, or not as a broker does.
+    pub(super) fn open(address: &str) -> Result<Self, Failure> {
+        let mut session = Self {
+            stream: connect(address)?,
+            arrived: BytesMut::new(),
+            outbox: Vec::new(),
+            correlation_id: 0,
+            versions: Versions::default(),
+        };
+        let request = kafka::api_versions::Request {
+            client_software_name: CLIENT_ID.to_owned(),
+            client_software_version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        // One that does not know this version says so in version 0, with what it does know.
+        session.send_as(&request, 3)?;
+        let served = session.receive::<kafka::api_versions::Request>(3)?;
+        let served = served.api_keys.iter();
+        session.versions = Versions(
+            served
+                .map(|one| (one.api_key, (one.min_version, one.max_version)))
+                .collect(),
+        );
+        Ok(session)
+    }
+
+    /// What is spoken on it.
+    pub(super) fn versions(&self) -> &Versions {
+        &self.versions
+    }
+
+    /// Asks and waits.
+    ///
+    /// # Errors
+    /// When the connection is lost, or what comes back is no answer.
+    pub(super) fn ask<R: RequestBody>(&mut self, request: &R) -> Result<R::Response, Failure> {
+        let version = self.send(request)?;
+        self.receive::<R>(version)
+    }
+
+    /// Asks; the version is that of the answer to come.
+    ///
+    /// # Errors
+    /// When the connection is lost.
+    pub(super) fn send<R: RequestBody>(&mut self, request: &R) -> Result<i16, Failure> {
+        let version = self.versions.of::<R>()?;
+        self.send_as(request, version)?;
+        Ok(version)
+    }
+
+    fn send_as<R: RequestBody>(&mut self, request: &R, version: i16) -> Result<(), Failure> {
+        self.correlation_id = self.correlation_id.wrapping_add(1);
+        self.outbox.clear();
+        encode_request(
+            &mut self.outbox,
+            version,
+            self.correlation_id,
+            Some(CLIENT_ID),
+            request,
+        )?;
+        Ok(self.stream.write_all(&self.outbox)?)
+    }
+
+    /// Waits for the answer to what was asked last.
+    ///
+    /// # Errors
+    /// When the connection is lost, or what comes back is no answer to that.
+    pub(super) fn receive<R: RequestBody>(&mut self, version: i16) -> Result<R::Response, Failure> {
+        let frame = self.frame()?;
+        let (correlation_id, response) = decode_response::<R>(&frame, version)
+            .map_err(|error| format!("{}: {error}", R::KEY.api().name))?;
+        if correlation_id != self.correlation_id {
+            return Err("the broker answers something that was not asked".into());
+        }
+        drop(frame);
+        Ok(response)
+    }
+
+    fn frame(&mut self) -> Result<Bytes, Failure> {
+        loop {
+            if let Some(frame) = take_frame(&mut self.arrived, FRAME_SIZE_MAX)? {
+                return Ok(frame);
+            }
+            if fill(&mut self.stream, &mut self.arrived)? == 0 {
+                return Err("the broker has closed the connection".into());
+            }
+        }
+    }
+}
+
+/// Connects to `HOST:PORT`.
+pub(super) fn connect(address: &str) -> Result<TcpStream, Failure> {
+    let cannot = |error: io::Error| format!("cannot connect to {address}: {error}");
+    let mut addresses = address.to_socket_addrs().map_err(cannot)?;
+    // IPv4 first: a broker on loopback often listens there alone.
+    let first = addresses.find(std::net::SocketAddr::is_ipv4);
+    let to = match first.or_else(|| address.to_socket_addrs().ok()?.next()) {
+        Some(to) => to,
+        None => return Err(format!("{address} is no address").into()),
+    };
+    let stream = TcpStream::connect(to).map_err(cannot)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(SILENCE))?;
+    stream.set_write_timeout(Some(SILENCE))?;
+    Ok(stream)
+}
+
+/// One read behind what has arrived: the rest of the frame that has begun, where that is known.
+pub(super) fn fill(stream: &mut TcpStream, arrived: &mut BytesMut) -> io::Result<usize> {
+    let have = arrived.len();
+    let announced = arrived
+        .first_chunk()
+        .map_or(0, |size| i32::from_be_bytes(*size));
+    let whole = usize::try_from(announced).unwrap_or(0).min(FRAME_SIZE_MAX) + size_of::<i32>();
+    arrived.resize(
+        have + whole.saturating_sub(have).clamp(READ_SIZE, 1 << 20),
+        0,
+    );
+    let read = loop {
+        match stream.read(&mut arrived[have..]) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            read => break read,
+        }
+    };
+    arrived.truncate(have + *read.as_ref().unwrap_or(&0));
+    read
+}

@@ -1,0 +1,362 @@
+//! Runs a matrix: the subject, and beside it the floors and Apache Kafka.
+
+use super::brokers::{Brokers, PROGRAM, Running};
+use super::compare::compare;
+use super::floors::Floors;
+use super::matrix::{Doing, Plan, Subject, Target, Topic};
+use super::session::Session;
+use super::topic::{self, Making};
+use super::{Consumed, LoadSpec, Matrix, Produced, Work};
+use crate::clock::now_ns;
+use crate::measurement::{Measurement, Storage, Streamed, Verified};
+use crate::model::{Case, Environment, Results, Setup};
+use crate::process::{Role, Usage, Watch};
+use crate::progress::{Progress, Show};
+use crate::suite::Suite;
+use crate::workload::child::{Actor, Pin};
+use crate::workload::counted::Counted;
+use crate::workload::role::{self, Failure, Ready, Spec};
+use crate::workload::{PATIENCE, Surroundings, WorkloadError, take_turns};
+
+/// Runs every case of the subject and, where peers are, what floors and Apache Kafka make of the same.
+///
+/// # Errors
+/// When a process fails, or a broker refuses what a run is made of. A message that fails is counted, not
+/// an error.
+pub fn run(
+    surroundings: &Surroundings,
+    matrix: &Matrix,
+    environment: Environment,
+    show: Show,
+) -> Result<Results, WorkloadError> {
+    let mut floors = Floors::start(surroundings, matrix)?;
+    let kafka = version_of_kafka(surroundings);
+    let mut targets = matrix.subjects();
+    if kafka.is_some() {
+        targets.extend([Target::Kafka, Target::KafkaFlush]);
+    }
+    let plans = matrix.plans(&targets);
+    let entries = beside_floors(plans, floors.as_ref(), targets.first().copied());
+    let cases: Vec<Case> = entries.iter().map(|(case, _)| case.clone()).collect();
+    if cases.is_empty() {
+        let what = "no case is left of the matrix".to_owned();
+        return Err(WorkloadError::Nothing(what, "give it acks other than 0"));
+    }
+    let environment = match kafka {
+        Some(version) => environment.version(PROGRAM, version),
+        None => environment,
+    };
+    let progress = Progress::new(cases.len() as u32 * matrix.repeats, show);
+    let mut suite = Suite::new("kafka", environment, setup(matrix), progress);
+    let mut bench = Bench {
+        surroundings,
+        matrix,
+        brokers: Brokers::new(surroundings, &matrix.subject, &matrix.directory),
+        runs: 0,
+    };
+    take_turns(&mut suite, &cases, matrix.repeats, |position| {
+        let (case, plan) = &entries[position];
+        match (plan, &mut floors) {
+            (Some(plan), _) => bench.measure(plan),
+            (None, Some(floors)) => floors.measure(case, matrix),
+            (None, None) => Err(WorkloadError::Nothing(
+                format!("{} is no floor", case.target),
+                "add --peers bench/peers/bin",
+            )),
+        }
+    })?;
+    bench.end()?;
+    let mut results = suite.finish();
+    results
+        .setup
+        .notes
+        .extend(floors.iter().flat_map(Floors::notes));
+    results.comparisons = compare(&results.cases);
+    Ok(results)
+}
+
+/// Each kind of case, and behind it its floors, once.
+fn beside_floors(
+    plans: Vec<Plan>,
+    floors: Option<&Floors>,
+    subject: Option<Target>,
+) -> Vec<(Case, Option<Plan>)> {
+    let mut entries: Vec<(Case, Option<Plan>)> = Vec::new();
+    for plan in plans {
+        let of_floors = floors.filter(|_| Some(plan.target) == subject);
+        let cases = of_floors.map_or_else(Vec::new, |floors| floors.cases(&plan));
+        entries.push((plan.case.clone(), Some(plan)));
+        for case in cases {
+            if entries.iter().all(|(known, _)| *known != case) {
+                entries.push((case, None));
+            }
+        }
+    }
+    entries
+}
+
+/// `None` where Apache Kafka is not installed or not wanted.
+fn version_of_kafka(surroundings: &Surroundings) -> Option<String> {
+    let program = surroundings.peers.as_ref()?.join(PROGRAM);
+    let said = std::process::Command::new(program)
+        .arg("--version")
+        .output()
+        .ok()?;
+    let said = String::from_utf8(said.stdout).ok()?;
+    let version = said.lines().next()?.trim().to_owned();
+    (!version.is_empty()).then_some(version)
+}
+
+struct Bench<'a> {
+    surroundings: &'a Surroundings,
+    matrix: &'a Matrix,
+    brokers: Brokers<'a>,
+    runs: u32,
+}
+
+/// What a load made of its window.
+struct Window {
+    measured: Measurement,
+    storage: Option<Storage>,
+    usage: Usage,
+    setup_ns: u64,
+}
+
+impl Bench<'_> {
+    /// One run, with a topic of its own unless somebody's own is to be used.
+    fn measure(&mut self, plan: &Plan) -> Result<Measurement, WorkloadError> {
+        self.runs += 1;
+        let (address, running) = self.brokers.of(plan.target)?;
+        let own = Topic {
+            name: format!("telpher-bench-{}-{}", std::process::id(), self.runs),
+            create: true,
+            delete: true,
+        };
+        let (topic, is_own) = match &self.matrix.topic {
+            Some(topic) => (topic, false),
+            None => (&own, true),
+        };
+        if topic.create {
+            make(&address, topic, self.matrix, plan).map_err(told)?;
+        }
+        let spec = |work: Work| LoadSpec {
+            address: address.clone(),
+            topic: topic.name.clone(),
+            tag: tag(self.runs),
+            work,
+            warmup_ns: self.matrix.warmup.as_nanos() as u64,
+            window_ns: self.matrix.window.as_nanos() as u64,
+            verify: self.matrix.verify,
+        };
+        if plan.doing == Doing::Consume && is_empty(&address, &topic.name).map_err(told)? {
+            let filling = LoadSpec {
+                warmup_ns: 0,
+                window_ns: PATIENCE.as_nanos() as u64,
+                verify: false,
+                ..spec(self.matrix.filling())
+            };
+            let mut load = start(self.surroundings, filling)?;
+            let Ready { .. } = load.json_while(PATIENCE, || Ok(()))?;
+            load.say("go")?;
+            let Produced { .. } = load.json_while(2 * PATIENCE, || Ok(()))?;
+        }
+        let load = start(self.surroundings, spec(self.matrix.work(plan)))?;
+        let measured = drive(load, self.matrix, plan, running)?;
+        if is_own {
+            remove(&address, &topic.name).map_err(told)?;
+        }
+        Ok(measured)
+    }
+
+    /// What is left to do when everything has been measured.
+    fn end(&mut self) -> Result<(), WorkloadError> {
+        match (&self.matrix.topic, &self.matrix.subject) {
+            (Some(topic), Subject::Broker(address)) if topic.delete => {
+                remove(address, &topic.name).map_err(told)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn start(surroundings: &Surroundings, spec: LoadSpec) -> Result<Actor, WorkloadError> {
+    Ok(role::start(
+        &surroundings.executable,
+        &Spec::KafkaLoad(spec),
+        Pin::Nowhere,
+    )?)
+}
+
+/// Drives a load, measures while its window is open, and has it read back what was acknowledged.
+fn drive(
+    mut load: Actor,
+    matrix: &Matrix,
+    plan: &Plan,
+    mut running: Option<&mut Running>,
+) -> Result<Measurement, WorkloadError> {
+    let patience = matrix.warmup.max(matrix.window) + 2 * PATIENCE;
+    let mut window = watch(&mut load, matrix, plan, running.as_deref_mut(), patience)?;
+    if matrix.verify && plan.doing.produces() {
+        load.say("verify")?;
+        let verified: Verified = load.json_while(patience + 5 * PATIENCE, || {
+            running.as_deref_mut().map_or(Ok(()), Running::check_alive)
+        })?;
+        if let Some(streamed) = &mut window.measured.streamed {
+            streamed.verified = Some(verified);
+        }
+    }
+    Ok(Measurement {
+        setup_ns: Some(window.setup_ns),
+        usage: Some(window.usage),
+        storage: window.storage,
+        ..window.measured
+    })
+}
+
+fn watch(
+    load: &mut Actor,
+    matrix: &Matrix,
+    plan: &Plan,
+    mut running: Option<&mut Running>,
+    patience: std::time::Duration,
+) -> Result<Window, WorkloadError> {
+    let mut roles = vec![(Role::Sender, load.pid())];
+    roles.extend(running.as_deref().map(|broker| (Role::Node, broker.pid())));
+    let mut alive = || running.as_deref_mut().map_or(Ok(()), Running::check_alive);
+    let Ready { setup_ns, .. } = load.json_while(patience, &mut alive)?;
+    let before = running.as_deref().and_then(Running::counted);
+    let watch = Watch::start(&roles)?;
+    load.say("go")?;
+    let mut alive = || running.as_deref_mut().map_or(Ok(()), Running::check_alive);
+    let measured = match matrix.work(plan) {
+        Work::Consume => consumed(load.json_while(patience, &mut alive)?),
+        Work::Produce(_) | Work::EndToEnd { .. } => {
+            produced(load.json_while(patience, &mut alive)?, plan)
+        }
+    };
+    let usage = watch.stop();
+    let after = running.as_deref().and_then(Running::counted);
+    let bytes = measured.completed * plan.case.size;
+    let storage = before.zip(after).filter(|_| plan.doing.produces());
+    Ok(Window {
+        storage: storage.and_then(|(before, after)| Counted::since(&after, &before, bytes)),
+        measured,
+        usage,
+        setup_ns,
+    })
+}
+
+fn produced(produced: Produced, plan: &Plan) -> Measurement {
+    let measured = produced.tally.over(produced.window_ns);
+    let streamed = Streamed {
+        requests: Some(produced.requests),
+        bytes: measured.completed * plan.case.size,
+        verified: None,
+    };
+    Measurement {
+        streamed: Some(streamed),
+        ..measured
+    }
+}
+
+fn consumed(consumed: Consumed) -> Measurement {
+    let damaged = ("damaged".to_owned(), consumed.damaged);
+    Measurement {
+        sent: consumed.messages,
+        completed: consumed.messages,
+        window_ns: consumed.window_ns,
+        completions: consumed.arrivals,
+        errors: [damaged]
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect(),
+        streamed: Some(Streamed {
+            requests: None,
+            bytes: consumed.bytes,
+            verified: None,
+        }),
+        ..Measurement::default()
+    }
+}
+
+fn make(address: &str, topic: &Topic, matrix: &Matrix, plan: &Plan) -> Result<(), Failure> {
+    let making = Making {
+        partitions: matrix.partitions,
+        replicas: matrix.replicas,
+        configs: plan.target.configs(),
+    };
+    topic::create(&mut Session::open(address)?, &topic.name, &making)
+}
+
+fn remove(address: &str, topic: &str) -> Result<(), Failure> {
+    topic::delete(&mut Session::open(address)?, topic)
+}
+
+fn is_empty(address: &str, topic: &str) -> Result<bool, Failure> {
+    let layout = topic::layout(&mut Session::open(address)?, topic)?;
+    let [first, next] =
+        [topic::End::First, topic::End::Next].map(|end| topic::offsets(&layout, topic, end));
+    Ok(first? == next?)
+}
+
+/// By which the messages of a run are known, also from those of other suites on the same topic.
+fn tag(run: u32) -> u32 {
+    (now_ns() as u32) ^ std::process::id().rotate_left(16) ^ run
+}
+
+fn told(failure: Failure) -> WorkloadError {
+    WorkloadError::Node(failure.to_string())
+}
+
+fn setup(matrix: &Matrix) -> Setup {
+    let server = match &matrix.subject {
+        Subject::Node => None,
+        Subject::Broker(address) => Some(address.clone()),
+    };
+    let rate = match matrix.rate {
+        0 => "each sends the next message when it has the ack of the last".to_owned(),
+        rate => format!("{rate} messages a second of all, on a schedule"),
+    };
+    let notes = [
+        (
+            "Producers",
+            format!("{} with payloads of {} bytes; {rate}", matrix.producers, matrix.size),
+        ),
+        (
+            "Batches",
+            format!(
+                "linger {:?}, {} bytes, {} requests under way on a connection; bulk: linger 5 ms, 64 KiB",
+                matrix.linger, matrix.batch_size, matrix.requests_max
+            ),
+        ),
+        (
+            "Window",
+            format!(
+                "after {:?} of the same; it opens with the first message and closes with the last ack",
+                matrix.warmup
+            ),
+        ),
+        (
+            "Client",
+            "our own, on the codec of this repository: one thread, one process, every latency recorded, nothing \
+             tried again; an ack without an offset is a failure"
+                .to_owned(),
+        ),
+        (
+            "Brokers",
+            "each started once for all runs, a topic for each run; the broker's CPU time is that of its whole process"
+                .to_owned(),
+        ),
+        (
+            "Consumer",
+            "batches are cut out and their checksums compared; records are counted, not walked".to_owned(),
+        ),
+    ];
+    Setup {
+        server,
+        destination: Some(matrix.directory.display().to_string()),
+        duration: Some(format!("{:?}", matrix.window)),
+        repeats: Some(matrix.repeats),
+        notes: notes.map(|(name, words)| (name.to_owned(), words)).to_vec(),
+    }
+}

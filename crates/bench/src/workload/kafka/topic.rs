@@ -1,0 +1,224 @@
+//! A topic: making it, who leads its partitions, where they begin and end, and removing it.
+
+use std::thread;
+use std::time::Duration;
+
+use kafka::{ErrorCode, create_topics, delete_topics, list_offsets, metadata};
+
+use super::session::Session;
+use crate::clock::now_ns;
+use crate::workload::role::Failure;
+
+/// How long a broker may take until every partition has a leader.
+const PATIENCE_NS: u64 = 30_000_000_000;
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a broker may take for one of these.
+const TIMEOUT_MS: i32 = 30_000;
+
+/// Who leads which partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Brokers that lead one at least: `HOST:PORT`.
+    pub(super) leaders: Vec<String>,
+    /// For each partition the place of its leader among them.
+    pub(super) led_by: Vec<usize>,
+}
+
+/// What a topic is made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Making<'a> {
+    pub(super) partitions: i32,
+    pub(super) replicas: i16,
+    pub(super) configs: &'a [(&'static str, &'static str)],
+}
+
+/// Makes a topic; one that is there already is taken as it is.
+///
+/// # Errors
+/// When the broker refuses.
+pub(super) fn create(
+    session: &mut Session,
+    name: &str,
+    making: &Making<'_>,
+) -> Result<(), Failure> {
+    let config = |(name, value): &(&str, &str)| create_topics::Config {
+        name: (*name).to_owned(),
+        value: Some((*value).to_owned()),
+    };
+    let request = create_topics::Request {
+        topics: vec![create_topics::Topic {
+            name: name.to_owned(),
+            num_partitions: making.partitions,
+            replication_factor: making.replicas,
+            configs: making.configs.iter().map(config).collect(),
+            ..create_topics::Topic::default()
+        }],
+        timeout_ms: TIMEOUT_MS,
+        ..create_topics::Request::default()
+    };
+    let answer = session.ask(&request)?;
+    let made = answer
+        .topics
+        .first()
+        .ok_or("nothing is said of the topic")?;
+    match made.error_code {
+        ErrorCode::None | ErrorCode::TopicAlreadyExists => Ok(()),
+        code => {
+            let why = made.error_message.clone().unwrap_or_default();
+            Err(format!("the topic {name} cannot be made: {code:?} {why}").into())
+        }
+    }
+}
+
+/// Removes it.
+///
+/// # Errors
+/// When the broker refuses.
+pub(super) fn delete(session: &mut Session, name: &str) -> Result<(), Failure> {
+    let request = delete_topics::Request {
+        topic_names: vec![name.to_owned()],
+        timeout_ms: TIMEOUT_MS,
+        ..delete_topics::Request::default()
+    };
+    let answer = session.ask(&request)?;
+    let gone = answer
+        .responses
+        .first()
+        .ok_or("nothing is said of the topic")?;
+    match gone.error_code {
+        ErrorCode::None => Ok(()),
+        code => Err(format!("the topic {name} cannot be removed: {code:?}").into()),
+    }
+}
+
+/// Waits until every partition has a leader. A broker that makes topics when they are asked for makes
+/// this one.
+///
+/// # Errors
+/// When there is none in time.
+pub(super) fn layout(session: &mut Session, name: &str) -> Result<Layout, Failure> {
+    let limit_ns = now_ns() + PATIENCE_NS;
+    loop {
+        match look(session, name)? {
+            Ok(layout) => return Ok(layout),
+            Err(code) if now_ns() > limit_ns => {
+                return Err(format!("the topic {name} has no leaders: {code:?}").into());
+            }
+            Err(_) => thread::sleep(LOOK),
+        }
+    }
+}
+
+fn look(session: &mut Session, name: &str) -> Result<Result<Layout, ErrorCode>, Failure> {
+    let request = metadata::Request {
+        topics: Some(vec![metadata::TopicRequest {
+            name: Some(name.to_owned()),
+            ..metadata::TopicRequest::default()
+        }]),
+        ..metadata::Request::default()
+    };
+    let answer = session.ask(&request)?;
+    let topic = answer
+        .topics
+        .first()
+        .ok_or("nothing is said of the topic")?;
+    let failed = topic.partitions.iter().map(|one| one.error_code);
+    if let Some(code) = failed
+        .chain([topic.error_code])
+        .find(|code| code.is_error())
+    {
+        return Ok(Err(code));
+    }
+    let mut partitions: Vec<&metadata::Partition> = topic.partitions.iter().collect();
+    partitions.sort_by_key(|one| one.partition_index);
+    let mut layout = Layout {
+        leaders: Vec::new(),
+        led_by: Vec::new(),
+    };
+    for partition in partitions {
+        let is_leader = |one: &&metadata::Broker| one.node_id == partition.leader_id;
+        let Some(broker) = answer.brokers.iter().find(is_leader) else {
+            return Ok(Err(ErrorCode::LeaderNotAvailable));
+        };
+        let address = format!("{}:{}", broker.host, broker.port);
+        let known = layout.leaders.iter().position(|one| *one == address);
+        layout.led_by.push(known.unwrap_or(layout.leaders.len()));
+        if known.is_none() {
+            layout.leaders.push(address);
+        }
+    }
+    match layout.led_by.is_empty() {
+        true => Ok(Err(ErrorCode::UnknownTopicOrPartition)),
+        false => Ok(Ok(layout)),
+    }
+}
+
+/// An end of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    First,
+    Next,
+}
+
+/// Where each partition begins, or where its next record will be. A leader that has just become one may
+/// not know it yet: it is asked again.
+///
+/// # Errors
+/// When a leader does not say.
+pub(super) fn offsets(layout: &Layout, name: &str, end: End) -> Result<Vec<i64>, Failure> {
+    let mut found = vec![0; layout.led_by.len()];
+    let limit_ns = now_ns() + PATIENCE_NS;
+    for (leader, address) in layout.leaders.iter().enumerate() {
+        let mut session = Session::open(address)?;
+        let request = of_leader(layout, name, leader, end);
+        loop {
+            match ask(&mut session, &request, &mut found)? {
+                ErrorCode::None => break,
+                code if code.is_retriable() && now_ns() < limit_ns => thread::sleep(LOOK),
+                code => return Err(format!("no offsets of {name}: {code:?}").into()),
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn of_leader(layout: &Layout, name: &str, leader: usize, end: End) -> list_offsets::Request {
+    let timestamp = match end {
+        End::First => -2,
+        End::Next => -1,
+    };
+    let all = (0..).zip(&layout.led_by);
+    let own = all.filter(|(_, led_by)| **led_by == leader);
+    let partition = |(partition_index, _)| list_offsets::Partition {
+        partition_index,
+        timestamp,
+        ..list_offsets::Partition::default()
+    };
+    list_offsets::Request {
+        replica_id: -1,
+        topics: vec![list_offsets::Topic {
+            name: name.to_owned(),
+            partitions: own.map(partition).collect(),
+        }],
+        ..list_offsets::Request::default()
+    }
+}
+
+/// Puts the answers where they belong, up to the first that is an error.
+fn ask(
+    session: &mut Session,
+    request: &list_offsets::Request,
+    found: &mut [i64],
+) -> Result<ErrorCode, Failure> {
+    let answer = session.ask(request)?;
+    for one in answer.topics.iter().flat_map(|topic| &topic.partitions) {
+        if one.error_code.is_error() {
+            return Ok(one.error_code);
+        }
+        let place = usize::try_from(one.partition_index).ok();
+        let place = place.and_then(|at| found.get_mut(at));
+        *place.ok_or("the broker speaks of another partition")? = one.offset;
+    }
+    Ok(ErrorCode::None)
+}
