@@ -8,6 +8,7 @@ pub mod facts;
 mod gate;
 pub mod http;
 mod json;
+pub mod kafka;
 mod labels;
 pub mod native;
 mod preview;

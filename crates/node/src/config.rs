@@ -21,6 +21,7 @@ mod file;
 mod host_port;
 pub mod http;
 pub mod journal;
+pub mod kafka;
 mod limits;
 mod load;
 pub mod log;
@@ -71,7 +72,9 @@ pub struct Config {
     pub native: native::Options,
     /// The HTTP door.
     pub http: http::Options,
-    /// Encryption of both doors.
+    /// The Kafka door.
+    pub kafka: kafka::Options,
+    /// Encryption of all doors.
     pub tls: tls::Options,
     /// What the node logs.
     pub log: log::Options,
@@ -83,7 +86,7 @@ pub struct Config {
 
 /// Every component, in the order of documentation; those without a table of their own in the
 /// TOML file come first, as TOML demands.
-pub const SECTIONS: [&Section; 15] = [
+pub const SECTIONS: [&Section; 16] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
@@ -95,6 +98,7 @@ pub const SECTIONS: [&Section; 15] = [
     &quota::SECTION,
     &native::SECTION,
     &http::SECTION,
+    &kafka::SECTION,
     &tls::SECTION,
     &log::SECTION,
     &runtime::SECTION,

@@ -10,6 +10,7 @@ mod doors;
 mod embedded;
 mod gate;
 mod journal;
+mod kafka;
 mod kept;
 mod limiter;
 mod logs;

@@ -101,6 +101,8 @@ impl Node {
             "127.0.0.1:0",
             "--http-listen",
             "127.0.0.1:0",
+            "--kafka-listen",
+            "none",
         ]);
         let (process, ready) = Process::start(&mut command)?;
         let url = ready

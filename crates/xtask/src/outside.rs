@@ -166,6 +166,8 @@ fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
         "127.0.0.1:0",
         "--http-listen",
         "127.0.0.1:0",
+        "--kafka-listen",
+        "none",
     ]);
     serve.arg("--data").arg(place.join("data"));
     let (node, ready) = Process::start(&mut serve)?;

@@ -17,6 +17,7 @@ pub fn check_exposure(loaded: &Loaded, token_count: usize) -> Result<(), Mistake
     let doors = [
         ("native.listen", &config.native.listen),
         ("http.listen", &config.http.listen),
+        ("kafka.listen", &config.kafka.listen),
     ];
     let mut mistakes: Vec<Mistake> = doors
         .into_iter()

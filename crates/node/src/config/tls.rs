@@ -1,9 +1,9 @@
-//! Encryption of both doors.
+//! Encryption of all doors.
 
 use std::path::PathBuf;
 
 options! {
-    /// Encryption of both doors; both files or neither.
+    /// Encryption of all doors; both files or neither.
     tls, "TLS";
 
     /// File with the certificate chain, as PEM.

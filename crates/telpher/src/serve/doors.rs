@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use edge::native::{self, Spawn};
-use edge::{Gate, http};
+use edge::{Gate, http, kafka};
 use node::config::{Config, HostPort};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 
 use super::limiter::CompatLimiter;
+use super::workers::Workers;
 use crate::failure::{Exit, Failure};
 
 /// Where the node can be reached.
@@ -21,6 +22,7 @@ pub(super) struct Addresses {
     pub(super) native: Option<SocketAddr>,
     pub(super) socket: Option<PathBuf>,
     pub(super) http: Option<SocketAddr>,
+    pub(super) kafka: Option<SocketAddr>,
     pub(super) limiter: Option<SocketAddr>,
     pub(super) encrypted: bool,
 }
@@ -30,6 +32,7 @@ pub(super) struct Doors {
     native: Option<TcpListener>,
     socket: Option<UnixListener>,
     http: Option<TcpListener>,
+    kafka: Option<TcpListener>,
     limiter: Option<(TcpListener, CompatLimiter)>,
     pub(super) addresses: Addresses,
 }
@@ -43,6 +46,7 @@ impl Doors {
     ) -> Result<Self, Failure> {
         let native = bind_tcp("native.listen", config.native.listen.as_ref()).await?;
         let http = bind_tcp("http.listen", config.http.listen.as_ref()).await?;
+        let kafka = bind_tcp("kafka.listen", config.kafka.listen.as_ref()).await?;
         let limiter = match limiter {
             Some(limiter) => Some((limiter.bind(config.http.listen.as_ref()).await?, limiter)),
             None => None,
@@ -57,6 +61,7 @@ impl Doors {
             native: address(&native),
             socket: path,
             http: address(&http),
+            kafka: address(&kafka),
             limiter: limiter.as_ref().and_then(|(it, _)| it.local_addr().ok()),
             encrypted,
         };
@@ -64,6 +69,7 @@ impl Doors {
             native,
             socket,
             http,
+            kafka,
             limiter,
             addresses,
         })
@@ -74,6 +80,8 @@ impl Doors {
         self,
         tls: Option<Arc<rustls::ServerConfig>>,
         spawn: Arc<dyn Spawn>,
+        workers: Arc<Workers>,
+        kafka_door: Option<kafka::Door>,
         node: node::Handle,
         gate: Arc<dyn Gate>,
     ) -> JoinSet<()> {
@@ -83,6 +91,11 @@ impl Doors {
         }
         if let Some(listener) = self.socket {
             open.spawn(native::accept_unix(listener, spawn));
+        }
+        if let Some((listener, door)) = self.kafka.zip(kafka_door) {
+            let tls = tls.clone();
+            let serve = move |accepted| workers.serve_kafka(&door, accepted);
+            open.spawn(kafka::accept(listener, tls, serve));
         }
         if let Some((listener, limiter)) = self.limiter {
             let (node, gate) = (node.clone(), gate.clone());

@@ -46,6 +46,7 @@ impl Embedded {
         config.native.socket = Socket::At(socket.clone());
         config.native.listen = Some(HostPort::loopback(0));
         config.http.listen = None;
+        config.kafka.listen = None;
         config.journal.segment_size = SEGMENT_SIZE;
         config.journal.reserve = ByteSize::default();
         let (journal, sync_times) = journal::open(&config, &ports::real())?;

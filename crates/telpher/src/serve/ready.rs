@@ -38,6 +38,7 @@ struct Urls {
     native: Option<String>,
     socket: Option<String>,
     http: Option<String>,
+    kafka: Option<String>,
     limiter: Option<String>,
 }
 
@@ -55,6 +56,8 @@ impl Urls {
                 .as_ref()
                 .map(|path| format!("unix://{}", path.display())),
             http: addresses.http.map(|address| format!("{http}://{address}")),
+            // Clients are given no scheme, and told apart whether there is TLS.
+            kafka: addresses.kafka.map(|address| address.to_string()),
             limiter: addresses
                 .limiter
                 .map(|address| format!("{http}://{address}")),
@@ -69,6 +72,7 @@ impl Urls {
             "native": self.native,
             "socket": self.socket,
             "http": self.http,
+            "kafka": self.kafka,
             "limiter": self.limiter,
             "data": data,
         })
@@ -80,6 +84,7 @@ impl Urls {
             ("native", &self.native),
             ("socket", &self.socket),
             ("http", &self.http),
+            ("kafka", &self.kafka),
             ("limiter", &self.limiter),
         ];
         for (door, url) in lines {

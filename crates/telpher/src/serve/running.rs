@@ -15,8 +15,8 @@ use super::limiter::CompatLimiter;
 use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
-use super::workers::Workers;
-use super::{agents, archive, backup, journal, views};
+use super::workers::{Native, Workers};
+use super::{agents, archive, backup, journal, kafka, views};
 use crate::failure::{Exit, Failure};
 
 /// A node that serves while this is held.
@@ -80,11 +80,16 @@ impl Running {
         node.keep_views(views::options(config));
         let archive = archive::start(&node, config)?;
         let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
-        let workers = Workers::start(config.runtime.workers, door.clone());
+        let workers = Workers::start(config.runtime.workers);
         let workers = Arc::new(workers.map_err(threads_failure)?);
+        let spawn = Arc::new(Native {
+            workers: workers.clone(),
+            door: door.clone(),
+        });
+        let kafka = kafka::open(&node, gate.clone(), config)?;
         let system = SystemAgent::start(&node, &door, source).await?;
         let agents = agents::start(&node, system.client(), config)?;
-        let mut tasks = doors.open(tls, workers, node.clone(), gate);
+        let mut tasks = doors.open(tls, spawn, workers, kafka, node.clone(), gate);
         tasks.spawn(agents);
         tasks.spawn(edge::sweep(node.clone()));
         tasks.spawn(views::tend(node.clone(), config.views.interval));

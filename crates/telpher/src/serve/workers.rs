@@ -1,4 +1,4 @@
-//! The threads that serve native connections.
+//! The threads that serve native and Kafka connections.
 //!
 //! Each has a runtime of its own and keeps the connections it was given: what a connection reads
 //! is handled, and mostly answered, on the thread that read it, and nothing is stolen or moved.
@@ -7,18 +7,15 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use edge::Together;
-use edge::native::{Acceptor, Door, Spawn};
+use edge::native::{Acceptor, Spawn};
+use edge::{Together, kafka, native};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 use super::memory;
 
 /// The threads; they end when this is dropped.
-pub(super) struct Workers {
-    workers: Vec<Worker>,
-    door: Door,
-}
+pub(super) struct Workers(Vec<Worker>);
 
 struct Worker {
     handle: Handle,
@@ -34,13 +31,42 @@ pub(super) fn runtime() -> io::Result<Runtime> {
 
 impl Workers {
     /// Starts `count` threads, 0 for one per processor.
-    pub(super) fn start(count: u32, door: Door) -> io::Result<Self> {
+    pub(super) fn start(count: u32) -> io::Result<Self> {
         let count = match count {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
             count => count as usize,
         };
         let workers = (0..count).map(start_worker).collect::<io::Result<_>>()?;
-        Ok(Self { workers, door })
+        Ok(Self(workers))
+    }
+
+    /// Has a connection served by the thread that has the fewest.
+    fn serve<T: 'static, F: Future<Output = ()>>(
+        &self,
+        accepted: Box<dyn FnOnce() -> io::Result<T> + Send>,
+        serve: impl FnOnce(T) -> F + Send + 'static,
+    ) where
+        T: Send,
+        F: Send,
+    {
+        let load = |worker: &&Worker| worker.connections.load(Ordering::Relaxed);
+        let Some(worker) = self.0.iter().min_by_key(load) else {
+            return;
+        };
+        let place = Place::take(&worker.connections);
+        worker.handle.spawn(async move {
+            let _place = place;
+            match accepted() {
+                Ok(stream) => serve(stream).await,
+                Err(error) => tracing::debug!(%error, "a connection ended before it began"),
+            }
+        });
+    }
+
+    /// Has a Kafka connection served.
+    pub(super) fn serve_kafka(&self, door: &kafka::Door, accepted: kafka::Acceptor) {
+        let door = door.clone();
+        self.serve(accepted, async move |arrived| door.serve(arrived).await);
     }
 }
 
@@ -68,22 +94,17 @@ fn start_worker(index: usize) -> io::Result<Worker> {
     })
 }
 
-impl Spawn for Workers {
-    /// Gives the connection to the thread that has the fewest.
+/// The native door, behind these threads.
+pub(super) struct Native {
+    pub(super) workers: Arc<Workers>,
+    pub(super) door: native::Door,
+}
+
+impl Spawn for Native {
     fn spawn(&self, accepted: Acceptor) {
-        let load = |worker: &&Worker| worker.connections.load(Ordering::Relaxed);
-        let Some(worker) = self.workers.iter().min_by_key(load) else {
-            return;
-        };
-        let place = Place::take(&worker.connections);
         let door = self.door.clone();
-        worker.handle.spawn(async move {
-            let _place = place;
-            match accepted() {
-                Ok(stream) => door.serve(stream).await,
-                Err(error) => tracing::debug!(%error, "a connection ended before it began"),
-            }
-        });
+        let serve = async move |stream| door.serve(stream).await;
+        self.workers.serve(accepted, serve);
     }
 }
 

@@ -120,7 +120,8 @@ impl Place {
     /// The same, with the native door at an address.
     pub(crate) fn serve_at(&self, native: &str, flags: &str) -> Node {
         let line = format!(
-            "serve --json --native-listen {native} --http-listen 127.0.0.1:0 {SMALL} {flags}"
+            "serve --json --native-listen {native} --http-listen 127.0.0.1:0 \
+             --kafka-listen 127.0.0.1:0 {SMALL} {flags}"
         );
         let mut running = self.start(line.split_whitespace());
         let line = running.line();

@@ -20,6 +20,7 @@ pub(super) fn check(config: &Config, in_use: InUse) -> Vec<Finding> {
     let ports = [
         ("native port", "--native-listen", &config.native.listen),
         ("http port", "--http-listen", &config.http.listen),
+        ("kafka port", "--kafka-listen", &config.kafka.listen),
     ];
     let mut findings: Vec<_> = ports
         .into_iter()

@@ -1,0 +1,38 @@
+//! AddOffsetsToTxn: a transaction is going to commit offsets of a group.
+
+use kafka::ErrorCode;
+use kafka::add_offsets_to_txn::{Request, Response};
+use node::topics::{Claim, ProducerId};
+
+use crate::kafka::client::Client;
+use crate::kafka::errors::{before_fencing, code_of, told};
+use crate::kafka::reply::{Answer, Tag};
+
+/// From this version on producers know what it is to be fenced (KIP-588).
+const FENCING_FROM: i16 = 2;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
+    if request.group_id.is_empty() {
+        return tag.now(response(ErrorCode::InvalidGroupId));
+    }
+    let claim = Claim {
+        name: &request.transactional_id,
+        producer: ProducerId(request.producer_id),
+        epoch: request.producer_epoch,
+    };
+    let adding = client.topics().add_group(&claim, &request.group_id);
+    tag.later(async move {
+        let code = code_of(&told(adding.await));
+        match tag.version {
+            FENCING_FROM.. => response(code),
+            _ => response(before_fencing(code)),
+        }
+    })
+}
+
+fn response(error_code: ErrorCode) -> Response {
+    Response {
+        error_code,
+        ..Response::default()
+    }
+}

@@ -1,0 +1,43 @@
+//! ApiVersions: what is served.
+
+use kafka::ErrorCode;
+use kafka::api_versions::{Request, Response};
+
+pub(in crate::kafka) fn answer(request: &Request, version: i16) -> Response {
+    let mut response = Response::of_table();
+    let is_named = is_name(&request.client_software_name);
+    if version >= 3 && !(is_named && is_name(&request.client_software_version)) {
+        response = Response {
+            error_code: ErrorCode::InvalidRequest,
+            ..Response::default()
+        };
+    }
+    response
+}
+
+/// What a client may call itself (KIP-511).
+fn is_name(name: &str) -> bool {
+    let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || b".-".contains(&byte);
+    let is_edge = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = name.as_bytes();
+    is_edge(bytes.first()) && is_edge(bytes.last()) && bytes.iter().copied().all(is_inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_called_something() {
+        for (name, expected) in [
+            ("librdkafka", true),
+            ("apache-kafka-java", true),
+            ("2.16.1", true),
+            ("", false),
+            ("-a", false),
+            ("a b", false),
+        ] {
+            assert_eq!(is_name(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The configuration of a topic as tools are shown it.
+
+use kafka::ErrorCode;
+use node::topics::{Config, Key, Kind};
+
+use crate::kafka::errors::Failed;
+
+/// What is configured: a topic.
+pub(super) const TOPIC: i8 = 2;
+/// What is configured: a broker.
+pub(super) const BROKER: i8 = 4;
+
+/// Where a value comes from, in Kafka's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Somebody has set it for the topic.
+    Topic,
+    /// It was given to the node when it was started.
+    Start,
+    /// Nobody has said anything.
+    Default,
+}
+
+impl Source {
+    pub(super) fn code(self) -> i8 {
+        match self {
+            Self::Topic => 1,
+            Self::Start => 4,
+            Self::Default => 5,
+        }
+    }
+}
+
+/// All that can be set of a topic: what it is, and where that comes from.
+pub(super) fn each(config: &Config) -> impl Iterator<Item = (Key, &str, Source)> {
+    Key::ALL.into_iter().map(|key| {
+        let source = match config.is_set(key) {
+            true => Source::Topic,
+            false => Source::Default,
+        };
+        (key, config.value(key), source)
+    })
+}
+
+/// What kind of value it is, in Kafka's numbers.
+pub(super) fn kind_code(kind: Kind) -> i8 {
+    match kind {
+        Kind::Word => 2,
+        Kind::Int => 3,
+        Kind::Long => 5,
+        Kind::List => 7,
+    }
+}
+
+/// Only topics can be configured while the node runs.
+pub(super) fn not_alterable(resource_type: i8) -> Failed {
+    let message = match resource_type {
+        BROKER => "the node is configured where it is started: telpher config show",
+        _ => "only topics have a configuration that can be changed",
+    };
+    Failed::new(ErrorCode::InvalidRequest, message)
+}

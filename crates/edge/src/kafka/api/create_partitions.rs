@@ -1,0 +1,57 @@
+//! CreatePartitions: more partitions for topics.
+
+use kafka::ErrorCode;
+use kafka::create_partitions::{Request, Response, Topic, TopicResponse};
+use node::topics::{About, AdminError, Execution, Pending, TopicRef, Topics};
+
+use super::NODE_ID;
+use crate::kafka::client::Client;
+use crate::kafka::errors::{Failed, told};
+use crate::kafka::reply::{Answer, Tag};
+
+type Making = Result<Pending<Result<About, AdminError>>, Failed>;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let topics = client.topics();
+    let execution = match request.validate_only {
+        true => Execution::Try,
+        false => Execution::Do,
+    };
+    let making: Vec<_> = request
+        .topics
+        .into_iter()
+        .map(|topic| {
+            let making = make(topics, &topic, execution);
+            (topic.name, making)
+        })
+        .collect();
+    tag.later(async move {
+        let mut response = Response::default();
+        for (name, making) in making {
+            let failed = match making {
+                Ok(making) => told(making.await).err(),
+                Err(failed) => Some(failed),
+            };
+            response.results.push(TopicResponse {
+                name,
+                error_code: failed.as_ref().map_or(ErrorCode::None, |it| it.code),
+                error_message: failed.map(|it| it.message),
+            });
+        }
+        response
+    })
+}
+
+fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Making {
+    if let Some(assignments) = &topic.assignments {
+        let found = topics.find(TopicRef::Name(&topic.name));
+        let now = found.map_or(0, |found| found.about().partitions);
+        let new = i64::from(topic.count) - i64::from(now);
+        let is_counted = i64::try_from(assignments.len()) == Ok(new);
+        if !is_counted || assignments.iter().any(|it| it.broker_ids != [NODE_ID]) {
+            let message = format!("each new partition lies on broker {NODE_ID} alone");
+            return Err(Failed::new(ErrorCode::InvalidReplicaAssignment, message));
+        }
+    }
+    Ok(topics.set_partitions(&topic.name, topic.count, execution))
+}

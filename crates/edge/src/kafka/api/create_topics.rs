@@ -1,0 +1,140 @@
+//! CreateTopics: new topics, each answered when it is on disk.
+
+use std::collections::HashSet;
+
+use kafka::ErrorCode;
+use kafka::create_topics::{Assignment, ConfigResponse, Request, Response, Topic, TopicResponse};
+use node::topics::{About, AdminError, Execution, NewTopic, Pending, Topics};
+
+use super::configs::{Source, each};
+use super::{NODE_ID, uuid};
+use crate::kafka::client::Client;
+use crate::kafka::errors::{Failed, told};
+use crate::kafka::reply::{Answer, Tag};
+
+/// Stands for "as the broker likes it".
+const DEFAULT: i32 = -1;
+
+type Making = Result<Pending<Result<About, AdminError>>, Failed>;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let topics = client.topics();
+    let execution = match request.validate_only {
+        true => Execution::Try,
+        false => Execution::Do,
+    };
+    let twice = twice(&request.topics);
+    let making = request.topics.into_iter().map(|topic| {
+        let making = match twice.contains(&topic.name) {
+            true => Err(Failed::new(
+                ErrorCode::InvalidRequest,
+                "the topic stands twice in the request",
+            )),
+            false => make(topics, &topic, execution),
+        };
+        (topic.name, making)
+    });
+    let making: Vec<_> = making.collect();
+    tag.later(async move {
+        let mut response = Response::default();
+        for (name, making) in making {
+            let made = match making {
+                Ok(making) => told(making.await),
+                Err(failed) => Err(failed),
+            };
+            response.topics.push(shown(name, made, execution));
+        }
+        response
+    })
+}
+
+/// Names that stand more than once among the topics.
+fn twice(topics: &[Topic]) -> HashSet<String> {
+    let mut seen = HashSet::new();
+    let names = topics.iter().map(|topic| &topic.name);
+    names.filter(|name| !seen.insert(*name)).cloned().collect()
+}
+
+fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Making {
+    let partitions = match topic.assignments.as_slice() {
+        [] => {
+            replicas(topic.replication_factor)?;
+            Some(topic.num_partitions).filter(|count| *count != DEFAULT)
+        }
+        assignments => Some(assigned(topic, assignments)?),
+    };
+    let configs: Vec<_> = topic
+        .configs
+        .iter()
+        .map(|config| (config.name.as_str(), config.value.as_deref()))
+        .collect();
+    let new = NewTopic {
+        name: &topic.name,
+        partitions,
+        configs: &configs,
+    };
+    Ok(topics.create(&new, execution))
+}
+
+/// There is one broker, and so one replica.
+fn replicas(replication_factor: i16) -> Result<(), Failed> {
+    match i32::from(replication_factor) {
+        DEFAULT | 1 => Ok(()),
+        count => {
+            let message = format!("{count} replicas are asked for, and there is one broker");
+            Err(Failed::new(ErrorCode::InvalidReplicationFactor, message))
+        }
+    }
+}
+
+/// How many partitions there are if each is where it is wanted.
+fn assigned(topic: &Topic, assignments: &[Assignment]) -> Result<i32, Failed> {
+    if topic.num_partitions != DEFAULT || i32::from(topic.replication_factor) != DEFAULT {
+        let message = "both an assignment and a number of partitions or replicas are given";
+        return Err(Failed::new(ErrorCode::InvalidRequest, message));
+    }
+    let mut indexes: Vec<_> = assignments.iter().map(|it| it.partition_index).collect();
+    indexes.sort_unstable();
+    let is_dense = indexes.iter().copied().eq(0..assignments.len() as i32);
+    let is_here = assignments.iter().all(|it| it.broker_ids == [NODE_ID]);
+    if !is_dense || !is_here {
+        let message = format!("partitions count from 0, and each lies on broker {NODE_ID} alone");
+        return Err(Failed::new(ErrorCode::InvalidReplicaAssignment, message));
+    }
+    Ok(assignments.len() as i32)
+}
+
+fn shown(name: String, made: Result<About, Failed>, execution: Execution) -> TopicResponse {
+    let response = TopicResponse {
+        name,
+        ..TopicResponse::default()
+    };
+    match made {
+        Ok(about) => TopicResponse {
+            // What is only tried has no id yet.
+            topic_id: match execution {
+                Execution::Do => uuid(about.id),
+                Execution::Try => kafka::Uuid::ZERO,
+            },
+            num_partitions: i32::try_from(about.partitions).unwrap_or(i32::MAX),
+            replication_factor: 1,
+            configs: Some(each(&about.config).map(config).collect()),
+            ..response
+        },
+        Err(failed) => TopicResponse {
+            error_code: failed.code,
+            error_message: Some(failed.message),
+            ..response
+        },
+    }
+}
+
+fn config((key, value, source): (node::topics::Key, &str, Source)) -> ConfigResponse {
+    ConfigResponse {
+        name: key.name().to_owned(),
+        value: Some(value.to_owned()),
+        read_only: false,
+        config_source: source.code(),
+        is_sensitive: false,
+    }
+}

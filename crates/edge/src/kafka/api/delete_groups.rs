@@ -1,0 +1,26 @@
+//! DeleteGroups: groups without members, and what they have committed.
+
+use kafka::delete_groups::{GroupResponse, Request, Response};
+
+use crate::kafka::client::Client;
+use crate::kafka::errors::{code_of, told};
+use crate::kafka::reply::{Answer, Tag};
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let topics = client.topics();
+    let deleting = request.groups_names.into_iter().map(|group_id| {
+        let deleting = topics.delete_group(&group_id);
+        (group_id, deleting)
+    });
+    let deleting: Vec<_> = deleting.collect();
+    tag.later(async move {
+        let mut response = Response::default();
+        for (group_id, deleting) in deleting {
+            response.results.push(GroupResponse {
+                group_id,
+                error_code: code_of(&told(deleting.await)),
+            });
+        }
+        response
+    })
+}

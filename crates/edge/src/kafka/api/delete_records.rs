@@ -1,0 +1,68 @@
+//! DeleteRecords: what is before an offset goes.
+
+use kafka::ErrorCode;
+use kafka::delete_records::{Partition, PartitionResponse, Request, Response, TopicResponse};
+use node::topics::{FetchError, Pending, Topic, TopicRef, Topics};
+
+use super::{offset, partition_in};
+use crate::kafka::client::Client;
+use crate::kafka::errors::told;
+use crate::kafka::reply::{Answer, Tag};
+
+/// Stands for the end of what is durable.
+const END: i64 = -1;
+/// Where a partition begins that nobody knows.
+const NOWHERE: i64 = -1;
+
+type Deleting = Result<Pending<Result<u64, FetchError>>, ErrorCode>;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let topics = client.topics();
+    let deleting: Vec<_> = request
+        .topics
+        .into_iter()
+        .map(|asked| {
+            let topic = topics.find(TopicRef::Name(&asked.name));
+            let partitions = asked.partitions.iter().map(|partition| {
+                let deleting = delete(topics, topic.as_deref(), partition);
+                (partition.partition_index, deleting)
+            });
+            let partitions: Vec<_> = partitions.collect();
+            (asked.name, partitions)
+        })
+        .collect();
+    tag.later(async move {
+        let mut response = Response::default();
+        for (name, deleting) in deleting {
+            let mut partitions = Vec::with_capacity(deleting.len());
+            for (index, deleting) in deleting {
+                partitions.push(shown(index, deleting).await);
+            }
+            response.topics.push(TopicResponse { name, partitions });
+        }
+        response
+    })
+}
+
+fn delete(topics: &Topics, topic: Option<&Topic>, asked: &Partition) -> Deleting {
+    let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    let index = partition_in(topic, asked.partition_index)?;
+    let before = match asked.offset {
+        END => None,
+        before @ 0.. => Some(before.unsigned_abs()),
+        _ => return Err(ErrorCode::OffsetOutOfRange),
+    };
+    Ok(topics.delete_records(topic, index, before))
+}
+
+async fn shown(partition_index: i32, deleting: Deleting) -> PartitionResponse {
+    let start = match deleting {
+        Ok(deleting) => told(deleting.await).map_err(|failed| failed.code),
+        Err(code) => Err(code),
+    };
+    PartitionResponse {
+        partition_index,
+        low_watermark: start.map_or(NOWHERE, offset),
+        error_code: start.err().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,84 @@
+//! DeleteTopics: topics and everything in them, by name or by id.
+
+use kafka::ErrorCode;
+use kafka::delete_topics::{Request, Response, Topic, TopicResponse};
+use node::topics::{About, AdminError, Pending, TopicId, TopicRef};
+
+use super::uuid;
+use crate::kafka::client::Client;
+use crate::kafka::errors::{Failed, told};
+use crate::kafka::reply::{Answer, Tag};
+
+/// From this version on topics may be named by id.
+const IDS_FROM: i16 = 6;
+
+/// Said of what was asked for by name; of an id there is another.
+const UNKNOWN: ErrorCode = ErrorCode::UnknownTopicOrPartition;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let topics = client.topics();
+    let asked: Vec<_> = match tag.version {
+        IDS_FROM.. => request.topics,
+        _ => {
+            let names = request.topic_names.into_iter();
+            let topic = |name| Topic {
+                name: Some(name),
+                ..Topic::default()
+            };
+            names.map(topic).collect()
+        }
+    };
+    let deleting: Vec<_> = asked
+        .into_iter()
+        .map(|topic| {
+            let deleting = match (&topic.name, topic.topic_id) {
+                (Some(name), id) if id.is_zero() => Some(TopicRef::Name(name)),
+                (None, id) if !id.is_zero() => Some(TopicRef::Id(TopicId(id.0))),
+                _ => None,
+            };
+            let deleting = deleting.map(|topic| topics.delete(topic));
+            (topic, deleting)
+        })
+        .collect();
+    tag.later(async move {
+        let mut response = Response::default();
+        for (topic, deleting) in deleting {
+            response.responses.push(shown(topic, deleting).await);
+        }
+        response
+    })
+}
+
+async fn shown(
+    topic: Topic,
+    deleting: Option<Pending<Result<About, AdminError>>>,
+) -> TopicResponse {
+    let deleted = match deleting {
+        Some(deleting) => deleting.await,
+        None => {
+            let message = "a topic is named by its name or by its id";
+            return refused(topic, Failed::new(ErrorCode::InvalidRequest, message));
+        }
+    };
+    match told(deleted) {
+        Ok(about) => TopicResponse {
+            topic_id: uuid(about.id),
+            name: Some(about.name),
+            ..TopicResponse::default()
+        },
+        Err(failed) if failed.code == UNKNOWN && topic.name.is_none() => {
+            let code = ErrorCode::UnknownTopicId;
+            refused(topic, Failed { code, ..failed })
+        }
+        Err(failed) => refused(topic, failed),
+    }
+}
+
+fn refused(topic: Topic, failed: Failed) -> TopicResponse {
+    TopicResponse {
+        name: topic.name,
+        topic_id: topic.topic_id,
+        error_code: failed.code,
+        error_message: Some(failed.message),
+    }
+}

@@ -1,0 +1,12 @@
+//! DescribeAcls: there are no access rules, and it is said as a broker without them says it.
+
+use kafka::ErrorCode;
+use kafka::describe_acls::Response;
+
+pub(in crate::kafka) fn answer() -> Response {
+    Response {
+        error_code: ErrorCode::SecurityDisabled,
+        error_message: Some("There are no access rules.".to_owned()),
+        ..Response::default()
+    }
+}

@@ -1,0 +1,32 @@
+//! DescribeCluster: the broker.
+
+use kafka::ErrorCode;
+use kafka::describe_cluster::{Broker, Request, Response};
+
+use super::{CLUSTER_ID, NODE_ID};
+use crate::kafka::client::Client;
+
+/// What is asked for: brokers. The other are controllers, whom nobody reaches here (KIP-919).
+const BROKERS: i8 = 1;
+
+pub(in crate::kafka) fn answer(client: &Client, request: &Request) -> Response {
+    if request.endpoint_type != BROKERS {
+        return Response {
+            error_code: ErrorCode::UnsupportedEndpointType,
+            error_message: Some("There are brokers only.".to_owned()),
+            endpoint_type: request.endpoint_type,
+            ..Response::default()
+        };
+    }
+    Response {
+        cluster_id: CLUSTER_ID.to_owned(),
+        controller_id: NODE_ID,
+        brokers: vec![Broker {
+            broker_id: NODE_ID,
+            host: client.place.host.clone(),
+            port: i32::from(client.place.port),
+            ..Broker::default()
+        }],
+        ..Response::default()
+    }
+}

@@ -1,0 +1,34 @@
+//! EndTxn: a transaction is committed or aborted; answered when that is for good.
+
+use kafka::end_txn::{Request, Response};
+use node::topics::{Claim, Ending, ProducerId};
+
+use crate::kafka::client::Client;
+use crate::kafka::errors::{before_fencing, code_of, told};
+use crate::kafka::reply::{Answer, Tag};
+
+/// From this version on producers know what it is to be fenced (KIP-588).
+const FENCING_FROM: i16 = 2;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
+    let claim = Claim {
+        name: &request.transactional_id,
+        producer: ProducerId(request.producer_id),
+        epoch: request.producer_epoch,
+    };
+    let ending = match request.committed {
+        true => Ending::Commit,
+        false => Ending::Abort,
+    };
+    let ending = client.topics().end_transaction(&claim, ending);
+    tag.later(async move {
+        let code = code_of(&told(ending.await));
+        Response {
+            error_code: match tag.version {
+                FENCING_FROM.. => code,
+                _ => before_fencing(code),
+            },
+            ..Response::default()
+        }
+    })
+}

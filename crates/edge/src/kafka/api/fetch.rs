@@ -1,0 +1,196 @@
+//! Fetch: record batches from partitions, waiting for them if there are too few.
+//!
+//! Batches go out as they are stored. What is to be read is read when the answer is the next to go
+//! out. There are no fetch sessions (KIP-227): session 0 says so, and every request is a whole one.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use kafka::fetch::{
+    AbortedTransaction, Partition, PartitionResponse, Request, Response, TopicResponse,
+};
+use kafka::{ErrorCode, Records};
+use node::topics::{Ask, FetchError, FetchLimits, Fetched, Fetching, Isolation};
+use tokio::time::{Instant, Sleep};
+
+use super::{find, offset, partition_in};
+use crate::kafka::client::{Client, Departure};
+use crate::kafka::errors::Coded;
+use crate::kafka::reply::{Answer, Tag};
+
+/// From this version on topics are asked for by id.
+const IDS_FROM: i16 = 13;
+
+/// Bytes of an answer, at most, whatever the client would take: as Kafka's `fetch.max.bytes`.
+const SIZE_MAX: usize = 55 << 20;
+
+/// The longest that anybody waits.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// What the answer is made of.
+struct Making {
+    response: Response,
+    /// Places of the partitions that were asked of the node: topic and partition, in its order.
+    places: Vec<(usize, usize)>,
+    isolation: Isolation,
+}
+
+pub(in crate::kafka) fn answer(client: &mut Client, tag: Tag, request: Request) -> Answer {
+    // There is no session that could be gone on with; -1 and 0 ask for none.
+    if request.session_id != 0 {
+        return tag.now(Response {
+            error_code: ErrorCode::FetchSessionIdNotFound,
+            ..Response::default()
+        });
+    }
+    let isolation = match request.isolation_level {
+        1 => Isolation::Committed,
+        _ => Isolation::Uncommitted,
+    };
+    let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
+    let bytes_min = usize::try_from(request.min_bytes).unwrap_or(0);
+    let bytes_max = usize::try_from(request.max_bytes).unwrap_or(0);
+    let mut making = Making {
+        response: Response::default(),
+        places: Vec::new(),
+        isolation,
+    };
+    let (asks, is_refused) = making.look_up(client, tag.version, request);
+    // Whoever asks for something that cannot be had is told at once.
+    let bytes_min = if is_refused { 0 } else { bytes_min };
+    let limits = FetchLimits {
+        isolation,
+        bytes_min,
+        bytes_max: bytes_max.min(SIZE_MAX),
+    };
+    let waiting = Waiting {
+        fetching: client.topics().fetch(asks, limits),
+        timer: Box::pin(tokio::time::sleep_until(
+            Instant::now() + wait.min(WAIT_MAX),
+        )),
+        departure: client.departure(),
+    };
+    tag.later(async move { making.fill(waiting.await) })
+}
+
+/// A fetch with its timer.
+struct Waiting {
+    fetching: Fetching,
+    timer: Pin<Box<Sleep>>,
+    departure: Departure,
+}
+
+impl Future for Waiting {
+    type Output = Vec<Result<Fetched, FetchError>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.departure.has_come() || self.timer.as_mut().poll(cx).is_ready() {
+            self.fetching.hurry();
+        }
+        self.fetching.poll_fetched(cx.waker())
+    }
+}
+
+impl Making {
+    /// Makes places for all answers, and questions for the node; says whether something was refused.
+    fn look_up(&mut self, client: &Client, version: i16, request: Request) -> (Vec<Ask>, bool) {
+        let has_ids = version >= IDS_FROM;
+        let (mut asks, mut is_refused) = (Vec::new(), false);
+        for topic in request.topics {
+            let found = find(client.topics(), &topic.topic, topic.topic_id, has_ids);
+            let at = self.response.responses.len();
+            let mut partitions = Vec::with_capacity(topic.partitions.len());
+            for asked in topic.partitions {
+                let index = asked.partition;
+                let ask = found.clone().and_then(|topic| {
+                    let partition = partition_in(&topic, index)?;
+                    ask(topic, partition, &asked)
+                });
+                partitions.push(match ask {
+                    Ok(ask) => {
+                        self.places.push((at, partitions.len()));
+                        asks.push(ask);
+                        empty(index)
+                    }
+                    Err(code) => {
+                        is_refused = true;
+                        refused(index, code)
+                    }
+                });
+            }
+            self.response.responses.push(TopicResponse {
+                topic: topic.topic,
+                topic_id: topic.topic_id,
+                partitions,
+            });
+        }
+        (asks, is_refused)
+    }
+
+    fn fill(mut self, fetched: Vec<Result<Fetched, FetchError>>) -> Response {
+        for ((topic, partition), fetched) in self.places.into_iter().zip(fetched) {
+            let place = &mut self.response.responses[topic].partitions[partition];
+            *place = match fetched {
+                Ok(fetched) => filled(place.partition_index, fetched, self.isolation),
+                Err(error) => refused(place.partition_index, error.code()),
+            };
+        }
+        self.response
+    }
+}
+
+fn ask(
+    topic: std::sync::Arc<node::topics::Topic>,
+    partition: u32,
+    asked: &Partition,
+) -> Result<Ask, ErrorCode> {
+    let Ok(from) = u64::try_from(asked.fetch_offset) else {
+        return Err(ErrorCode::OffsetOutOfRange);
+    };
+    Ok(Ask {
+        topic,
+        partition,
+        offset: from,
+        bytes_max: usize::try_from(asked.partition_max_bytes).unwrap_or(0),
+        leader_epoch: Some(asked.current_leader_epoch).filter(|epoch| *epoch >= 0),
+    })
+}
+
+/// An answer without records: they are there, and empty.
+fn empty(index: i32) -> PartitionResponse {
+    PartitionResponse {
+        partition_index: index,
+        high_watermark: -1,
+        records: Some(Records::default()),
+        ..PartitionResponse::default()
+    }
+}
+
+fn refused(index: i32, error_code: ErrorCode) -> PartitionResponse {
+    PartitionResponse {
+        error_code,
+        ..empty(index)
+    }
+}
+
+fn filled(index: i32, fetched: Fetched, isolation: Isolation) -> PartitionResponse {
+    let mut records = Records::default();
+    for batch in fetched.batches {
+        records.push(batch);
+    }
+    let aborted = fetched.aborted.into_iter();
+    let aborted = aborted.map(|(producer, first)| AbortedTransaction {
+        producer_id: producer.0,
+        first_offset: offset(first),
+    });
+    PartitionResponse {
+        partition_index: index,
+        high_watermark: offset(fetched.high_watermark),
+        last_stable_offset: offset(fetched.last_stable),
+        log_start_offset: offset(fetched.log_start),
+        aborted_transactions: (isolation == Isolation::Committed).then(|| aborted.collect()),
+        records: Some(records),
+        ..PartitionResponse::default()
+    }
+}

@@ -1,0 +1,44 @@
+//! FindCoordinator: who looks after groups and transactions. It is this node.
+
+use kafka::ErrorCode;
+use kafka::find_coordinator::{Coordinator, Request, Response};
+
+use super::NODE_ID;
+use crate::kafka::client::Client;
+
+/// From this version on many keys are asked for at once.
+const BATCHED_FROM: i16 = 4;
+
+const GROUP: i8 = 0;
+const TRANSACTION: i8 = 1;
+
+pub(in crate::kafka) fn answer(client: &Client, version: i16, request: Request) -> Response {
+    let (host, port) = (client.place.host.clone(), i32::from(client.place.port));
+    // Others coordinate share groups (KIP-932), which are not served.
+    let error_code = match request.key_type {
+        GROUP | TRANSACTION => ErrorCode::None,
+        _ => ErrorCode::InvalidRequest,
+    };
+    let node_id = if error_code.is_error() { -1 } else { NODE_ID };
+    if version < BATCHED_FROM {
+        return Response {
+            error_code,
+            node_id,
+            host,
+            port,
+            ..Response::default()
+        };
+    }
+    let coordinators = request.coordinator_keys.into_iter().map(|key| Coordinator {
+        key,
+        node_id,
+        host: host.clone(),
+        port,
+        error_code,
+        error_message: None,
+    });
+    Response {
+        coordinators: coordinators.collect(),
+        ..Response::default()
+    }
+}

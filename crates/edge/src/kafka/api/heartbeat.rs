@@ -1,0 +1,23 @@
+//! Heartbeat: a member lives, and hears whether its group rebalances.
+
+use kafka::heartbeat::{Request, Response};
+use node::topics::Caller;
+
+use crate::kafka::client::Client;
+use crate::kafka::errors::{code_of, told};
+use crate::kafka::reply::{Answer, Tag};
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
+    let beating = client.topics().heartbeat(Caller {
+        group: &request.group_id,
+        member: &request.member_id,
+        instance: request.group_instance_id.as_deref(),
+        generation: request.generation_id,
+    });
+    tag.later(async move {
+        Response {
+            error_code: code_of(&told(beating.await)),
+            ..Response::default()
+        }
+    })
+}

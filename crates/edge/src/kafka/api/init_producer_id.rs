@@ -1,0 +1,47 @@
+//! InitProducerId: a number for a producer; with a transactional id, the end of whoever had that.
+
+use kafka::ErrorCode;
+use kafka::init_producer_id::{Request, Response};
+use node::topics::{Expected, InitProducer, ProducerId};
+
+use crate::kafka::client::Client;
+use crate::kafka::errors::{before_fencing, told};
+use crate::kafka::reply::{Answer, Tag};
+
+/// From this version on producers know what it is to be fenced (KIP-588).
+const FENCING_FROM: i16 = 4;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
+    let expected = match (request.producer_id, request.producer_epoch) {
+        (id @ 0.., epoch @ 0..) => Some(Expected {
+            producer: ProducerId(id),
+            epoch,
+        }),
+        (-1, -1) => None,
+        _ => return tag.now(refused(ErrorCode::InvalidRequest)),
+    };
+    let initializing = client.topics().init_producer(&InitProducer {
+        name: request.transactional_id.as_deref(),
+        timeout_ms: request.transaction_timeout_ms,
+        expected,
+    });
+    tag.later(async move {
+        match told(initializing.await) {
+            Ok(producer) => Response {
+                producer_id: producer.producer.0,
+                producer_epoch: producer.epoch,
+                ..Response::default()
+            },
+            Err(failed) if tag.version < FENCING_FROM => refused(before_fencing(failed.code)),
+            Err(failed) => refused(failed.code),
+        }
+    })
+}
+
+fn refused(error_code: ErrorCode) -> Response {
+    Response {
+        error_code,
+        producer_epoch: -1,
+        ..Response::default()
+    }
+}

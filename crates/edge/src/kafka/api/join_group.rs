@@ -1,0 +1,106 @@
+//! JoinGroup: a member joins a consumer group, or joins again; answered when all have.
+
+use std::sync::Arc;
+
+use kafka::ErrorCode;
+use kafka::consumer_protocol::Subscription;
+use kafka::join_group::{Member, Protocol as Offered, Request, Response};
+use node::topics::{GroupError, Join, Joined, Protocol, Refused, Unconfirmed};
+
+use crate::kafka::client::Client;
+use crate::kafka::errors::Coded;
+use crate::kafka::reply::{Answer, Tag};
+
+/// From this version on a new member is told who it is first (KIP-394).
+const IDENTITY_FIRST_FROM: i16 = 4;
+/// From this version on a leader can be told that what is assigned stays (KIP-814).
+const SKIP_ASSIGNMENT_FROM: i16 = 9;
+/// The protocol type of consumers, whose metadata says which topics they read.
+const CONSUMER: &str = "consumer";
+
+pub(in crate::kafka) fn answer(
+    client: &Client,
+    tag: Tag,
+    client_id: &str,
+    request: Request,
+) -> Answer {
+    let session_timeout_ms = u32::try_from(request.session_timeout_ms).unwrap_or(0);
+    // Version 0 has one timeout for both.
+    let rebalance_timeout_ms = u32::try_from(request.rebalance_timeout_ms);
+    let host = client.host();
+    let join = Join {
+        group: &request.group_id,
+        member: &request.member_id,
+        instance: request.group_instance_id.as_deref(),
+        client_id,
+        client_host: &host,
+        session_timeout_ms,
+        rebalance_timeout_ms: rebalance_timeout_ms.unwrap_or(session_timeout_ms),
+        protocol_type: &request.protocol_type,
+        topics: topics(&request.protocol_type, &request.protocols),
+        protocols: request.protocols.iter().map(protocol).collect(),
+        random: 0,
+        identity_first: tag.version >= IDENTITY_FIRST_FROM,
+        may_skip_assignment: tag.version >= SKIP_ASSIGNMENT_FROM,
+    };
+    let joining = client.topics().join(join);
+    let member = request.member_id;
+    tag.later(async move { response(joining.await, member) })
+}
+
+fn protocol(offered: &Offered) -> Protocol {
+    Protocol {
+        name: offered.name.as_str().into(),
+        metadata: Arc::from(&*offered.metadata),
+    }
+}
+
+/// The topics that a consumer reads, as far as it says so.
+fn topics(protocol_type: &str, protocols: &[Offered]) -> Option<Vec<Box<str>>> {
+    if protocol_type != CONSUMER {
+        return None;
+    }
+    let first = &protocols.first()?.metadata;
+    let topics = Subscription::decode(first).ok()?.topics;
+    Some(topics.into_iter().map(String::into_boxed_str).collect())
+}
+
+fn response(told: Result<Result<Joined, GroupError>, Unconfirmed>, member_id: String) -> Response {
+    match told {
+        Ok(Ok(joined)) => joined_as(joined),
+        // With this error comes who the member is from now on.
+        Ok(Err(GroupError::Refused(Refused::MemberIdRequired { member }))) => {
+            refused(ErrorCode::MemberIdRequired, member.to_string())
+        }
+        Ok(Err(error)) => refused(error.code(), member_id),
+        Err(Unconfirmed) => refused(GroupError::UNCONFIRMED, member_id),
+    }
+}
+
+fn refused(error_code: ErrorCode, member_id: String) -> Response {
+    Response {
+        error_code,
+        // Before it may be null it is empty.
+        protocol_name: Some(String::new()),
+        member_id,
+        ..Response::default()
+    }
+}
+
+fn joined_as(joined: Joined) -> Response {
+    let members = joined.members.into_iter().map(|member| Member {
+        member_id: member.member.to_string(),
+        group_instance_id: member.instance.map(String::from),
+        metadata: member.metadata.to_vec().into(),
+    });
+    Response {
+        generation_id: joined.generation,
+        protocol_type: Some(joined.protocol_type.into()),
+        protocol_name: Some(joined.protocol.into()),
+        leader: joined.leader.to_string(),
+        skip_assignment: joined.skip_assignment,
+        member_id: joined.member.to_string(),
+        members: members.collect(),
+        ..Response::default()
+    }
+}

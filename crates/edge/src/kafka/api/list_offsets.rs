@@ -1,0 +1,97 @@
+//! ListOffsets: where a partition begins and ends, and where it was at a time.
+
+use kafka::ErrorCode;
+use kafka::list_offsets::{Partition, PartitionResponse, Request, Response, TopicResponse};
+use node::topics::{Find, Isolation, Located, Topic, TopicRef, Topics};
+
+use super::{offset, partition_in};
+use crate::kafka::client::Client;
+use crate::kafka::errors::told;
+use crate::kafka::reply::{Answer, Tag};
+
+/// Stands for the end of a partition, as far as the reader may see.
+const LATEST: i64 = -1;
+/// Stands for its start.
+const EARLIEST: i64 = -2;
+/// Stands for its highest timestamp (KIP-734).
+const MAX_TIMESTAMP: i64 = -3;
+/// Stands for the first offset on the broker's own disk (KIP-405): there is no other.
+const EARLIEST_LOCAL: i64 = -4;
+/// Stands for the last offset that lies elsewhere (KIP-1005): there is none.
+const LATEST_TIERED: i64 = -5;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let isolation = match request.isolation_level {
+        1 => Isolation::Committed,
+        _ => Isolation::Uncommitted,
+    };
+    let topics = client.topics().clone();
+    tag.later(async move {
+        let mut response = Response::default();
+        for asked in request.topics {
+            let found = topics.find(TopicRef::Name(&asked.name));
+            let mut partitions = Vec::with_capacity(asked.partitions.len());
+            for partition in asked.partitions {
+                let index = partition.partition_index;
+                let located = locate(&topics, found.as_deref(), &partition, isolation).await;
+                partitions.push(placed(index, located));
+            }
+            response.topics.push(TopicResponse {
+                name: asked.name,
+                partitions,
+            });
+        }
+        response
+    })
+}
+
+async fn locate(
+    topics: &Topics,
+    topic: Option<&Topic>,
+    asked: &Partition,
+    isolation: Isolation,
+) -> Result<Option<Located>, ErrorCode> {
+    let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
+    let index = check(topics, topic, asked)?;
+    let what = match asked.timestamp {
+        LATEST => Find::Latest,
+        EARLIEST | EARLIEST_LOCAL => Find::Earliest,
+        MAX_TIMESTAMP => Find::MaxTimestamp,
+        time @ 0.. => Find::Time(time),
+        LATEST_TIERED => return Ok(None),
+        _ => return Err(ErrorCode::InvalidRequest),
+    };
+    let located = told(topics.locate(topic, index, what, isolation).await);
+    located.map_err(|failed| failed.code)
+}
+
+/// Whether the partition is there, and led as the client knows it.
+fn check(topics: &Topics, topic: &Topic, asked: &Partition) -> Result<u32, ErrorCode> {
+    let index = partition_in(topic, asked.partition_index)?;
+    let current = super::metadata::leader_epoch(topics, topic, index);
+    match asked.current_leader_epoch {
+        known if known < 0 || known == current => Ok(index),
+        known if known < current => Err(ErrorCode::FencedLeaderEpoch),
+        _ => Err(ErrorCode::UnknownLeaderEpoch),
+    }
+}
+
+fn placed(index: i32, located: Result<Option<Located>, ErrorCode>) -> PartitionResponse {
+    let nowhere = PartitionResponse {
+        partition_index: index,
+        ..PartitionResponse::default()
+    };
+    match located {
+        Ok(None) => nowhere,
+        Ok(Some(located)) => PartitionResponse {
+            timestamp: located.timestamp,
+            offset: offset(located.offset),
+            leader_epoch: located.leader_epoch,
+            ..nowhere
+        },
+        Err(error_code) => PartitionResponse {
+            error_code,
+            ..nowhere
+        },
+    }
+}

@@ -1,0 +1,70 @@
+//! Offsets to commit: those of partitions that there are, and what is told of the others.
+
+use kafka::ErrorCode;
+use node::topics::{Mark, Refused, TopicRef, Topics};
+
+use super::partition_in;
+use crate::kafka::errors::{Failed, of_refused};
+
+/// What is asked of a partition, as it came.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) topic: &'a str,
+    pub(super) partition: i32,
+    pub(super) offset: i64,
+    pub(super) leader_epoch: i32,
+    pub(super) metadata: &'a str,
+}
+
+/// All that is asked, in its order.
+#[derive(Debug)]
+pub(super) struct Marks<'a>(Vec<Result<Mark<'a>, ErrorCode>>);
+
+/// What is known before the node has answered.
+#[derive(Debug)]
+pub(super) struct Codes(Vec<Option<ErrorCode>>);
+
+impl<'a> Marks<'a> {
+    /// Looks up what is asked of.
+    pub(super) fn of(topics: &Topics, asked: impl Iterator<Item = Asked<'a>>) -> Self {
+        let mark = |asked: Asked<'a>| {
+            let topic = topics.find(TopicRef::Name(asked.topic));
+            let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
+            Ok(Mark {
+                topic: asked.topic,
+                partition: partition_in(&topic, asked.partition)?,
+                offset: asked.offset,
+                leader_epoch: asked.leader_epoch,
+                metadata: asked.metadata,
+            })
+        };
+        Self(asked.map(mark).collect())
+    }
+
+    /// What the node is asked for.
+    pub(super) fn known(&self) -> impl Iterator<Item = Mark<'a>> {
+        self.0.iter().filter_map(|mark| mark.as_ref().ok().copied())
+    }
+
+    pub(super) fn into_codes(self) -> Codes {
+        Codes(self.0.into_iter().map(Result::err).collect())
+    }
+}
+
+impl Codes {
+    /// A code for each, in the order of the questions.
+    pub(super) fn with(self, told: Result<Vec<Result<(), Refused>>, Failed>) -> Vec<ErrorCode> {
+        let (mut each, all) = match told {
+            Ok(each) => (each.into_iter(), None),
+            Err(failed) => (Vec::new().into_iter(), Some(failed.code)),
+        };
+        let code = |known: Option<ErrorCode>| {
+            known.or(all).unwrap_or_else(|| match each.next() {
+                Some(Ok(())) => ErrorCode::None,
+                Some(Err(refused)) => of_refused(&refused),
+                None => ErrorCode::UnknownServerError,
+            })
+        };
+        self.0.into_iter().map(code).collect()
+    }
+}

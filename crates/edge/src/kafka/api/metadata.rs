@@ -1,0 +1,108 @@
+//! Metadata: the broker, and topics with their partitions. A topic that nobody has made is made here
+//! when a client asks for it and may have it made, as clients are used to.
+
+use std::sync::Arc;
+
+use kafka::metadata::{Broker, Partition, Request, Response, Topic as TopicResponse, TopicRequest};
+use kafka::{ErrorCode, Uuid};
+use node::topics::{AdminError, Topic, TopicError, TopicId, TopicRef, Topics};
+
+use super::{CLUSTER_ID, NODE_ID, uuid};
+use crate::kafka::client::Client;
+use crate::kafka::errors::Coded;
+
+pub(in crate::kafka) fn answer(client: &Client, version: i16, request: &Request) -> Response {
+    let topics = client.topics();
+    let asked = request.topics.as_deref();
+    // Version 0 knows no null, and says it by nothing.
+    let asked = asked.filter(|asked| version > 0 || !asked.is_empty());
+    let may_create = version < 4 || request.allow_auto_topic_creation;
+    let found = match asked {
+        None => topics
+            .list()
+            .iter()
+            .map(|topic| shown(topics, topic))
+            .collect(),
+        Some(asked) => asked
+            .iter()
+            .map(|asked| look_up(topics, asked, may_create))
+            .collect(),
+    };
+    Response {
+        brokers: vec![Broker {
+            node_id: NODE_ID,
+            host: client.place.host.clone(),
+            port: i32::from(client.place.port),
+            rack: None,
+        }],
+        cluster_id: Some(CLUSTER_ID.to_owned()),
+        controller_id: NODE_ID,
+        topics: found,
+        ..Response::default()
+    }
+}
+
+fn look_up(topics: &Topics, asked: &TopicRequest, may_create: bool) -> TopicResponse {
+    if !asked.topic_id.is_zero() {
+        let id = TopicId(asked.topic_id.0);
+        return match topics.find(TopicRef::Id(id)) {
+            Some(topic) => shown(topics, &topic),
+            None => missing(None, asked.topic_id, ErrorCode::UnknownTopicId),
+        };
+    }
+    let Some(name) = &asked.name else {
+        return missing(None, Uuid::ZERO, ErrorCode::InvalidRequest);
+    };
+    let found = match may_create {
+        true => topics.find_or_create(name),
+        false => topics
+            .find(TopicRef::Name(name))
+            .ok_or_else(|| unknown(name)),
+    };
+    match found {
+        Ok(topic) => shown(topics, &topic),
+        Err(error) => missing(Some(name.clone()), Uuid::ZERO, error.code()),
+    }
+}
+
+/// What is no name is told apart from what is not there.
+fn unknown(name: &str) -> AdminError {
+    match node::topics::check_name(name) {
+        Err(bad) => AdminError::Topic(TopicError::Name(bad)),
+        Ok(()) => AdminError::Topic(TopicError::Unknown),
+    }
+}
+
+fn missing(name: Option<String>, topic_id: Uuid, error_code: ErrorCode) -> TopicResponse {
+    TopicResponse {
+        error_code,
+        // Where it may not be null a topic without a name has an empty one.
+        name,
+        topic_id,
+        ..TopicResponse::default()
+    }
+}
+
+fn shown(topics: &Topics, topic: &Arc<Topic>) -> TopicResponse {
+    let about = topic.about();
+    let partitions = (0..about.partitions).map(|index| Partition {
+        partition_index: index as i32,
+        leader_id: NODE_ID,
+        leader_epoch: leader_epoch(topics, topic, index),
+        replica_nodes: vec![NODE_ID],
+        isr_nodes: vec![NODE_ID],
+        ..Partition::default()
+    });
+    TopicResponse {
+        name: Some(about.name.clone()),
+        topic_id: uuid(about.id),
+        partitions: partitions.collect(),
+        ..TopicResponse::default()
+    }
+}
+
+/// The epoch of a partition's leader; unknown of one that is gone meanwhile.
+pub(super) fn leader_epoch(topics: &Topics, topic: &Topic, partition: u32) -> i32 {
+    let view = topics.view(topic, partition);
+    view.map_or(-1, |view| view.leader_epoch)
+}

@@ -1,0 +1,87 @@
+//! A file for each API: from Kafka's words to the node's, and back.
+
+pub(super) mod add_offsets_to_txn;
+pub(super) mod add_partitions_to_txn;
+pub(super) mod alter_configs;
+pub(super) mod api_versions;
+mod configs;
+pub(super) mod create_partitions;
+pub(super) mod create_topics;
+pub(super) mod delete_groups;
+pub(super) mod delete_records;
+pub(super) mod delete_topics;
+pub(super) mod describe_acls;
+pub(super) mod describe_cluster;
+pub(super) mod describe_configs;
+pub(super) mod describe_groups;
+pub(super) mod describe_log_dirs;
+pub(super) mod describe_producers;
+pub(super) mod describe_topic_partitions;
+pub(super) mod describe_transactions;
+pub(super) mod end_txn;
+pub(super) mod fetch;
+pub(super) mod find_coordinator;
+pub(super) mod heartbeat;
+pub(super) mod incremental_alter_configs;
+pub(super) mod init_producer_id;
+pub(super) mod join_group;
+pub(super) mod leave_group;
+pub(super) mod list_groups;
+pub(super) mod list_offsets;
+pub(super) mod list_transactions;
+mod marks;
+pub(super) mod metadata;
+pub(super) mod offset_commit;
+pub(super) mod offset_delete;
+pub(super) mod offset_fetch;
+pub(super) mod offset_for_leader_epoch;
+pub(super) mod produce;
+pub(super) mod sasl_authenticate;
+pub(super) mod sasl_handshake;
+pub(super) mod sync_group;
+pub(super) mod txn_offset_commit;
+pub(super) mod write_txn_markers;
+
+use std::sync::Arc;
+
+use kafka::{ErrorCode, Uuid};
+use node::topics::{Topic, TopicId, TopicRef, Topics};
+
+/// The only broker that there is.
+const NODE_ID: i32 = 1;
+
+/// What clients call all brokers together.
+const CLUSTER_ID: &str = "telpher";
+
+/// What an id is on the wire.
+fn uuid(id: TopicId) -> Uuid {
+    Uuid(id.0)
+}
+
+/// A topic that is asked for by name, or by id where a version has ids.
+fn find(topics: &Topics, name: &str, id: Uuid, has_ids: bool) -> Result<Arc<Topic>, ErrorCode> {
+    let (asked, missing) = match has_ids {
+        true => (TopicRef::Id(TopicId(id.0)), ErrorCode::UnknownTopicId),
+        false => (TopicRef::Name(name), ErrorCode::UnknownTopicOrPartition),
+    };
+    topics.find(asked).ok_or(missing)
+}
+
+/// A partition's number, if there can be one of that number.
+fn partition_of(index: i32) -> Result<u32, ErrorCode> {
+    u32::try_from(index).map_err(|_| ErrorCode::UnknownTopicOrPartition)
+}
+
+/// The number of a partition that a topic has.
+fn partition_in(topic: &Topic, index: i32) -> Result<u32, ErrorCode> {
+    let index = partition_of(index)?;
+    match index < topic.about().partitions {
+        true => Ok(index),
+        false => Err(ErrorCode::UnknownTopicOrPartition),
+    }
+}
+
+/// An offset as Kafka writes it.
+fn offset(offset: u64) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
+}

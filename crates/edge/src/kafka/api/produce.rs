@@ -1,0 +1,194 @@
+//! Produce: record batches for partitions, answered when they are as durable as their topic says.
+//!
+//! The batches of one read share one sync with what other connections bring meanwhile. Who wants no
+//! answer (`acks=0`) learns of an error by the end of the connection, as with Kafka.
+
+use kafka::produce::{
+    Partition, PartitionResponse, Request, Response, Topic as TopicRequest, TopicResponse,
+    VERSION_MIN,
+};
+use kafka::{ErrorCode, Records};
+use node::topics::{Durable, Placed, ProduceError, Producing, Topic, Unconfirmed};
+
+use super::{find, offset, partition_of};
+use crate::kafka::client::Client;
+use crate::kafka::dispatch::Fatal;
+use crate::kafka::errors::{Coded, Failed};
+use crate::kafka::reply::{Answer, Tag};
+
+/// From this version on a request may name topics by id.
+const IDS_FROM: i16 = 13;
+
+/// Below this version a client does not know zstd (KIP-110).
+const ZSTD_FROM: i16 = 7;
+
+/// Where a batch says how it is compressed, and what it says there.
+const ATTRIBUTES_AT: usize = 22;
+const COMPRESSION_MASK: u8 = 0b111;
+const ZSTD: u8 = 4;
+
+/// What of the request all its batches share.
+struct Context<'a> {
+    producing: &'a mut Producing,
+    transactional_id: Option<&'a str>,
+    version: i16,
+    acks: i16,
+}
+
+/// An answer of which some partitions wait.
+struct Waiting {
+    response: Response,
+    /// Of which topic and partition, by their place in the response, what.
+    durables: Vec<(usize, usize, Durable)>,
+}
+
+pub(in crate::kafka) fn answer(
+    client: &mut Client,
+    tag: Tag,
+    request: Request,
+) -> Result<Answer, Fatal> {
+    let Request {
+        transactional_id,
+        acks,
+        topic_data,
+        ..
+    } = request;
+    let topics = client.topics().clone();
+    let mut context = Context {
+        producing: client.producing(),
+        transactional_id: transactional_id.as_deref(),
+        version: tag.version,
+        acks,
+    };
+    let mut waiting = Waiting {
+        response: Response::default(),
+        durables: Vec::new(),
+    };
+    for topic in topic_data {
+        let found = find(
+            &topics,
+            &topic.name,
+            topic.topic_id,
+            tag.version >= IDS_FROM,
+        );
+        waiting.append(&mut context, topic, found.as_deref().map_err(|code| *code));
+    }
+    match acks {
+        0 => waiting.into_silence(),
+        _ if waiting.durables.is_empty() => Ok(tag.now(waiting.response)),
+        _ => Ok(tag.later(waiting.told())),
+    }
+}
+
+impl Waiting {
+    fn append(
+        &mut self,
+        context: &mut Context<'_>,
+        request: TopicRequest,
+        topic: Result<&Topic, ErrorCode>,
+    ) {
+        let at = self.response.responses.len();
+        let mut partition_responses = Vec::with_capacity(request.partition_data.len());
+        for Partition { index, records } in request.partition_data {
+            let appended = context.append(topic, index, records);
+            partition_responses.push(match appended {
+                Ok(placed) => {
+                    let response = placed_at(index, &placed);
+                    let durable = (at, partition_responses.len(), placed.durable);
+                    self.durables.push(durable);
+                    response
+                }
+                Err(failed) => refused(index, failed),
+            });
+        }
+        self.response.responses.push(TopicResponse {
+            name: request.name,
+            topic_id: request.topic_id,
+            partition_responses,
+        });
+    }
+
+    /// The answer, when it is known of all batches whether they are durable.
+    async fn told(mut self) -> Response {
+        for (topic, partition, durable) in self.durables {
+            if let Err(Unconfirmed) = durable.await {
+                let told = &mut self.response.responses[topic].partition_responses[partition];
+                let code = <ProduceError as Coded>::UNCONFIRMED;
+                *told = refused(told.index, Failed::new(code, Unconfirmed.to_string()));
+            }
+        }
+        self.response
+    }
+
+    /// No answer; an error ends the connection, since it cannot be said.
+    fn into_silence(self) -> Result<Answer, Fatal> {
+        let topics = self.response.responses.iter();
+        let mut partitions = topics.flat_map(|topic| &topic.partition_responses);
+        match partitions.find(|partition| partition.error_code.is_error()) {
+            None => Ok(Answer::Never),
+            Some(failed) => {
+                let message = failed.error_message.as_deref().unwrap_or_default();
+                Err(Fatal::new(format!(
+                    "a batch without acks failed: {message}"
+                )))
+            }
+        }
+    }
+}
+
+impl Context<'_> {
+    fn append(
+        &mut self,
+        topic: Result<&Topic, ErrorCode>,
+        index: i32,
+        records: Option<Records>,
+    ) -> Result<Placed, Failed> {
+        let failed = |code: ErrorCode, message: &str| Failed::new(code, message);
+        if self.version < VERSION_MIN {
+            let message = "only record batches of format 2 are taken (Produce 3 and later)";
+            return Err(failed(ErrorCode::UnsupportedVersion, message));
+        }
+        if !matches!(self.acks, -1..=1) {
+            let message = "acks is 0, 1 or -1 (all)";
+            return Err(failed(ErrorCode::InvalidRequiredAcks, message));
+        }
+        let unknown = |code| failed(code, "there is no such topic or partition");
+        let topic = topic.map_err(unknown)?;
+        let partition = partition_of(index).map_err(unknown)?;
+        let batch = records.map(Records::into_bytes).unwrap_or_default();
+        if batch.is_empty() {
+            return Err(ProduceError::NotOne.into());
+        }
+        let is_zstd = batch
+            .get(ATTRIBUTES_AT)
+            .is_some_and(|attributes| attributes & COMPRESSION_MASK == ZSTD);
+        if is_zstd && self.version < ZSTD_FROM {
+            let message = "zstd needs Produce 7 or later";
+            return Err(failed(ErrorCode::UnsupportedCompressionType, message));
+        }
+        let appended = self
+            .producing
+            .append(topic, partition, &batch, self.transactional_id);
+        Ok(appended?)
+    }
+}
+
+fn placed_at(index: i32, placed: &Placed) -> PartitionResponse {
+    PartitionResponse {
+        index,
+        base_offset: offset(placed.offset),
+        log_append_time_ms: placed.append_time_ms.unwrap_or(-1),
+        log_start_offset: offset(placed.log_start),
+        ..PartitionResponse::default()
+    }
+}
+
+fn refused(index: i32, failed: Failed) -> PartitionResponse {
+    PartitionResponse {
+        index,
+        error_code: failed.code,
+        base_offset: -1,
+        error_message: Some(failed.message),
+        ..PartitionResponse::default()
+    }
+}

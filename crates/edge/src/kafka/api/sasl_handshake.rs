@@ -1,0 +1,26 @@
+//! SaslHandshake: which mechanism a client is going to use.
+
+use kafka::ErrorCode;
+use kafka::sasl_handshake::{Request, Response};
+
+use crate::kafka::client::Client;
+use crate::kafka::sasl::{Exchange, Mechanism};
+
+pub(in crate::kafka) fn answer(client: &mut Client, request: &Request) -> Response {
+    let has_users = client.door.users.is_any();
+    let offered: Vec<_> = Mechanism::offered(has_users).collect();
+    let chosen = Mechanism::parse(&request.mechanism);
+    let chosen = chosen.filter(|_| offered.contains(&request.mechanism.as_str()));
+    let error_code = match (&client.exchange, chosen) {
+        (Exchange::Nothing | Exchange::Chosen(_), Some(mechanism)) => {
+            client.exchange = Exchange::Chosen(mechanism);
+            ErrorCode::None
+        }
+        (_, None) => ErrorCode::UnsupportedSaslMechanism,
+        (_, Some(_)) => ErrorCode::IllegalSaslState,
+    };
+    Response {
+        error_code,
+        mechanisms: offered.into_iter().map(str::to_owned).collect(),
+    }
+}

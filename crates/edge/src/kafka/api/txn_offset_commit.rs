@@ -1,0 +1,61 @@
+//! TxnOffsetCommit: how far a group has read, if a transaction is committed.
+
+use kafka::ErrorCode;
+use kafka::txn_offset_commit::{PartitionResponse, Request, Response, Topic, TopicResponse};
+use node::topics::{Caller, Claim, Mark, ProducerId};
+
+use super::marks::{Asked, Marks};
+use crate::kafka::client::Client;
+use crate::kafka::errors::{before_fencing, told};
+use crate::kafka::reply::{Answer, Tag};
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let topics = client.topics();
+    let asked = request.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|it| Asked {
+            topic: &topic.name,
+            partition: it.partition_index,
+            offset: it.committed_offset,
+            leader_epoch: it.committed_leader_epoch,
+            metadata: it.committed_metadata.as_deref().unwrap_or_default(),
+        })
+    });
+    let marks = Marks::of(topics, asked);
+    let claim = Claim {
+        name: &request.transactional_id,
+        producer: ProducerId(request.producer_id),
+        epoch: request.producer_epoch,
+    };
+    let caller = Caller {
+        group: &request.group_id,
+        member: &request.member_id,
+        instance: request.group_instance_id.as_deref(),
+        generation: request.generation_id,
+    };
+    let known: Vec<Mark<'_>> = marks.known().collect();
+    let committing = topics.commit_in_transaction(&claim, caller, &known);
+    drop(known);
+    let codes = marks.into_codes();
+    let topics = request.topics;
+    tag.later(async move { response(topics, codes.with(told(committing.await))) })
+}
+
+fn response(topics: Vec<Topic>, codes: Vec<ErrorCode>) -> Response {
+    // Clients know that they are fenced here by the older number.
+    let mut codes = codes.into_iter().map(before_fencing);
+    let topics = topics.into_iter().map(|topic| TopicResponse {
+        name: topic.name,
+        partitions: topic
+            .partitions
+            .iter()
+            .map(|it| PartitionResponse {
+                partition_index: it.partition_index,
+                error_code: codes.next().unwrap_or(ErrorCode::UnknownServerError),
+            })
+            .collect(),
+    });
+    Response {
+        topics: topics.collect(),
+        ..Response::default()
+    }
+}

@@ -1,0 +1,81 @@
+//! WriteTxnMarkers: ends of transactions, written by whoever clears one away by hand.
+
+use kafka::ErrorCode;
+use kafka::write_txn_markers::{
+    Marker, MarkerResponse, PartitionResponse, Request, Response, TopicResponse,
+};
+use node::topics::{Ending, MarkerToWrite, Pending, ProduceError, ProducerId, TopicRef, Topics};
+
+use super::partition_in;
+use crate::kafka::client::Client;
+use crate::kafka::errors::told;
+use crate::kafka::reply::{Answer, Tag};
+
+type Writing = Result<Pending<Result<(), ProduceError>>, ErrorCode>;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let topics = client.topics();
+    let writing: Vec<_> = request
+        .markers
+        .into_iter()
+        .map(|marker| (write(topics, &marker), marker))
+        .collect();
+    tag.later(async move {
+        let mut response = Response::default();
+        for (writing, marker) in writing {
+            let mut codes = Vec::with_capacity(writing.len());
+            for written in writing {
+                codes.push(match written {
+                    Ok(writing) => told(writing.await).err().map(|failed| failed.code),
+                    Err(code) => Some(code),
+                });
+            }
+            response.markers.push(shown(marker, codes));
+        }
+        response
+    })
+}
+
+fn write(topics: &Topics, marker: &Marker) -> Vec<Writing> {
+    let to_write = MarkerToWrite {
+        producer: ProducerId(marker.producer_id),
+        epoch: marker.producer_epoch,
+        coordinator_epoch: marker.coordinator_epoch,
+        ending: match marker.transaction_result {
+            true => Ending::Commit,
+            false => Ending::Abort,
+        },
+    };
+    let mut writing = Vec::new();
+    for asked in &marker.topics {
+        let found = topics.find(TopicRef::Name(&asked.name));
+        for index in &asked.partition_indexes {
+            let topic = found.as_ref().ok_or(ErrorCode::UnknownTopicOrPartition);
+            writing.push(topic.and_then(|topic| {
+                let index = partition_in(topic, *index)?;
+                Ok(topics.write_marker(topic, index, &to_write))
+            }));
+        }
+    }
+    writing
+}
+
+fn shown(marker: Marker, codes: Vec<Option<ErrorCode>>) -> MarkerResponse {
+    let mut codes = codes.into_iter();
+    let topics = marker.topics.into_iter().map(|topic| TopicResponse {
+        name: topic.name,
+        partitions: topic
+            .partition_indexes
+            .into_iter()
+            .zip(&mut codes)
+            .map(|(partition_index, code)| PartitionResponse {
+                partition_index,
+                error_code: code.unwrap_or_default(),
+            })
+            .collect(),
+    });
+    MarkerResponse {
+        producer_id: marker.producer_id,
+        topics: topics.collect(),
+    }
+}

@@ -1,0 +1,146 @@
+//! Who is at the other end of a connection, and what the APIs need to know about it.
+
+use std::sync::Arc;
+
+use model::Name;
+use node::tokens::Token;
+use node::topics::{Producing, Topics};
+use node::{Connection, Counter, Facts, Refusal};
+
+use super::inbox::Trust;
+use super::outlet::KafkaOutlet;
+use super::sasl::Exchange;
+use super::{Door, Place};
+
+/// See the module's documentation.
+pub(super) struct Client {
+    pub(super) door: Door,
+    /// Where it is told to find the broker.
+    pub(super) place: Place,
+    remote: String,
+    outlet: Arc<KafkaOutlet>,
+    /// How far it is in saying who it is.
+    pub(super) exchange: Exchange,
+    /// Held for as long as it is connected, from when it was let in: so it is counted, shown, and sent
+    /// away when it has to go.
+    connection: Option<Connection>,
+    /// What was appended and the line has not been told of.
+    producing: Option<Producing>,
+}
+
+/// Comes when the node goes down: whoever waits for something need not wait any longer.
+#[derive(Clone)]
+pub(super) struct Departure(Arc<KafkaOutlet>);
+
+impl Departure {
+    pub(super) fn has_come(&self) -> bool {
+        self.0.is_leaving()
+    }
+}
+
+impl Client {
+    /// Whoever has connected; let in at once where nobody has to say who it is.
+    pub(super) fn new(
+        door: &Door,
+        place: Place,
+        remote: String,
+        outlet: Arc<KafkaOutlet>,
+    ) -> Result<Self, Refusal> {
+        let mut client = Self {
+            door: door.clone(),
+            place,
+            remote,
+            outlet,
+            exchange: Exchange::default(),
+            connection: None,
+            producing: None,
+        };
+        if !door.asks_who_it_is() {
+            client.admit(None, None)?;
+        }
+        Ok(client)
+    }
+
+    /// Lets it in.
+    pub(super) fn admit(
+        &mut self,
+        name: Option<&str>,
+        token: Option<Arc<Token>>,
+    ) -> Result<(), Refusal> {
+        let facts = Facts {
+            name: name.and_then(|name| Name::parse(name).ok()),
+            remote: self.remote.clone(),
+            door: "kafka",
+            token,
+            trusted: false,
+            calls_max: 0,
+            credit_messages: 0,
+            credit_bytes: 0,
+        };
+        let outlet = self.outlet.clone();
+        self.connection = Some(self.door.node.open(facts, |_| outlet)?);
+        Ok(())
+    }
+
+    /// It has not shown what lets it in.
+    pub(super) fn count_refusal(&self) {
+        self.node().counters().count(Counter::Unauthenticated);
+    }
+
+    pub(super) fn is_admitted(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Whether it has tried to come in, and is to go.
+    pub(super) fn is_refused(&self) -> bool {
+        !self.is_admitted() && self.exchange.is_over()
+    }
+
+    /// How large its frames may be.
+    pub(super) fn trust(&self) -> Trust {
+        match self.is_admitted() {
+            true => Trust::Admitted {
+                frame_size_max: self.door.options.frame_size_max,
+            },
+            false => Trust::Stranger,
+        }
+    }
+
+    /// Where it is, for people.
+    pub(super) fn remote(&self) -> &str {
+        &self.remote
+    }
+
+    /// Where it is, as Kafka's tools show it: a slash and the address.
+    pub(super) fn host(&self) -> String {
+        let address = self.remote.rsplit_once(':').map_or("", |(host, _)| host);
+        format!("/{}", address.trim_matches(['[', ']']))
+    }
+
+    pub(super) fn node(&self) -> &node::Handle {
+        &self.door.node
+    }
+
+    pub(super) fn topics(&self) -> &Topics {
+        &self.door.topics
+    }
+
+    pub(super) fn departure(&self) -> Departure {
+        Departure(self.outlet.clone())
+    }
+
+    /// What appends in this round, so that one sync serves all of it.
+    pub(super) fn producing(&mut self) -> &mut Producing {
+        let topics = &self.door.topics;
+        self.producing.get_or_insert_with(|| topics.producing())
+    }
+
+    pub(super) fn is_producing(&self) -> bool {
+        self.producing.is_some()
+    }
+
+    /// Has the disk take what was appended.
+    pub(super) fn end_round(&mut self) {
+        self.producing = None;
+    }
+}

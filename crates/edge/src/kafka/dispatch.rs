@@ -1,0 +1,114 @@
+//! From a frame to whoever handles it.
+
+use bytes::Bytes;
+use kafka::{ApiKey, Request, RequestError};
+
+use super::api;
+use super::client::Client;
+use super::reply::{Answer, Reply, Tag};
+
+/// The connection ends: what came cannot be answered, or is not to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fatal {
+    pub(super) message: String,
+}
+
+impl Fatal {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+}
+
+/// Handles a request.
+pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Answer, Fatal> {
+    let (header, request) = match kafka::decode_request(frame) {
+        Ok(decoded) => decoded,
+        Err(error) => return refuse(&error),
+    };
+    if !client.is_admitted() && !is_for_strangers(header.key) {
+        client.count_refusal();
+        let name = header.key.api().name;
+        return Err(Fatal::new(format!(
+            "{name} before the client said who it is"
+        )));
+    }
+    let tag = Tag::of(&header);
+    Ok(match request {
+        Request::Produce(it) => return api::produce::answer(client, tag, it),
+        Request::Fetch(it) => api::fetch::answer(client, tag, it),
+        Request::ListOffsets(it) => api::list_offsets::answer(client, tag, it),
+        Request::Metadata(it) => tag.now(api::metadata::answer(client, tag.version, &it)),
+        Request::OffsetCommit(it) => api::offset_commit::answer(client, tag, it),
+        Request::OffsetFetch(it) => api::offset_fetch::answer(client, tag, it),
+        Request::FindCoordinator(it) => {
+            tag.now(api::find_coordinator::answer(client, tag.version, it))
+        }
+        Request::JoinGroup(it) => {
+            let client_id = header.client_id.unwrap_or_default();
+            api::join_group::answer(client, tag, client_id, it)
+        }
+        Request::Heartbeat(it) => api::heartbeat::answer(client, tag, &it),
+        Request::LeaveGroup(it) => api::leave_group::answer(client, tag, it),
+        Request::SyncGroup(it) => api::sync_group::answer(client, tag, &it),
+        Request::DescribeGroups(it) => api::describe_groups::answer(client, tag, it),
+        Request::ListGroups(it) => api::list_groups::answer(client, tag, it),
+        Request::SaslHandshake(it) => tag.now(api::sasl_handshake::answer(client, &it)),
+        Request::ApiVersions(it) => tag.now(api::api_versions::answer(&it, tag.version)),
+        Request::CreateTopics(it) => api::create_topics::answer(client, tag, it),
+        Request::DeleteTopics(it) => api::delete_topics::answer(client, tag, it),
+        Request::DeleteRecords(it) => api::delete_records::answer(client, tag, it),
+        Request::InitProducerId(it) => api::init_producer_id::answer(client, tag, &it),
+        Request::OffsetForLeaderEpoch(it) => {
+            tag.now(api::offset_for_leader_epoch::answer(client, it))
+        }
+        Request::AddPartitionsToTxn(it) => api::add_partitions_to_txn::answer(client, tag, it),
+        Request::AddOffsetsToTxn(it) => api::add_offsets_to_txn::answer(client, tag, &it),
+        Request::EndTxn(it) => api::end_txn::answer(client, tag, &it),
+        Request::WriteTxnMarkers(it) => api::write_txn_markers::answer(client, tag, it),
+        Request::TxnOffsetCommit(it) => api::txn_offset_commit::answer(client, tag, it),
+        Request::DescribeAcls(_) => tag.now(api::describe_acls::answer()),
+        Request::DescribeConfigs(it) => tag.now(api::describe_configs::answer(client, it)),
+        Request::AlterConfigs(it) => api::alter_configs::answer(client, tag, it),
+        Request::DescribeLogDirs(it) => tag.now(api::describe_log_dirs::answer(client, it)),
+        Request::SaslAuthenticate(it) => tag.now(api::sasl_authenticate::answer(client, &it)),
+        Request::CreatePartitions(it) => api::create_partitions::answer(client, tag, it),
+        Request::DeleteGroups(it) => api::delete_groups::answer(client, tag, it),
+        Request::IncrementalAlterConfigs(it) => {
+            api::incremental_alter_configs::answer(client, tag, it)
+        }
+        Request::OffsetDelete(it) => api::offset_delete::answer(client, tag, it),
+        Request::DescribeCluster(it) => tag.now(api::describe_cluster::answer(client, &it)),
+        Request::DescribeProducers(it) => tag.now(api::describe_producers::answer(client, it)),
+        Request::DescribeTransactions(it) => {
+            tag.now(api::describe_transactions::answer(client, it))
+        }
+        Request::ListTransactions(it) => tag.now(api::list_transactions::answer(client, &it)),
+        Request::DescribeTopicPartitions(it) => {
+            tag.now(api::describe_topic_partitions::answer(client, it))
+        }
+    })
+}
+
+/// What may be asked before one has said who one is.
+fn is_for_strangers(key: ApiKey) -> bool {
+    matches!(
+        key,
+        ApiKey::ApiVersions | ApiKey::SaslHandshake | ApiKey::SaslAuthenticate
+    )
+}
+
+/// Clients expect the end of the connection, but for the question which versions there are.
+fn refuse(error: &RequestError) -> Result<Answer, Fatal> {
+    match *error {
+        RequestError::UnsupportedVersion {
+            key: ApiKey::ApiVersions,
+            correlation_id,
+            ..
+        } => Ok(Answer::Now(Reply::new(move |out| {
+            kafka::encode_api_versions_refusal(out, correlation_id)
+        }))),
+        _ => Err(Fatal::new(error.to_string())),
+    }
+}

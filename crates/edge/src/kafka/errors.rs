@@ -1,0 +1,218 @@
+//! What went wrong, in Kafka's numbers: one exhaustive match for each kind of error of the node.
+//!
+//! Source of the numbers: <https://kafka.apache.org/protocol#protocol_error_codes>; which of them a
+//! broker says when stands beside the node's errors.
+
+use std::fmt;
+
+use kafka::ErrorCode;
+use node::topics::{
+    AdminError, Denied, FetchError, GroupError, Malformed, ProduceError, Refusal, Refused,
+    Rejected, Storage, TopicError, TransactionError, Unconfirmed,
+};
+
+/// An error that Kafka has a number for.
+pub(super) trait Coded: fmt::Display {
+    /// When nobody can say whether it was done. Clients try again, as after everything that they do
+    /// not know the end of.
+    const UNCONFIRMED: ErrorCode;
+
+    /// Its number.
+    fn code(&self) -> ErrorCode;
+}
+
+/// A number, and what is said beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failed {
+    pub(super) code: ErrorCode,
+    pub(super) message: String,
+}
+
+impl Failed {
+    pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+impl<E: Coded> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
+
+/// What the node says in the end, in Kafka's terms.
+pub(super) fn told<T, E: Coded>(told: Result<Result<T, E>, Unconfirmed>) -> Result<T, Failed> {
+    match told {
+        Ok(known) => known.map_err(Failed::from),
+        Err(unconfirmed) => Err(Failed::new(E::UNCONFIRMED, unconfirmed.to_string())),
+    }
+}
+
+/// The number alone; none of an error where there is none.
+pub(super) fn code_of<T>(told: &Result<T, Failed>) -> ErrorCode {
+    told.as_ref().err().map_or(ErrorCode::None, |it| it.code)
+}
+
+/// What a partition's leader says.
+fn of_storage(storage: &Storage) -> ErrorCode {
+    match storage {
+        Storage::Busy | Storage::DiskFull | Storage::Failed { .. } | Storage::Unreadable { .. } => {
+            ErrorCode::KafkaStorageError
+        }
+        Storage::TooLarge { .. } => ErrorCode::MessageTooLarge,
+    }
+}
+
+/// What a coordinator says.
+fn of_coordinator_storage(storage: &Storage) -> ErrorCode {
+    match storage {
+        Storage::Busy | Storage::DiskFull | Storage::Failed { .. } | Storage::Unreadable { .. } => {
+            ErrorCode::CoordinatorNotAvailable
+        }
+        Storage::TooLarge { .. } => ErrorCode::InvalidRequest,
+    }
+}
+
+/// What a transaction's coordinator says.
+pub(super) fn of_denied(denied: &Denied) -> ErrorCode {
+    match denied {
+        Denied::NoName | Denied::Participants { .. } => ErrorCode::InvalidRequest,
+        Denied::Timeout { .. } => ErrorCode::InvalidTransactionTimeout,
+        Denied::Mapping => ErrorCode::InvalidProducerIdMapping,
+        Denied::Fenced => ErrorCode::ProducerFenced,
+        Denied::Concurrent => ErrorCode::ConcurrentTransactions,
+        Denied::State(_) => ErrorCode::InvalidTxnState,
+        Denied::Transactions { .. } => ErrorCode::CoordinatorNotAvailable,
+    }
+}
+
+fn of_rejected(rejected: &Rejected) -> ErrorCode {
+    match rejected {
+        Rejected::Size { .. } => ErrorCode::MessageTooLarge,
+        Rejected::Checksum => ErrorCode::CorruptMessage,
+        Rejected::Compression { .. } => ErrorCode::UnsupportedCompressionType,
+        Rejected::Timestamp { .. } | Rejected::AppendTime => ErrorCode::InvalidTimestamp,
+        Rejected::Attributes { .. }
+        | Rejected::BaseOffset { .. }
+        | Rejected::Count { .. }
+        | Rejected::Producer { .. } => ErrorCode::InvalidRecord,
+    }
+}
+
+fn of_refusal(refusal: &Refusal) -> ErrorCode {
+    match refusal {
+        Refusal::OutOfOrder { .. } => ErrorCode::OutOfOrderSequenceNumber,
+        Refusal::Epoch { .. } => ErrorCode::InvalidProducerEpoch,
+        Refusal::Outside { .. } => ErrorCode::InvalidTxnState,
+        Refusal::Coordinator { .. } => ErrorCode::TransactionCoordinatorFenced,
+    }
+}
+
+pub(super) fn of_refused(refused: &Refused) -> ErrorCode {
+    match refused {
+        Refused::InvalidGroupId { .. } => ErrorCode::InvalidGroupId,
+        Refused::InvalidSessionTimeout { .. } => ErrorCode::InvalidSessionTimeout,
+        Refused::InconsistentProtocol => ErrorCode::InconsistentGroupProtocol,
+        Refused::MemberIdRequired { .. } => ErrorCode::MemberIdRequired,
+        Refused::UnknownMember => ErrorCode::UnknownMemberId,
+        Refused::FencedInstance => ErrorCode::FencedInstanceId,
+        Refused::IllegalGeneration { .. } => ErrorCode::IllegalGeneration,
+        Refused::RebalanceInProgress => ErrorCode::RebalanceInProgress,
+        Refused::MembersMax { .. } => ErrorCode::GroupMaxSizeReached,
+        Refused::GroupsMax { .. } => ErrorCode::PolicyViolation,
+        Refused::TooLarge { .. } => ErrorCode::InvalidRequest,
+        Refused::MetadataTooLarge { .. } => ErrorCode::OffsetMetadataTooLarge,
+        Refused::OffsetsMax { .. } => ErrorCode::InvalidCommitOffsetSize,
+        Refused::GroupNotFound => ErrorCode::GroupIdNotFound,
+        Refused::NonEmpty => ErrorCode::NonEmptyGroup,
+        Refused::Subscribed => ErrorCode::GroupSubscribedToTopic,
+    }
+}
+
+impl Coded for ProduceError {
+    const UNCONFIRMED: ErrorCode = ErrorCode::KafkaStorageError;
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unknown(_) => ErrorCode::UnknownTopicOrPartition,
+            Self::Malformed(Malformed::Magic { .. }) => ErrorCode::UnsupportedForMessageFormat,
+            Self::Malformed(Malformed::Torn { .. } | Malformed::Length { .. }) => {
+                ErrorCode::CorruptMessage
+            }
+            Self::NotOne | Self::Record(_) | Self::NoKey { .. } => ErrorCode::InvalidRecord,
+            Self::Rejected(rejected) => of_rejected(rejected),
+            Self::Refused(refusal) => of_refusal(refusal),
+            // Producers know this number where they do not know the other.
+            Self::Transaction(Denied::Fenced) => ErrorCode::InvalidProducerEpoch,
+            Self::Transaction(denied) => of_denied(denied),
+            Self::Storage(storage) => of_storage(storage),
+        }
+    }
+}
+
+impl Coded for FetchError {
+    const UNCONFIRMED: ErrorCode = ErrorCode::KafkaStorageError;
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unknown(_) => ErrorCode::UnknownTopicOrPartition,
+            Self::OutOfRange(_) => ErrorCode::OffsetOutOfRange,
+            Self::Fenced { .. } => ErrorCode::FencedLeaderEpoch,
+            Self::Ahead { .. } => ErrorCode::UnknownLeaderEpoch,
+            Self::Storage(storage) => of_storage(storage),
+        }
+    }
+}
+
+impl Coded for AdminError {
+    const UNCONFIRMED: ErrorCode = ErrorCode::RequestTimedOut;
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Topic(TopicError::Name(_) | TopicError::Collision { .. }) => {
+                ErrorCode::InvalidTopicException
+            }
+            Self::Topic(TopicError::Exists { .. }) => ErrorCode::TopicAlreadyExists,
+            Self::Topic(TopicError::Unknown) => ErrorCode::UnknownTopicOrPartition,
+            Self::Topic(TopicError::Partitions { .. }) => ErrorCode::InvalidPartitions,
+            Self::Topic(TopicError::Room { .. }) => ErrorCode::PolicyViolation,
+            Self::Topic(TopicError::Config(_)) => ErrorCode::InvalidConfig,
+            Self::Storage(storage) => of_storage(storage),
+        }
+    }
+}
+
+impl Coded for TransactionError {
+    const UNCONFIRMED: ErrorCode = ErrorCode::CoordinatorNotAvailable;
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Denied(denied) => of_denied(denied),
+            Self::Unknown(_) => ErrorCode::UnknownTopicOrPartition,
+            Self::Storage(storage) => of_coordinator_storage(storage),
+        }
+    }
+}
+
+impl Coded for GroupError {
+    const UNCONFIRMED: ErrorCode = ErrorCode::CoordinatorNotAvailable;
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Refused(refused) => of_refused(refused),
+            Self::Transaction(denied) => of_denied(denied),
+            Self::Storage(storage) => of_coordinator_storage(storage),
+        }
+    }
+}
+
+/// Producers of older versions know of no fencing, only of epochs that are over (KIP-588).
+pub(super) fn before_fencing(code: ErrorCode) -> ErrorCode {
+    match code {
+        ErrorCode::ProducerFenced => ErrorCode::InvalidProducerEpoch,
+        code => code,
+    }
+}

@@ -1,0 +1,116 @@
+//! Cuts frames out of what has arrived.
+//!
+//! What one read brought is copied once, into memory of its own: frames share it, and nothing is held
+//! while there is nothing in it.
+
+use bytes::{Bytes, BytesMut};
+use kafka::{ApiKey, FrameError, peek_api_key, take_frame};
+
+/// A frame that is not for Produce has at most this many bytes: nothing else carries records.
+const OTHER_SIZE_MAX: usize = 16 << 20;
+
+/// So has any frame of a client that has not yet said who it is.
+const STRANGER_SIZE_MAX: usize = 64 << 10;
+
+/// How large frames may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// The client has not said who it is.
+    Stranger,
+    /// It may send frames up to this size.
+    Admitted {
+        /// Bytes of a frame with records.
+        frame_size_max: usize,
+    },
+}
+
+/// What has arrived and was not looked at.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    arrived: BytesMut,
+}
+
+impl Inbox {
+    /// Adds what a read brought.
+    pub(super) fn feed(&mut self, chunk: &[u8]) {
+        self.arrived.extend_from_slice(chunk);
+    }
+
+    /// The next frame, without its size; `None` when more must come.
+    pub(super) fn next(&mut self, trust: Trust) -> Result<Option<Bytes>, FrameError> {
+        let size_max = match (trust, peek_api_key(&self.arrived)) {
+            (Trust::Stranger, _) => STRANGER_SIZE_MAX,
+            (Trust::Admitted { frame_size_max }, Some(ApiKey::Produce)) => frame_size_max,
+            (Trust::Admitted { frame_size_max }, _) => frame_size_max.min(OTHER_SIZE_MAX),
+        };
+        // Whose size is known and whose API is not yet may still be a large one.
+        if self.arrived.len() < size_of::<i32>() + size_of::<i16>() {
+            return Ok(None);
+        }
+        let frame = take_frame(&mut self.arrived, size_max)?;
+        if self.arrived.is_empty() {
+            self.arrived = BytesMut::new();
+        }
+        Ok(frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADMITTED: Trust = Trust::Admitted {
+        frame_size_max: 32 << 20,
+    };
+
+    fn frame(key: ApiKey, size: usize) -> Vec<u8> {
+        let mut frame = (size as i32).to_be_bytes().to_vec();
+        frame.extend(key.code().to_be_bytes());
+        frame.resize(size + size_of::<i32>(), 7);
+        frame
+    }
+
+    #[test]
+    fn a_frame_is_cut_out_in_whatever_pieces_it_arrives() {
+        let bytes = [frame(ApiKey::Produce, 100), frame(ApiKey::Metadata, 10)].concat();
+        for piece in [1, 3, 50, bytes.len()] {
+            let mut inbox = Inbox::default();
+            let mut found = Vec::new();
+            for chunk in bytes.chunks(piece) {
+                inbox.feed(chunk);
+                while let Some(frame) = inbox.next(ADMITTED).unwrap() {
+                    found.push(frame.len());
+                }
+            }
+            assert_eq!(found, [100, 10], "in pieces of {piece}");
+            assert_eq!(inbox.arrived.capacity(), 0, "nothing is held for nothing");
+        }
+    }
+
+    #[test]
+    fn only_what_carries_records_may_be_large() {
+        let refused = |key, size: usize, trust| {
+            let mut inbox = Inbox::default();
+            inbox.feed(&frame(key, size)[..8]);
+            inbox.next(trust).is_err()
+        };
+        assert!(!refused(ApiKey::Produce, 32 << 20, ADMITTED));
+        assert!(refused(ApiKey::Produce, (32 << 20) + 1, ADMITTED));
+        assert!(!refused(ApiKey::Fetch, OTHER_SIZE_MAX, ADMITTED));
+        assert!(refused(ApiKey::Fetch, OTHER_SIZE_MAX + 1, ADMITTED));
+        let stranger = Trust::Stranger;
+        assert!(!refused(ApiKey::Produce, STRANGER_SIZE_MAX, stranger));
+        assert!(refused(ApiKey::Produce, STRANGER_SIZE_MAX + 1, stranger));
+    }
+
+    #[test]
+    fn a_size_that_is_none_is_refused() {
+        let mut inbox = Inbox::default();
+        inbox.feed(&[0xff, 0xff, 0xff, 0xff, 0, 0]);
+        assert!(inbox.next(ADMITTED).is_err());
+        // "GET / HTTP/1.1": somebody took the wrong door.
+        let mut inbox = Inbox::default();
+        inbox.feed(b"GET / HTTP/1.1\r\n");
+        assert!(inbox.next(ADMITTED).is_err());
+    }
+}

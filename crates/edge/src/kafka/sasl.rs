@@ -1,0 +1,151 @@
+//! Saying who one is: the exchange behind SaslHandshake and SaslAuthenticate.
+//!
+//! ## Nothing => Chosen => (Challenged =>) Over
+//!
+//! With `PLAIN` a client shows a user's password, or a token of the node in the place of a password;
+//! with `SCRAM-SHA-256` and `SCRAM-SHA-512` it proves that it knows a user's password.
+
+use std::sync::Arc;
+
+use node::tokens::Token;
+
+use super::Door;
+use super::scram::{Challenge, Failed};
+use super::users::Hash;
+use crate::gate::Refused;
+
+/// How a client says who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mechanism {
+    Plain,
+    Scram(Hash),
+}
+
+impl Mechanism {
+    const ALL: [(&str, Self); 3] = [
+        ("PLAIN", Self::Plain),
+        ("SCRAM-SHA-256", Self::Scram(Hash::Sha256)),
+        ("SCRAM-SHA-512", Self::Scram(Hash::Sha512)),
+    ];
+
+    /// The mechanism of that name.
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(it, _)| *it == name)
+            .map(|(_, mechanism)| mechanism)
+    }
+
+    /// The names of those that lead anywhere: without users there is nobody to prove oneself as.
+    pub(super) fn offered(has_users: bool) -> impl Iterator<Item = &'static str> {
+        let all = Self::ALL.into_iter();
+        all.filter(move |(_, it)| has_users || *it == Self::Plain)
+            .map(|(name, _)| name)
+    }
+}
+
+/// How far it is.
+#[derive(Debug, Default)]
+pub(super) enum Exchange {
+    /// Nothing was said.
+    #[default]
+    Nothing,
+    /// The client has chosen a mechanism.
+    Chosen(Mechanism),
+    /// The broker has said its part and waits for the proof.
+    Challenged(Box<Challenge>),
+    /// It has ended: the client was let in, or is to go.
+    Over,
+}
+
+/// Whom a client has proven to be.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub(super) name: String,
+    pub(super) token: Option<Arc<Token>>,
+}
+
+/// What the broker says to a client's step.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// The exchange goes on.
+    More(String),
+    /// The client is who it says.
+    Proven(String, Identity),
+}
+
+/// Why a client is not let in: it is told no more than that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Denied {
+    /// Not a step of the exchange that was begun.
+    #[error("the client is not in an exchange")]
+    State,
+    /// See [`Failed`].
+    #[error(transparent)]
+    Failed(#[from] Failed),
+    /// See [`Refused`].
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+impl Exchange {
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self, Self::Over)
+    }
+
+    /// Takes a step with what the client says.
+    pub(super) fn step(&mut self, door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
+        match std::mem::replace(self, Self::Over) {
+            Self::Nothing | Self::Over => Err(Denied::State),
+            Self::Chosen(Mechanism::Plain) => {
+                let identity = plain(door, bytes)?;
+                Ok(Said::Proven(String::new(), identity))
+            }
+            Self::Chosen(Mechanism::Scram(hash)) => {
+                let find = |name: &str| door.users.find(name);
+                let nonce = door.secrets.nonce();
+                let (challenge, message) =
+                    Challenge::new(hash, bytes, find, &nonce, door.secrets.salt())?;
+                *self = Self::Challenged(Box::new(challenge));
+                Ok(Said::More(message))
+            }
+            Self::Challenged(challenge) => {
+                let proven = challenge.judge(bytes)?;
+                let identity = Identity {
+                    name: proven.user.name.clone(),
+                    token: None,
+                };
+                Ok(Said::Proven(proven.message, identity))
+            }
+        }
+    }
+}
+
+/// `[authzid] NUL user NUL password` (RFC 4616).
+fn plain(door: &Door, bytes: &[u8]) -> Result<Identity, Denied> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Failed::Malformed)?;
+    let mut parts = text.split('\0');
+    let (Some(as_whom), Some(name), Some(password), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(Failed::Malformed.into());
+    };
+    if !as_whom.is_empty() && as_whom != name {
+        return Err(Failed::Malformed.into());
+    }
+    let identity = |token| Identity {
+        name: name.to_owned(),
+        token,
+    };
+    if let Some(user) = door.users.find(name) {
+        return match user.has_password(password) {
+            true => Ok(identity(None)),
+            false => Err(Failed::Credentials.into()),
+        };
+    }
+    let pass = door.gate.admit(password)?;
+    match &pass.token {
+        // Where no token is asked for any will do, unless there are users.
+        None if door.users.is_any() => Err(Failed::Credentials.into()),
+        _ => Ok(identity(pass.token)),
+    }
+}

@@ -1,0 +1,222 @@
+//! The broker's side of a SCRAM exchange (RFC 5802, section 5).
+//!
+//! ```text
+//! client  n,,n=user,r=NONCE
+//! broker  r=NONCE+OURS,s=SALT,i=ROUNDS
+//! client  c=biws,r=NONCE+OURS,p=PROOF
+//! broker  v=SIGNATURE
+//! ```
+//!
+//! A user that is not known is refused after its proof, as one with a wrong password is.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::users::{Credential, Hash, ITERATIONS_MIN, User, is_same};
+
+/// Why an exchange ends without a user. A client is told only that it has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Failed {
+    /// Not what stands in the RFC, or a part of it that is not spoken (channel binding, another's
+    /// identity).
+    #[error("the message is not one of a SCRAM exchange")]
+    Malformed,
+    /// The user or the password.
+    #[error("the user is not known, or the password is wrong")]
+    Credentials,
+}
+
+/// What the broker has said and what it waits for.
+#[derive(Debug)]
+pub(super) struct Challenge {
+    hash: Hash,
+    user: Option<Arc<User>>,
+    /// `client-first-message-bare,server-first-message`
+    said: String,
+    nonce: String,
+}
+
+/// The exchange is over: the user, and what the broker proves itself with.
+#[derive(Debug)]
+pub(super) struct Proven {
+    pub(super) user: Arc<User>,
+    pub(super) message: String,
+}
+
+impl Challenge {
+    /// Answers a client's first message. `secret` makes the salt of a user that is not known, always
+    /// the same for the same name.
+    pub(super) fn new(
+        hash: Hash,
+        first: &[u8],
+        find: impl FnOnce(&str) -> Option<Arc<User>>,
+        our_nonce: &str,
+        secret: &[u8],
+    ) -> Result<(Self, String), Failed> {
+        let first = std::str::from_utf8(first).map_err(|_| Failed::Malformed)?;
+        let bare = first
+            .strip_prefix("n,,")
+            .or_else(|| first.strip_prefix("y,,"))
+            .ok_or(Failed::Malformed)?;
+        let mut fields = bare.split(',');
+        let name = field(fields.next(), "n=")?;
+        let nonce = field(fields.next(), "r=")?;
+        // What follows are extensions: none is known here, and none changes what is proven.
+        if nonce.is_empty() || nonce.len() > 256 {
+            return Err(Failed::Malformed);
+        }
+        let name = name.replace("=2C", ",").replace("=3D", "=");
+        let user = find(&name);
+        let (salt, iterations) = match &user {
+            Some(user) => {
+                let Credential {
+                    salt, iterations, ..
+                } = user.credential(hash);
+                (salt.clone(), iterations.get())
+            }
+            None => {
+                let mut salt = hash.sign(secret, name.as_bytes());
+                salt.truncate(SALT_SIZE);
+                (salt, ITERATIONS_MIN)
+            }
+        };
+        let nonce = format!("{nonce}{our_nonce}");
+        let salt = STANDARD.encode(salt);
+        let message = format!("r={nonce},s={salt},i={iterations}");
+        let said = format!("{bare},{message}");
+        let challenge = Self {
+            hash,
+            user,
+            said,
+            nonce,
+        };
+        Ok((challenge, message))
+    }
+
+    /// Judges the proof.
+    pub(super) fn judge(self, last: &[u8]) -> Result<Proven, Failed> {
+        let last = std::str::from_utf8(last).map_err(|_| Failed::Malformed)?;
+        let (unproven, proof) = last.rsplit_once(",p=").ok_or(Failed::Malformed)?;
+        let mut fields = unproven.split(',');
+        let binding = field(fields.next(), "c=")?;
+        // `n,,` and `y,,`: no channel is bound.
+        if !matches!(binding, "biws" | "eSws") || field(fields.next(), "r=")? != self.nonce {
+            return Err(Failed::Malformed);
+        }
+        let proof = STANDARD.decode(proof).map_err(|_| Failed::Malformed)?;
+        let user = self.user.ok_or(Failed::Credentials)?;
+        let said = format!("{},{unproven}", self.said);
+        let (hash, kept) = (self.hash, user.credential(self.hash));
+        let mut key = hash.sign(&kept.stored_key, said.as_bytes());
+        if key.len() != proof.len() {
+            return Err(Failed::Malformed);
+        }
+        for (byte, proof) in key.iter_mut().zip(proof) {
+            *byte ^= proof;
+        }
+        if !is_same(&hash.digest(&key), &kept.stored_key) {
+            return Err(Failed::Credentials);
+        }
+        let signature = hash.sign(&kept.server_key, said.as_bytes());
+        let message = format!("v={}", STANDARD.encode(signature));
+        Ok(Proven { user, message })
+    }
+}
+
+/// Bytes of a salt that `telpher kafka user` makes.
+pub(super) const SALT_SIZE: usize = 16;
+
+fn field<'a>(field: Option<&'a str>, name: &str) -> Result<&'a str, Failed> {
+    let field = field.and_then(|field| field.strip_prefix(name));
+    field.ok_or(Failed::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    fn user(name: &str, password: &str, salt: &[u8]) -> Arc<User> {
+        let iterations = NonZeroU32::new(4_096).unwrap();
+        Arc::new(User::new(
+            name.to_owned(),
+            password,
+            [salt, salt],
+            iterations,
+        ))
+    }
+
+    /// The example of RFC 7677, section 3.
+    #[test]
+    fn the_rfc_s_exchange_goes_as_it_stands_there() {
+        let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+        let (challenge, message) = Challenge::new(
+            Hash::Sha256,
+            b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO",
+            |name| (name == "user").then(|| user("user", "pencil", &salt)),
+            "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0",
+            b"",
+        )
+        .unwrap();
+        let nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
+        assert_eq!(
+            message,
+            format!("r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
+        );
+        let last = format!("c=biws,r={nonce},p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=");
+        let proven = challenge.judge(last.as_bytes()).unwrap();
+        assert_eq!(
+            proven.message,
+            "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+        );
+        assert_eq!(proven.user.name, "user");
+    }
+
+    #[test]
+    fn whoever_does_not_know_the_password_is_refused_as_one_who_is_not_known() {
+        let first = b"n,,n=user,r=abc".as_slice();
+        for known in [true, false] {
+            let find = |name: &str| known.then(|| user(name, "pencil", b"salt"));
+            let (challenge, message) =
+                Challenge::new(Hash::Sha512, first, find, "def", b"secret").unwrap();
+            assert!(message.ends_with(",i=4096"), "{message}");
+            let proof = STANDARD.encode([0; 64]);
+            let last = format!("c=biws,r=abcdef,p={proof}");
+            let failed = challenge.judge(last.as_bytes()).unwrap_err();
+            assert_eq!(failed, Failed::Credentials);
+        }
+    }
+
+    #[test]
+    fn what_is_no_exchange_is_refused() {
+        for first in [
+            "",
+            "n,,",
+            "p=tls-unique,,n=a,r=b",
+            "n,,n=a",
+            "n,,r=b,n=a",
+            "n,,n=a,r=",
+        ] {
+            let made = Challenge::new(Hash::Sha256, first.as_bytes(), |_| None, "x", b"");
+            assert_eq!(made.unwrap_err(), Failed::Malformed, "{first}");
+        }
+        for last in [
+            "",
+            "p=",
+            "c=biws,r=bx",
+            "c=biws,r=other,p=AA==",
+            "c=x,r=bx,p=AA==",
+        ] {
+            let first = b"n,,n=a,r=b";
+            let (challenge, _) = Challenge::new(Hash::Sha256, first, |_| None, "x", b"").unwrap();
+            assert_eq!(
+                challenge.judge(last.as_bytes()).unwrap_err(),
+                Failed::Malformed,
+                "{last}"
+            );
+        }
+    }
+}

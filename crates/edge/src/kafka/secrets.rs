@@ -1,0 +1,40 @@
+//! Random bytes of a door, fit for secrets.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use ring::rand::{SecureRandom, SystemRandom};
+
+const SIZE: usize = 24;
+
+/// Where random bytes come from, and some that stay the same while the door stands.
+#[derive(Debug)]
+pub(super) struct Secrets {
+    source: SystemRandom,
+    salt: [u8; SIZE],
+}
+
+impl Secrets {
+    pub(super) fn new() -> Self {
+        let source = SystemRandom::new();
+        let salt = random(&source);
+        Self { source, salt }
+    }
+
+    /// A text that nobody has seen before, without commas.
+    pub(super) fn nonce(&self) -> String {
+        STANDARD_NO_PAD.encode(random(&self.source))
+    }
+
+    /// What makes up salts.
+    pub(super) fn salt(&self) -> &[u8] {
+        &self.salt
+    }
+}
+
+fn random(source: &SystemRandom) -> [u8; SIZE] {
+    let mut bytes = [0; SIZE];
+    source
+        .fill(&mut bytes)
+        .expect("the system has random bytes from its start");
+    bytes
+}

@@ -1,0 +1,272 @@
+//! One client's connection: reads, has each request handled, and answers in the order of requests.
+//!
+//! ```text
+//! read ─▸ frame ─▸ handled at once ─▸ an answer that may have to wait ─▸ out, in order
+//! ```
+//!
+//! What a request changes is decided when it is read, in order; waiting for the disk or for records
+//! keeps only answers waiting, until as many wait as are allowed.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use net::Source;
+use node::{Counter, Outlet};
+use tokio::time::{Instant, Sleep};
+
+use super::answers::Answers;
+use super::client::Client;
+use super::dispatch::{Fatal, dispatch};
+use super::inbox::Inbox;
+use super::outlet::KafkaOutlet;
+use crate::together;
+
+/// Bytes read at a time, into a buffer that all connections of a thread share.
+const CHUNK_SIZE: usize = 256 << 10;
+
+/// Reads in one go before other connections of the thread get their turn.
+const READS_PER_POLL: usize = 4;
+
+/// While a client leaves this much unread it is not answered further, and soon not read from.
+const UNREAD_SIZE_MAX: usize = 1 << 20;
+
+thread_local! {
+    static CHUNK: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK_SIZE]);
+}
+
+pub(super) struct Session {
+    source: Box<dyn Source>,
+    outlet: Arc<KafkaOutlet>,
+    inbox: Inbox,
+    answers: Answers,
+    client: Client,
+    silence: Silence,
+    /// The task's waker, and the one that the disk is given.
+    wakers: Option<(Waker, Waker)>,
+}
+
+/// Why a session ended.
+enum End {
+    /// The client left, or the connection broke.
+    Left,
+    /// Everything is answered, and the node goes down.
+    Drained,
+    /// The client has not shown what would let it in, and was told.
+    Refused,
+    /// The client said nothing for too long.
+    Silent,
+    /// The client broke the protocol, or asked for its end by it.
+    Fatal(Fatal),
+    /// The node sends the client away.
+    Dismissed(String),
+}
+
+impl Session {
+    pub(super) fn new(
+        source: Box<dyn Source>,
+        outlet: Arc<KafkaOutlet>,
+        client: Client,
+        handshake_timeout: Duration,
+        idle_timeout: Duration,
+    ) -> Self {
+        let silence = match client.is_admitted() {
+            true => Silence::new(idle_timeout, idle_timeout),
+            false => Silence::new(handshake_timeout, idle_timeout),
+        };
+        Self {
+            source,
+            outlet,
+            inbox: Inbox::default(),
+            answers: Answers::default(),
+            client,
+            silence,
+            wakers: None,
+        }
+    }
+
+    pub(super) async fn run(mut self) {
+        let remote = self.client.remote().to_owned();
+        tracing::debug!(%remote, "kafka connection opened");
+        let end = std::future::poll_fn(|cx| self.poll_round(cx)).await;
+        match end {
+            End::Left => tracing::debug!(%remote, "kafka connection closed"),
+            End::Drained => tracing::debug!(%remote, "kafka connection drained"),
+            End::Refused => tracing::debug!(%remote, "kafka connection closed: not let in"),
+            End::Silent => tracing::debug!(%remote, "kafka connection closed: it was idle"),
+            End::Fatal(Fatal { message }) => {
+                self.client.node().counters().count(Counter::ProtocolErrors);
+                tracing::info!(%remote, reason = %message, "kafka connection closed");
+            }
+            End::Dismissed(reason) => {
+                tracing::info!(%remote, %reason, "kafka connection closed");
+            }
+        }
+        // What was answered before the end still arrives.
+        self.outlet.outbox.flush();
+        self.outlet.outbox.finish();
+    }
+
+    /// What a round appends goes to the disk when the task is polled again, and so behind whatever the
+    /// other connections of the thread have brought: one sync serves them all.
+    fn poll_round(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.client.end_round();
+        let polled = self.poll(cx);
+        if self.client.is_producing() {
+            cx.waker().wake_by_ref();
+        }
+        polled
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if self.outlet.outbox.poll_drain(cx).is_ready() {
+            return Poll::Ready(End::Left);
+        }
+        if let Some(reason) = self.outlet.dismissal() {
+            return Poll::Ready(End::Dismissed(reason.to_owned()));
+        }
+        let read = self.poll_read(cx);
+        // What was asked before the end is answered, as far as that is known.
+        let answered = self.poll_answers(cx);
+        self.outlet.outbox.flush();
+        if let Err(end) = read {
+            return Poll::Ready(end);
+        }
+        if let Err(fatal) = answered {
+            return Poll::Ready(End::Fatal(fatal));
+        }
+        if self.answers.is_empty() && self.outlet.is_leaving() {
+            return Poll::Ready(End::Drained);
+        }
+        if self.answers.is_empty() && self.client.is_refused() {
+            return Poll::Ready(End::Refused);
+        }
+        self.silence
+            .poll(cx, !self.answers.is_empty())
+            .map(|()| End::Silent)
+    }
+
+    /// Reads while there is something and room for what comes of it.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        for _ in 0..READS_PER_POLL {
+            if self.is_full() || self.outlet.is_leaving() {
+                return Ok(());
+            }
+            match self.read(cx) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(outcome) => outcome?,
+            }
+        }
+        // There may be more; others of the thread come first.
+        cx.waker().wake_by_ref();
+        Ok(())
+    }
+
+    /// Whether so much waits that nothing more is read.
+    fn is_full(&self) -> bool {
+        self.answers.is_full()
+    }
+
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        CHUNK.with_borrow_mut(|chunk| {
+            let count = match self.source.poll_read(cx, chunk) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Left)),
+                Poll::Ready(Ok(count)) => count,
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => 0,
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Left)),
+            };
+            self.inbox.feed(&chunk[..count]);
+            self.silence.heard = true;
+            Poll::Ready(self.take_in().map_err(End::Fatal))
+        })
+    }
+
+    fn take_in(&mut self) -> Result<(), Fatal> {
+        loop {
+            let frame = self.inbox.next(self.client.trust());
+            let Some(frame) = frame.map_err(|error| Fatal::new(error.to_string()))? else {
+                return Ok(());
+            };
+            let answer = dispatch(&mut self.client, &frame)?;
+            self.answers.push(answer, frame.len());
+        }
+    }
+
+    /// Hands out what is due, as far as the client takes it.
+    fn poll_answers(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
+        let was_full = self.is_full();
+        let disk = self.waker_for_disk(cx);
+        loop {
+            if self.outlet.queued_size() > UNREAD_SIZE_MAX {
+                self.outlet.outbox.flush();
+                if self.outlet.queued_size() > UNREAD_SIZE_MAX {
+                    self.wait_until_taken(cx);
+                    break;
+                }
+            }
+            let mut woken = Context::from_waker(&disk);
+            let Poll::Ready(Some(reply)) = self.answers.poll_next(&mut woken) else {
+                break;
+            };
+            let mut written = Ok(());
+            self.outlet.outbox.push(|out| written = reply.write(out));
+            written.map_err(|error| Fatal::new(format!("an answer cannot be said: {error}")))?;
+        }
+        if was_full && !self.is_full() {
+            cx.waker().wake_by_ref();
+        }
+        Ok(())
+    }
+
+    /// Wakes this task together with others of its thread.
+    fn waker_for_disk(&mut self, cx: &Context<'_>) -> Waker {
+        let wakers = match self.wakers.take() {
+            Some(wakers) if wakers.0.will_wake(cx.waker()) => wakers,
+            _ => (cx.waker().clone(), together::waker(cx.waker())),
+        };
+        self.wakers.insert(wakers).1.clone()
+    }
+
+    /// Comes back when the client has taken some: a blocked sink wakes the task by itself.
+    fn wait_until_taken(&self, cx: &mut Context<'_>) {
+        // Registers for it; what it says is looked at when the task is polled again.
+        let _ = self.outlet.outbox.poll_drain(cx);
+        if !self.outlet.outbox.is_blocked() {
+            cx.waker().wake_by_ref();
+        }
+    }
+}
+
+/// Ends connections on which nothing happens.
+struct Silence {
+    timer: Pin<Box<Sleep>>,
+    /// How long a client may be silent.
+    limit: Duration,
+    /// Something arrived since the timer was set.
+    heard: bool,
+}
+
+impl Silence {
+    fn new(first: Duration, limit: Duration) -> Self {
+        Self {
+            timer: Box::pin(tokio::time::sleep(first)),
+            limit,
+            heard: false,
+        }
+    }
+
+    /// Ready when the client was silent for too long; whoever waits for an answer is not silent.
+    fn poll(&mut self, cx: &mut Context<'_>, is_waiting: bool) -> Poll<()> {
+        while self.timer.as_mut().poll(cx).is_ready() {
+            if !std::mem::take(&mut self.heard) && !is_waiting {
+                return Poll::Ready(());
+            }
+            self.timer.as_mut().reset(Instant::now() + self.limit);
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,169 @@
+//! Who may come in, where somebody has to say who it is.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use edge::kafka::Nobody;
+use edge::{Gate, Open, Pass, Refused, Role};
+use kafka::{ErrorCode, Secret, sasl_authenticate, sasl_handshake};
+use ring::{digest, hmac, pbkdf2};
+
+use crate::{Bench, Client, One};
+
+/// Lets in whoever shows `open`.
+struct Word;
+
+impl Gate for Word {
+    fn admit(&self, token: &str) -> Result<Pass, Refused> {
+        match token {
+            "open" => Ok(Pass {
+                role: Role::Agent,
+                token: None,
+            }),
+            "" => Err(Refused::Missing),
+            _ => Err(Refused::Unknown),
+        }
+    }
+}
+
+async fn choose(client: &mut Client, mechanism: &str) -> sasl_handshake::Response {
+    let mechanism = mechanism.to_owned();
+    client.ask(1, &sasl_handshake::Request { mechanism }).await
+}
+
+async fn say(client: &mut Client, said: &[u8]) -> sasl_authenticate::Response {
+    let auth_bytes = Secret(said.to_vec().into());
+    client
+        .ask(2, &sasl_authenticate::Request { auth_bytes })
+        .await
+}
+
+async fn is_served(client: &mut Client) -> bool {
+    client.send(4, &kafka::metadata::Request::default()).await;
+    client.frame().await.is_some()
+}
+
+#[tokio::test]
+async fn nothing_is_served_to_strangers() {
+    let bench = Bench::with(Arc::new(Open), Arc::new(One::new("ann", "secret")));
+    let mut client = bench.connect();
+    client.is_heard().await;
+    assert!(!is_served(&mut client).await);
+}
+
+#[tokio::test]
+async fn a_password_lets_its_user_in() {
+    let bench = Bench::with(Arc::new(Open), Arc::new(One::new("ann", "secret")));
+    let mut client = bench.connect();
+    let chosen = choose(&mut client, "PLAIN").await;
+    assert_eq!(chosen.error_code, ErrorCode::None);
+    assert_eq!(
+        chosen.mechanisms,
+        ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    );
+    let told = say(&mut client, b"\0ann\0secret").await;
+    assert_eq!(told.error_code, ErrorCode::None);
+    assert!(is_served(&mut client).await);
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_so_and_goes() {
+    for said in [
+        "\0ann\0wrong",
+        "\0bob\0secret",
+        "\0ann",
+        "bob\0ann\0secret",
+        "",
+    ] {
+        let bench = Bench::with(Arc::new(Open), Arc::new(One::new("ann", "secret")));
+        let mut client = bench.connect();
+        choose(&mut client, "PLAIN").await;
+        let told = say(&mut client, said.as_bytes()).await;
+        let code = told.error_code;
+        assert_eq!(code, ErrorCode::SaslAuthenticationFailed, "{said:?}");
+        assert!(client.is_over().await);
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_shown_in_place_of_a_password() {
+    let bench = Bench::with(Arc::new(Word), Arc::new(Nobody));
+    let mut client = bench.connect();
+    assert_eq!(choose(&mut client, "PLAIN").await.mechanisms, ["PLAIN"]);
+    assert_eq!(
+        say(&mut client, b"\0token\0open").await.error_code,
+        ErrorCode::None
+    );
+    assert!(is_served(&mut client).await);
+    let mut client = bench.connect();
+    choose(&mut client, "PLAIN").await;
+    let told = say(&mut client, b"\0token\0shut").await;
+    assert_eq!(told.error_code, ErrorCode::SaslAuthenticationFailed);
+}
+
+#[tokio::test]
+async fn a_mechanism_that_leads_nowhere_is_refused() {
+    let bench = Bench::with(Arc::new(Word), Arc::new(Nobody));
+    for mechanism in ["GSSAPI", "SCRAM-SHA-256"] {
+        let chosen = choose(&mut bench.connect(), mechanism).await;
+        assert_eq!(chosen.error_code, ErrorCode::UnsupportedSaslMechanism);
+        assert_eq!(chosen.mechanisms, ["PLAIN"]);
+    }
+    let told = say(&mut bench.connect(), b"\0a\0open").await;
+    assert_eq!(told.error_code, ErrorCode::IllegalSaslState);
+}
+
+/// The client's side of RFC 5802 with SHA-256.
+async fn prove(client: &mut Client, password: &str) -> sasl_authenticate::Response {
+    choose(client, "SCRAM-SHA-256").await;
+    let bare = "n=ann,r=abc";
+    let challenge = say(client, format!("n,,{bare}").as_bytes()).await;
+    let challenge = String::from_utf8(challenge.auth_bytes.0.to_vec()).unwrap();
+    let field = |name: &str| {
+        let mut fields = challenge.split(',');
+        fields.find_map(|it| it.strip_prefix(name)).unwrap()
+    };
+    let salt = STANDARD.decode(field("s=")).unwrap();
+    let iterations = field("i=").parse().unwrap();
+    let mut salted = [0; 32];
+    let algorithm = pbkdf2::PBKDF2_HMAC_SHA256;
+    pbkdf2::derive(
+        algorithm,
+        iterations,
+        &salt,
+        password.as_bytes(),
+        &mut salted,
+    );
+    let sign = |key: &[u8], bytes: &[u8]| {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key);
+        hmac::sign(&key, bytes).as_ref().to_vec()
+    };
+    let key = sign(&salted, b"Client Key");
+    let stored = digest::digest(&digest::SHA256, &key);
+    let unproven = format!("c=biws,r={}", field("r="));
+    let said = format!("{bare},{challenge},{unproven}");
+    let signature = sign(stored.as_ref(), said.as_bytes());
+    let proof: Vec<u8> = key.iter().zip(signature).map(|(a, b)| a ^ b).collect();
+    let last = format!("{unproven},p={}", STANDARD.encode(proof));
+    let told = say(client, last.as_bytes()).await;
+    let server = sign(&sign(&salted, b"Server Key"), said.as_bytes());
+    let expected = format!("v={}", STANDARD.encode(server));
+    if told.error_code == ErrorCode::None {
+        assert_eq!(told.auth_bytes.0, expected, "the broker proves itself too");
+    }
+    told
+}
+
+#[tokio::test]
+async fn whoever_proves_to_know_the_password_is_let_in() {
+    let bench = Bench::with(Arc::new(Open), Arc::new(One::new("ann", "secret")));
+    let mut client = bench.connect();
+    let told = prove(&mut client, "secret").await;
+    assert_eq!(told.error_code, ErrorCode::None);
+    assert!(is_served(&mut client).await);
+    let mut client = bench.connect();
+    let told = prove(&mut client, "guess").await;
+    assert_eq!(told.error_code, ErrorCode::SaslAuthenticationFailed);
+    assert!(client.is_over().await);
+}

@@ -1,0 +1,142 @@
+//! The Kafka door over in-process streams, with a journal that syncs when a test says so.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+mod client;
+mod fetching;
+mod framing;
+mod login;
+mod order;
+mod producing;
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use edge::kafka::{Arrived, Door, Nobody, Options, User, Users};
+use edge::{Gate, Open};
+use journal::disk::SimulatedDisk;
+use journal::{Background, Journal, Line};
+use node::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+
+pub(crate) use client::Client;
+
+#[derive(Default)]
+struct TestClock(AtomicU64);
+
+impl Clock for TestClock {
+    fn now_ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn unix_ms(&self) -> u64 {
+        1_700_000_000_000 + self.now_ns() / 1_000_000
+    }
+}
+
+struct Counting(AtomicU64);
+
+impl Entropy for Counting {
+    fn next_u64(&self) -> u64 {
+        self.0.fetch_add(0x0001_0000_0000_0000, Ordering::Relaxed)
+    }
+}
+
+/// A node, and its Kafka door.
+pub(crate) struct Bench {
+    pub(crate) node: Handle,
+    pub(crate) disk: SimulatedDisk,
+    line: Line,
+    background: Background,
+    door: Door,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::with(Arc::new(Open), Arc::new(Nobody))
+    }
+
+    pub(crate) fn with(gate: Arc<dyn Gate>, users: Arc<dyn Users>) -> Self {
+        let disk = SimulatedDisk::new(7);
+        let options = journal::Options {
+            journal_id: 1,
+            entropy: 1,
+            segment_size: 4 << 20,
+            reserve_size: 0,
+            ..journal::Options::default()
+        };
+        let opened = Journal::open_stepped(Arc::new(disk.clone()), &options).unwrap();
+        let ports = Ports {
+            clock: Arc::new(TestClock::default()),
+            entropy: Arc::new(Counting(AtomicU64::new(1))),
+        };
+        let (limits, kept) = (Limits::default(), StoreOptions::default());
+        let journal = Arc::new(opened.journal);
+        let node = Handle::with_journal(limits, ports, journal, kept).unwrap();
+        node.open_topics(node::topics::Options::default()).unwrap();
+        let topics = node.topics().unwrap();
+        let options = Options {
+            frame_size_max: 2 << 20,
+            ..Options::default()
+        };
+        let door = Door::new(node.clone(), topics, gate, users, options);
+        let mut bench = Self {
+            node,
+            disk,
+            line: opened.line,
+            background: opened.background,
+            door,
+        };
+        bench.sync();
+        bench
+    }
+
+    /// Everything that was appended is on disk now.
+    pub(crate) fn sync(&mut self) {
+        self.line.step();
+        self.background.step(1_700_000_000_000);
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        let (near, far) = net::inproc::pair("test");
+        let door = self.door.clone();
+        let local = "127.0.0.1:9092".parse().unwrap();
+        tokio::spawn(async move {
+            let stream = far;
+            door.serve(Arrived { stream, local }).await;
+        });
+        Client::new(near)
+    }
+
+    /// A client, and a topic with one partition.
+    pub(crate) async fn with_topic(&mut self, name: &str) -> Client {
+        let mut client = self.connect();
+        client.create_topic(name).await;
+        self.connect().is_heard().await;
+        self.sync();
+        client.created().await;
+        client
+    }
+}
+
+/// One user.
+pub(crate) struct One(Arc<User>);
+
+impl One {
+    pub(crate) fn new(name: &str, password: &str) -> Self {
+        let iterations = NonZeroU32::new(4_096).unwrap();
+        let salts: [&[u8]; 2] = [b"one salt", b"another salt"];
+        let user = User::new(name.to_owned(), password, salts, iterations);
+        Self(Arc::new(user))
+    }
+}
+
+impl Users for One {
+    fn is_any(&self) -> bool {
+        true
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<User>> {
+        (name == self.0.name).then(|| self.0.clone())
+    }
+}

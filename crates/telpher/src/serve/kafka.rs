@@ -1,0 +1,45 @@
+//! The Kafka door, as it is configured.
+
+use std::sync::Arc;
+
+use edge::Gate;
+use edge::kafka::{Door, Nobody, Options, Place};
+use node::Handle;
+use node::config::Config;
+
+use crate::failure::{Exit, Failure};
+
+/// Begins with topics, and makes the door to them; none where the node keeps nothing.
+pub(super) fn open(
+    node: &Handle,
+    gate: Arc<dyn Gate>,
+    config: &Config,
+) -> Result<Option<Door>, Failure> {
+    let opened = node.open_topics(node::topics::Options::default());
+    opened.map_err(|error| Failure::new(Exit::Failed, error))?;
+    let Some(topics) = node.topics() else {
+        return Ok(None);
+    };
+    let door = Door::new(
+        node.clone(),
+        topics,
+        gate,
+        Arc::new(Nobody),
+        options(config),
+    );
+    Ok(Some(door))
+}
+
+fn options(config: &Config) -> Options {
+    let kafka = &config.kafka;
+    Options {
+        frame_size_max: kafka.frame_size_max.as_usize(),
+        idle_timeout: kafka.idle_timeout,
+        handshake_timeout: kafka.handshake_timeout,
+        advertised: kafka.advertised.as_ref().map(|it| Place {
+            host: it.host.clone(),
+            port: it.port,
+        }),
+        log_dir: config.data.dir.display().to_string(),
+    }
+}
