@@ -15,6 +15,7 @@ mod admin;
 mod counts;
 mod desk;
 mod door;
+mod elsewhere;
 mod events;
 mod kept;
 mod outcome;
@@ -41,10 +42,12 @@ use crate::ports::Ports;
 pub use admin::{Applied, By, ChangeError};
 pub use counts::TakeCounts;
 pub use desk::Desk;
+pub use door::Throttled;
 pub(crate) use door::{Charged, InFlight};
+pub use elsewhere::ElsewhereView;
 pub use events::{Event, EventKind, Watch, Watched};
 pub use kept::OpenError;
-pub use outcome::{Denial, Durable, Outcome, Take, Taken, Unconfirmed};
+pub use outcome::{Begun, Denial, Durable, Outcome, Take, Taken, Unconfirmed};
 pub use parked::{Attempt, Parked};
 pub use settle::Settling;
 pub use top::{TopBy, TopRow};
@@ -130,6 +133,8 @@ pub(crate) struct State {
     anchor: (u64, u64),
     options: RwLock<Options>,
     kept: std::sync::OnceLock<kept::Kept>,
+    /// The store that cells lie in, unless they lie here.
+    elsewhere: std::sync::OnceLock<elsewhere::Elsewhere>,
     /// One change at a time.
     changing: Mutex<()>,
     next_hold: AtomicU64,
@@ -163,6 +168,7 @@ impl State {
             anchor: (unix_ns, ports.clock.now_ns()),
             options: RwLock::new(options),
             kept: std::sync::OnceLock::new(),
+            elsewhere: std::sync::OnceLock::new(),
             changing: Mutex::default(),
             next_hold: AtomicU64::new(ports.entropy.next_u64() >> 2),
             is_listed: AtomicBool::new(false),
@@ -235,14 +241,22 @@ impl<'a> Quotas<'a> {
         unix_ns.saturating_add(passed)
     }
 
-    /// How everything stands that bounds a subject: ask the desk. Makes nothing.
-    pub fn peek(self, desk: &mut Desk, subject: &Subject<'_>) {
+    /// How everything stands that bounds a subject: ask the desk. Makes nothing. What lies in a store
+    /// the desk knows when it was asked: as soon as what is returned is done, and was not unavailable.
+    pub fn peek(self, desk: &mut Desk, subject: &Subject<'_>) -> Option<Parked> {
         let now_ns = self.now_ns();
         let rules = self.state().rules.read();
-        desk.begin(&rules, now_ns);
+        self.look_here(&rules, desk, subject, now_ns);
+        self.state().elsewhere.get()?;
+        let ask = self.look_elsewhere(&rules, desk, subject)?;
+        Some(self.asking_look(subject, ask))
+    }
+
+    fn look_here(self, rules: &Arc<Rules>, desk: &mut Desk, subject: &Subject<'_>, now_ns: u64) {
+        desk.begin(rules, now_ns);
         rules.plan_look(&mut desk.plan, subject);
         let mut locked = self.lock(&desk.plan);
-        quota::look(&rules, &mut desk.plan, subject, &mut locked, now_ns);
+        quota::look(rules, &mut desk.plan, subject, &mut locked, now_ns);
     }
 
     /// Buckets that are in memory.

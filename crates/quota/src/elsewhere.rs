@@ -7,7 +7,7 @@
 use crate::cell::{Cell, When};
 use crate::decide::{Decision, Refused};
 use crate::dial::Factor;
-use crate::key::Key;
+use crate::key::{Key, Seed};
 use crate::limit::{Bucket, Kind, Mode};
 use crate::plan::{Plan, Step};
 use crate::rules::{Rules, stored};
@@ -70,6 +70,32 @@ impl Rules {
         above.map_or(Ok(()), |refused| Err(Decision::Refused(refused)))
     }
 
+    /// So much of a cell that is known by its key.
+    pub fn part<'a>(&self, key: Key<'a>, count: i128, now_ns: u64) -> Option<Part<'a>> {
+        let index = self.policies.index(key.limit)?;
+        let hash = Seed::of_limit(self.seed.hash(key.prefix), key.limit);
+        Some(self.part_of(index, key, hash, count, now_ns))
+    }
+
+    fn part_of<'a>(
+        &self,
+        index: usize,
+        key: Key<'a>,
+        hash: u64,
+        count: i128,
+        now_ns: u64,
+    ) -> Part<'a> {
+        let factor = self.dial(index).factor_at(now_ns);
+        Part {
+            index,
+            key,
+            hash,
+            kind: self.standing_kind(index, key.prefix, now_ns).by(factor),
+            count,
+            is_enforced: self.limit(index).mode == Mode::Enforce,
+        }
+    }
+
     /// What stands for a cell, before any factor.
     fn standing_kind(&self, index: usize, prefix: Prefix<'_>, now_ns: u64) -> Kind {
         let base = *self.kind(index);
@@ -84,25 +110,16 @@ impl Rules {
 
 impl Plan {
     /// The cells, in the order of the steps.
-    pub fn parts<'a>(
-        &'a self,
-        rules: &'a Rules,
+    pub fn parts<'p, 'a: 'p>(
+        &'p self,
+        rules: &'p Rules,
         subject: &Subject<'a>,
         now_ns: u64,
     ) -> impl Iterator<Item = Part<'a>> + Clone {
         let subject = *subject;
         self.steps.iter().map(move |step| {
             let key = step.key(rules, &subject);
-            let kind = rules.standing_kind(step.index, key.prefix, now_ns);
-            let factor = rules.dial(step.index).factor_at(now_ns);
-            Part {
-                index: step.index,
-                key,
-                hash: step.hash,
-                kind: kind.by(factor),
-                count: step.count,
-                is_enforced: rules.limit(step.index).mode == Mode::Enforce,
-            }
+            rules.part_of(step.index, key, step.hash, step.count, now_ns)
         })
     }
 

@@ -22,7 +22,7 @@ pub(super) use prefixed::Prefixed;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep};
 
-use super::quotas::Surface;
+use super::quotas::{Later, Surface};
 use super::reply::Reply;
 use super::time::push_http_date;
 
@@ -39,6 +39,8 @@ pub(super) enum Verdict {
     Answered,
     /// It is, once this is on disk.
     When(Vec<Durable>),
+    /// The answer is another one, and known later.
+    Later(Later),
     /// It is not answered here, and nothing was decided.
     NotHere,
 }
@@ -130,12 +132,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             let (is_kept_alive, version) = (asked.is_kept_alive, asked.version);
             match verdict {
                 Verdict::Answered => {}
-                Verdict::When(durables) => {
-                    for durable in durables {
-                        if durable.await.is_err() {
-                            self.surface.unconfirmed(&mut self.reply);
-                        }
-                    }
+                Verdict::When(durables) => self.wait_for(durables).await,
+                Verdict::Later(later) => {
+                    let durables;
+                    (self.reply, durables) = later.await;
+                    self.wait_for(durables).await;
                 }
                 Verdict::NotHere => break Next::Leave,
             }
@@ -156,6 +157,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             self.buffer = BytesMut::new();
         }
         Ok(next)
+    }
+
+    /// Waits until what was decided is on disk.
+    async fn wait_for(&mut self, durables: Vec<Durable>) {
+        for durable in durables {
+            if durable.await.is_err() {
+                self.surface.unconfirmed(&mut self.reply);
+            }
+        }
     }
 
     async fn write(&mut self) -> io::Result<()> {

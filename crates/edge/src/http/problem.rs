@@ -120,7 +120,10 @@ impl IntoResponse for Problem {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if matches!(self.code, ErrorCode::Busy | ErrorCode::Throttled) {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            // Never early, where it is known when it passes.
+            let retry_ms = self.extra.get("retry_ms").and_then(Value::as_u64);
+            let retry_s = retry_ms.map_or(1, |retry_ms| retry_ms.div_ceil(1_000));
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(retry_s));
         }
         response
     }

@@ -1,23 +1,25 @@
 //! Takes of one connection: from a frame to the node's quotas, and back.
 //!
 //! What can be answered at once is encoded on the thread that decided it and leaves with everything
-//! else that the same chunk led to; what rests on the disk, and who waits for a limit, is looked at
-//! before the connection's task rests ([`Waits`]). A take allocates nothing: the desk, the costs and
+//! else that the same chunk led to; what rests on the disk, and who waits for a limit or for a
+//! store, is looked at before the connection's task rests ([`Waits`]). A take allocates nothing: the desk, the costs and
 //! the answer are used again. Invariant: *every question is answered once.*
 
 mod answer;
+mod frame;
 mod waits;
 
-use std::task::{Context, Poll};
+use std::task::Context;
 use std::time::Duration;
 
 use model::ErrorCode;
-use node::quotas::{Cost, Desk, Durable, HoldId, Settled, Subject, Take, Unit};
+use node::quotas::{Begun, Cost, Desk, Durable, HoldId, Parked, Settled, Subject, Take, Unit};
 use node::{Failure, Ticket, Turn};
 use wire::{Costs, Settle, TAKES_MAX, Takes};
 
 use super::outlet::{NativeOutlet, correlation};
 use answer::Answer;
+use frame::Frame;
 use waits::{Parking, Waits};
 
 /// See the module's documentation.
@@ -55,47 +57,66 @@ impl Quota {
             return turn.refuse(tag, Failure::new(code, message));
         }
         self.answer.clear();
-        let mut durable = None;
+        let (mut durable, mut later) = (None, Vec::new());
         for take in takes.iter() {
-            match self.decide(tag, &take) {
+            match self.decide(&take) {
                 // All of them go to one shard of the journal, in order: the newest is durable last.
-                Poll::Ready(newest) => durable = newest.or(durable),
-                // It is alone, and is answered when it has waited.
-                Poll::Pending => return,
+                Decided::Now(newest) => durable = newest.or(durable),
+                Decided::Later(parked) => later.push((self.answer.outcomes.len(), parked)),
             }
         }
-        self.reply(outlet, tag, durable);
+        if later.is_empty() {
+            return self.reply(outlet, tag, durable);
+        }
+        let is_asking = takes.iter().all(|take| take.wait.is_none());
+        self.park(outlet, tag, durable, later, is_asking);
     }
 
-    /// Decides one take and adds what became of it, unless it waits now.
-    fn decide(&mut self, tag: Ticket, take: &wire::Take<'_>) -> Poll<Option<Durable>> {
+    /// Decides one take and adds what became of it, unless that is known later.
+    fn decide(&mut self, take: &wire::Take<'_>) -> Decided {
         let asked = match read_take(take, &mut self.costs) {
             Ok(asked) => asked,
             Err(message) => {
                 let code = ErrorCode::InvalidArgument;
                 self.answer.put_refused(code, &message);
-                return Poll::Ready(None);
+                return Decided::Now(None);
             }
         };
         let quotas = self.node.quotas();
-        let taken = match take.wait {
-            None => quotas.take(&mut self.desk, &asked),
-            Some(wait) => {
-                let wait_max = Duration::from_millis(u64::from(wait.wait_ms));
-                let parked = quotas.take_waiting(&asked, wait_max, wait.priority);
-                match self.waits.park(tag, parked, &mut self.desk) {
-                    Parking::Taken(taken) => taken,
-                    Parking::Waits => return Poll::Pending,
-                    Parking::Full => {
-                        let message = "as many takes of this connection wait as may";
-                        self.answer.put_refused(ErrorCode::Busy, message);
-                        return Poll::Ready(None);
-                    }
-                }
+        if let Some(wait) = take.wait {
+            let wait_max = Duration::from_millis(u64::from(wait.wait_ms));
+            let parked = quotas.take_waiting(&asked, wait_max, wait.priority);
+            return Decided::Later(parked);
+        }
+        match quotas.take(&mut self.desk, &asked) {
+            Begun::Asks(parked) => Decided::Later(parked),
+            Begun::Done(taken) => {
+                self.answer.put(&self.desk, &taken);
+                Decided::Now(taken.durable)
             }
-        };
-        self.answer.put(&self.desk, &taken);
-        Poll::Ready(taken.durable)
+        }
+    }
+
+    /// Answers now if everything is known after all, or when it is.
+    fn park(
+        &mut self,
+        outlet: &NativeOutlet,
+        tag: Ticket,
+        durable: Option<Durable>,
+        later: Vec<(usize, Parked)>,
+        is_asking: bool,
+    ) {
+        let frame = Frame::new(std::mem::take(&mut self.answer), durable, later);
+        match self.waits.park(tag, frame, is_asking, &mut self.desk) {
+            Parking::Waits => {}
+            Parking::Done(frame) => self.reply_frame(outlet, tag, frame),
+            Parking::Full => {
+                self.answer.clear();
+                let message = "as many takes of this connection wait as may";
+                self.answer.put_refused(ErrorCode::Busy, message);
+                self.reply(outlet, tag, None);
+            }
+        }
     }
 
     /// Ends a hold.
@@ -142,9 +163,13 @@ impl Quota {
             }
             Ok(subject) => {
                 self.answer.clear();
-                self.node.quotas().peek(&mut self.desk, &subject);
-                self.answer.put_standings(&self.desk);
-                self.reply(outlet, tag, None);
+                match self.node.quotas().peek(&mut self.desk, &subject) {
+                    Some(parked) => self.park(outlet, tag, None, vec![(0, parked)], true),
+                    None => {
+                        self.answer.put_standings(&self.desk);
+                        self.reply(outlet, tag, None);
+                    }
+                }
             }
         }
     }
@@ -161,10 +186,8 @@ impl Quota {
 
     /// Answers what has become due; the task is woken when there may be more.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, outlet: &NativeOutlet) {
-        while let Some((tag, taken)) = self.waits.poll_parked(cx, &mut self.desk) {
-            self.answer.clear();
-            self.answer.put(&self.desk, &taken);
-            self.reply(outlet, tag, taken.durable);
+        while let Some((tag, frame)) = self.waits.poll_parked(cx, &mut self.desk) {
+            self.reply_frame(outlet, tag, frame);
         }
         self.waits.poll_durable(cx, |frame| {
             self.is_unflushed = true;
@@ -190,6 +213,12 @@ impl Quota {
         self.send(outlet, tag, durable);
     }
 
+    fn reply_frame(&mut self, outlet: &NativeOutlet, tag: Ticket, mut frame: Frame) {
+        frame.finish(correlation(tag));
+        self.answer = frame.answer;
+        self.send(outlet, tag, frame.durable);
+    }
+
     /// Sends the frame that is ready, now or when what it rests on is on disk.
     fn send(&mut self, outlet: &NativeOutlet, tag: Ticket, durable: Option<Durable>) {
         let frame = &self.answer.frame;
@@ -201,6 +230,14 @@ impl Quota {
             }
         }
     }
+}
+
+/// What became of one take of a frame.
+enum Decided {
+    /// It stands in the answer, and is told when this is on disk.
+    Now(Option<Durable>),
+    /// It is known when this was looked at.
+    Later(Parked),
 }
 
 fn check(takes: &Takes<'_>) -> Result<(), (ErrorCode, &'static str)> {

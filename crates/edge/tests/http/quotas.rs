@@ -476,3 +476,24 @@ async fn a_journal_that_fails_admits_nothing_of_a_sync_limit() {
     // A change that could not be kept was not made.
     assert_eq!(door.get("/v1/halts").await.json()["halts"], json!({}));
 }
+
+#[tokio::test]
+async fn what_a_request_appends_is_charged_to_who_asks() {
+    let door = open_kept().await;
+    let limit = json!([{
+        "name": "said", "match": "default/default/*", "unit": "appended_bytes", "capacity": 100, "refill": "10/s",
+    }]);
+    put(&door, limit).await;
+    let path = "/v1/conversations/c-1/messages";
+    let said = crate::said(&"x".repeat(40));
+    assert_eq!(door.ask("POST", path, &said).await.status, 201);
+    let denied = door.ask("POST", path, &said).await;
+    denied.problem(429, "throttled");
+    let retry_ms = denied.json()["retry_ms"].as_u64().unwrap();
+    let retry_s = retry_ms.div_ceil(1_000).to_string();
+    assert_eq!(denied.header("retry-after"), Some(&*retry_s));
+    assert!((1_000..10_000).contains(&retry_ms), "{retry_ms}");
+    // Nothing of it was done.
+    let read = door.get(path).await.json();
+    assert_eq!(read["messages"].as_array().unwrap().len(), 1, "{read}");
+}

@@ -42,7 +42,7 @@ pub struct Appended {
 
 impl Batch<'_> {
     /// Bytes of what is said.
-    pub(super) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         let messages = self.messages.iter();
         messages.map(|it| it.parts.len() + it.metadata.len()).sum()
     }

@@ -13,6 +13,7 @@ use super::Quotas;
 use super::desk::Desk;
 use super::events::EventKind;
 use super::outcome::Durable;
+use crate::ports::quota_store::Away;
 
 /// Who changes something, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,18 @@ pub enum ChangeError {
     /// What was asked for makes no sense.
     #[error(transparent)]
     Invalid(#[from] AdminError),
+    /// It would stand at this node alone, of several that share their limits.
+    #[error(
+        "{what} stands at one node alone, and others share its limits through a store: change the \
+         limits of every node instead"
+    )]
+    Apart {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// The store that cells lie in cannot be asked.
+    #[error(transparent)]
+    Away(#[from] Away),
     /// It could not be kept.
     #[error("it could not be kept: {0}")]
     Append(#[from] journal::AppendError),
@@ -133,6 +146,7 @@ impl Quotas<'_> {
         until_ns: Option<u64>,
         by: By<'_>,
     ) -> Result<Applied, ChangeError> {
+        self.check_stands_everywhere("a factor")?;
         let (numerator, denominator) = factor.parts();
         let what = format!("factor {limit} {numerator}/{denominator}");
         self.change(by, what, EventKind::Factor, limit, |rules, now_ns| {
@@ -147,6 +161,7 @@ impl Quotas<'_> {
 
     /// Admits nothing more for a prefix.
     pub fn halt(self, prefix: Prefix<'_>, by: By<'_>) -> Result<Applied, ChangeError> {
+        self.check_stands_everywhere("a halt")?;
         let name = prefix.to_string();
         let what = format!("halt {name}");
         self.change(by, what, EventKind::Halted, &name, |rules, now_ns| {
@@ -176,7 +191,8 @@ impl Quotas<'_> {
         })
     }
 
-    /// Another capacity or refill for one bucket, for a time; a grant is given once, now.
+    /// Another capacity or refill for one bucket, for a time; a grant is given once, now. To a bucket
+    /// that lies in a store it is [given there](Self::grant_there) before.
     pub fn set_override(
         self,
         limit: &str,
@@ -189,6 +205,13 @@ impl Quotas<'_> {
         };
         let what = format!("override {limit} {prefix}");
         let name = prefix.to_string();
+        if self.is_grant(&change) {
+            // It was given already, and nothing of it stands.
+            return self.change(by, what, EventKind::Override, &name, |rules, _| {
+                Ok(((**rules).clone(), None))
+            });
+        }
+        self.check_stands_everywhere("an override")?;
         self.change(by, what, EventKind::Override, &name, |rules, now_ns| {
             let rules = rules.with_override(limit, prefix, change.clone(), now_ns)?;
             let kept = override_change(&rules, limit, prefix, Some(change.clone()))?;
@@ -212,7 +235,8 @@ impl Quotas<'_> {
         })
     }
 
-    /// Makes the buckets that are the subject's own as if it had taken nothing.
+    /// Makes the buckets that are the subject's own as if it had taken nothing. Those that lie in a
+    /// store are [reset there](Self::reset_there) before.
     pub fn reset(self, subject: &Subject<'_>, by: By<'_>) -> Result<Applied, ChangeError> {
         let name = subject.to_string();
         let what = format!("reset {name}");

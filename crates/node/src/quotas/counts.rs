@@ -77,7 +77,7 @@ impl Quotas<'_> {
             Outcome::Admitted { .. } => &counts.admitted,
             Outcome::Halted { .. } => &counts.halted,
             Outcome::Refused(_) => &counts.refused,
-            Outcome::Unavailable { .. } => &counts.unavailable,
+            Outcome::Unavailable { .. } | Outcome::Unconfirmed { .. } => &counts.unavailable,
         };
         count.fetch_add(1, Ordering::Relaxed);
     }

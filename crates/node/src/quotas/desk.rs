@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quota::{Plan, Rules, Standing, Warned};
+use quota::{Plan, Rules, Standing, Told, Warned};
 
 /// Used for one take after the other; remembers how the limits of the last one stand.
 #[derive(Default)]
@@ -11,6 +11,8 @@ pub struct Desk {
     pub(crate) rules: Option<Arc<Rules>>,
     pub(crate) now_ns: u64,
     pub(crate) bytes: Vec<u8>,
+    /// What is known of cells that lie elsewhere, by their steps.
+    pub(crate) told: Vec<(usize, Told)>,
 }
 
 impl Desk {

@@ -24,7 +24,7 @@ pub(super) const COUNTED: [Unit; 3] = [Unit::SENDS, Unit::REQUESTS_IN_FLIGHT, Un
 
 /// A client is over a limit.
 #[derive(Clone, Debug)]
-pub(crate) struct Throttled {
+pub struct Throttled {
     code: ErrorCode,
     retry_after_ms: u32,
     message: String,
@@ -32,8 +32,18 @@ pub(crate) struct Throttled {
 
 impl Throttled {
     /// What went wrong.
-    pub(crate) fn code(&self) -> ErrorCode {
+    pub fn code(&self) -> ErrorCode {
         self.code
+    }
+
+    /// After how many milliseconds it passes; 0 for nobody knows.
+    pub fn retry_after_ms(&self) -> u32 {
+        self.retry_after_ms
+    }
+
+    /// For people.
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// As the client is told.
@@ -69,18 +79,22 @@ pub(crate) struct Charged {
 impl Charged {
     /// As the client introduced itself.
     pub(crate) fn new(facts: &Facts) -> Self {
-        let of_token = || {
-            let token = facts.token.as_ref()?;
-            Name::parse(&format!("default/default/{}", token.name)).ok()
+        let principal = match &facts.name {
+            Some(name) => name.base().to_owned(),
+            None => of_token(facts.token.as_ref().map(|token| &*token.name)),
         };
-        let name = facts.name.clone().or_else(of_token);
-        let principal = name.map_or_else(|| ANONYMOUS.to_owned(), |name| name.base().to_owned());
         let desk = Mutex::default();
         Self { principal, desk }
     }
 }
 
 const ANONYMOUS: &str = "default/default/anonymous";
+
+/// Who is charged that has no name.
+fn of_token(token: Option<&str>) -> String {
+    let name = token.and_then(|token| Name::parse(&format!("default/default/{token}")).ok());
+    name.map_or_else(|| ANONYMOUS.to_owned(), |name| name.base().to_owned())
+}
 
 impl Turn<'_> {
     /// Whether the client may do what costs that. Without a limit on any of it, one atomic says so.
@@ -123,6 +137,15 @@ fn charged(desk: &Desk, principal: &str) -> Hold {
 }
 
 impl Quotas<'_> {
+    /// Whether somebody without a connection and a name may do what costs that, by its token's name.
+    /// Without a limit on any of it, one atomic says so.
+    pub fn admit_token(self, token: Option<&str>, costs: &[Cost]) -> Result<(), Throttled> {
+        match self.state().is_at_doors() {
+            false => Ok(()),
+            true => self.admit_at_door(&mut Desk::new(), &of_token(token), costs),
+        }
+    }
+
     fn admit_at_door(
         self,
         desk: &mut Desk,
@@ -155,6 +178,7 @@ impl Quotas<'_> {
             }
             Outcome::Refused(refused) => (ErrorCode::TooLarge, 0, refused.to_string()),
             Outcome::Unavailable { reason } => (ErrorCode::Unavailable, 0, reason),
+            Outcome::Unconfirmed { reason } => (ErrorCode::Unconfirmed, 0, reason),
         };
         // Never early: what is left of a millisecond is waited for, too.
         let retry_after_ms = retry_after_ns.div_ceil(1_000_000);

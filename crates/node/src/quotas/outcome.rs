@@ -9,6 +9,8 @@ use std::time::Duration;
 use journal::{Journal, Status, Ticket};
 use quota::{Cost, HoldId, Kind, Limit, Refused, Subject, When};
 
+use super::Parked;
+
 /// A take.
 #[derive(Clone, Copy, Debug)]
 pub struct Take<'a> {
@@ -33,6 +35,16 @@ pub struct Taken {
     pub durable: Option<Durable>,
     /// It was decided without the store that the cells lie in.
     pub is_degraded: bool,
+}
+
+/// What became of a take that was begun.
+#[derive(Debug)]
+#[must_use = "it is decided when it was looked at"]
+pub enum Begun {
+    /// It is decided.
+    Done(Taken),
+    /// The store that its cells lie in has to be asked: it is decided by looking at it.
+    Asks(Parked),
 }
 
 /// What the taker is told.
@@ -61,6 +73,11 @@ pub enum Outcome {
         /// For people.
         reason: String,
     },
+    /// Whether it was taken nobody knows: who was to decide it did not answer.
+    Unconfirmed {
+        /// For people.
+        reason: String,
+    },
 }
 
 /// Why a take did not pass.
@@ -79,6 +96,20 @@ pub struct Denial {
 }
 
 impl Denial {
+    pub(super) fn new(limit: &Arc<Limit>, denied: &quota::Denied, now_ns: u64) -> Self {
+        let retry_after_ns = match denied.when {
+            When::At(at_ns) | When::Period(at_ns) => Some(at_ns.saturating_sub(now_ns)),
+            When::Release | When::Never => None,
+        };
+        Self {
+            limit: limit.clone(),
+            have: denied.have,
+            need: denied.need,
+            when: denied.when,
+            retry_after_ns,
+        }
+    }
+
     /// Whether there is nothing to wait for: a budget is spent, or what is gone does not come back.
     pub fn is_exhausted(&self) -> bool {
         match self.when {

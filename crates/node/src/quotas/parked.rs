@@ -11,10 +11,11 @@ use std::sync::atomic::Ordering;
 use std::task::Waker;
 use std::time::Duration;
 
-use quota::{Cost, Denied, LimitId, Place, Plan, Queue, Rules, Subject, When};
+use quota::{Cost, Denied, LimitId, Place, Plan, Queue, Rules, Subject, SubjectError, When};
 
 use super::Quotas;
 use super::desk::Desk;
+use super::elsewhere::Running;
 use super::outcome::{Outcome, Take, Taken};
 use super::take::Turn;
 use crate::handle::Inner;
@@ -30,7 +31,7 @@ pub(super) struct Queues {
 
 /// A take that waits. Dropping it ends the wait.
 pub struct Parked {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
     name: Box<str>,
     run: Box<str>,
     costs: Vec<Cost>,
@@ -39,6 +40,30 @@ pub struct Parked {
     priority: u8,
     deadline_ns: u64,
     place: Option<(Cell, Place)>,
+    /// It only looks at how everything stands.
+    pub(super) is_look: bool,
+    /// The store is being asked.
+    pub(super) running: Option<Running>,
+}
+
+/// What somebody who waits asked for, in words of its own.
+pub(super) struct Own {
+    name: Box<str>,
+    run: Box<str>,
+    costs: Vec<Cost>,
+    hold: Option<Duration>,
+    id: Option<Box<str>>,
+}
+
+impl Own {
+    pub(super) fn take(&self) -> Result<Take<'_>, SubjectError> {
+        Ok(Take {
+            subject: Subject::new(&self.name, &self.run)?,
+            costs: &self.costs,
+            hold: self.hold,
+            id: self.id.as_deref(),
+        })
+    }
 }
 
 /// What became of looking at it.
@@ -65,6 +90,8 @@ impl Quotas<'_> {
             priority,
             deadline_ns: self.now_ns().saturating_add(wait_ns),
             place: None,
+            is_look: false,
+            running: None,
         }
     }
 
@@ -78,26 +105,33 @@ impl Quotas<'_> {
         own: Option<&(Cell, Place)>,
         now_ns: u64,
     ) -> Option<(Denied, Cell)> {
-        if self.state().waiting.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        let queues = self.state().queues.lock();
-        let found = plan
-            .keys(rules, subject)
-            .enumerate()
-            .find_map(|(step, key)| {
-                let cell: Cell = (key.limit, key.prefix.to_string().into());
-                let queue = queues.by_cell.get(&cell)?;
-                let (first, _) = queue.first()?;
-                let is_own = own.is_some_and(|(own, place)| *own == cell && *place == first);
-                (!is_own).then(|| (step, cell, queue.cost()))
-            });
-        drop(queues);
-        let (step, cell, ahead) = found?;
+        let (step, cell, ahead) = self.others_first(rules, plan, subject, own)?;
         let mut locked = self.lock(plan);
         quota::look(rules, plan, subject, &mut locked, now_ns);
         let denied = plan.behind(rules, step, ahead, now_ns)?;
         Some((denied, cell))
+    }
+
+    /// The step for whose cell others wait, that cell, and for how much they do.
+    fn others_first(
+        self,
+        rules: &Rules,
+        plan: &Plan,
+        subject: &Subject<'_>,
+        own: Option<&(Cell, Place)>,
+    ) -> Option<(usize, Cell, u64)> {
+        if self.state().waiting.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let queues = self.state().queues.lock();
+        let mut keys = plan.keys(rules, subject).enumerate();
+        keys.find_map(|(step, key)| {
+            let cell: Cell = (key.limit, key.prefix.to_string().into());
+            let queue = queues.by_cell.get(&cell)?;
+            let (first, _) = queue.first()?;
+            let is_own = own.is_some_and(|(own, place)| *own == cell && *place == first);
+            (!is_own).then(|| (step, cell, queue.cost()))
+        })
     }
 
     /// Something was given back, or the rules are others: the first of each queue tries again.
@@ -121,24 +155,19 @@ impl Parked {
     pub fn poll(&mut self, desk: &mut Desk, waker: &Waker) -> Attempt {
         let inner = self.inner.clone();
         let quotas = Quotas { inner: &inner };
-        let now_ns = quotas.now_ns();
+        let own = self.own();
+        let take = match own.take() {
+            Ok(take) => take,
+            Err(error) => return Attempt::Done(Taken::unavailable(&error.to_string())),
+        };
+        if let Some(elsewhere) = inner.quotas.elsewhere.get()
+            && let Some(attempt) = self.poll_elsewhere(elsewhere, desk, &take, waker)
+        {
+            return attempt;
+        }
+        let (now_ns, subject) = (quotas.now_ns(), take.subject);
         let rules = quotas.state().rules.read();
-        let (name, run, id) = (self.name.clone(), self.run.clone(), self.id.clone());
-        let costs = self.costs.clone();
-        let subject = match Subject::new(&name, &run) {
-            Ok(subject) => subject,
-            Err(error) => {
-                let reason = error.to_string();
-                return Attempt::Done(Taken::at_once(Outcome::Unavailable { reason }));
-            }
-        };
-        let take = Take {
-            subject,
-            costs: &costs,
-            hold: self.hold,
-            id: id.as_deref(),
-        };
-        if rules.plan(&mut desk.plan, &subject, &costs).is_ok()
+        if rules.plan(&mut desk.plan, &subject, take.costs).is_ok()
             && let Some((denied, cell)) = {
                 let own = self.place.as_ref();
                 quotas.behind_others(&rules, &mut desk.plan, &subject, own, now_ns)
@@ -179,7 +208,40 @@ impl Parked {
         }
     }
 
-    fn wait_for(
+    /// What it asked for.
+    fn own(&self) -> Own {
+        Own {
+            name: self.name.clone(),
+            run: self.run.clone(),
+            costs: self.costs.clone(),
+            hold: self.hold,
+            id: self.id.clone(),
+        }
+    }
+
+    /// Waits behind those who wait for one of its cells, if it has time for that.
+    pub(super) fn stand_in_line(
+        &mut self,
+        quotas: Quotas<'_>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        waker: &Waker,
+    ) -> Option<Attempt> {
+        let now_ns = quotas.now_ns();
+        let rules = quotas.state().rules.read();
+        if now_ns >= self.deadline_ns {
+            return None;
+        }
+        rules.plan(&mut desk.plan, &take.subject, take.costs).ok()?;
+        let own = self.place.as_ref();
+        let (step, cell, _) = quotas.others_first(&rules, &desk.plan, &take.subject, own)?;
+        let part = desk.plan.parts(&rules, &take.subject, now_ns).nth(step)?;
+        let need = u64::try_from(part.count).unwrap_or(0);
+        let share = (need, rules.limit(part.index).weight);
+        Some(self.wait_for(quotas, cell, share, waker, now_ns, u64::MAX))
+    }
+
+    pub(super) fn wait_for(
         &mut self,
         quotas: Quotas<'_>,
         cell: Cell,
@@ -189,8 +251,7 @@ impl Parked {
         again_ns: u64,
     ) -> Attempt {
         if !self.enter(quotas, cell, share, waker) {
-            let reason = "as many takes wait as may".to_owned();
-            return Attempt::Done(Taken::at_once(Outcome::Unavailable { reason }));
+            return Attempt::Done(Taken::unavailable("as many takes wait as may"));
         }
         // One nanosecond at least: nobody looks again and again at the same moment.
         let wait_ns = again_ns.min(self.deadline_ns).saturating_sub(now_ns).max(1);
@@ -237,7 +298,7 @@ impl Parked {
         true
     }
 
-    fn leave(&mut self, quotas: Quotas<'_>, left: Left) {
+    pub(super) fn leave(&mut self, quotas: Quotas<'_>, left: Left) {
         let Some((cell, place)) = self.place.take() else {
             return;
         };
@@ -265,7 +326,12 @@ impl Parked {
     }
 }
 
-fn cell_of(rules: &Rules, index: usize, subject: &Subject<'_>, desk: &Desk) -> Option<Cell> {
+pub(super) fn cell_of(
+    rules: &Rules,
+    index: usize,
+    subject: &Subject<'_>,
+    desk: &Desk,
+) -> Option<Cell> {
     let limit = rules.policies().limits()[index].0;
     let mut keys = desk.plan.keys(rules, subject);
     let key = keys.find(|key| key.limit == limit)?;
@@ -274,7 +340,7 @@ fn cell_of(rules: &Rules, index: usize, subject: &Subject<'_>, desk: &Desk) -> O
 
 /// How a wait ended.
 #[derive(Clone, Copy)]
-enum Left {
+pub(super) enum Left {
     Admitted,
     GaveUp,
 }

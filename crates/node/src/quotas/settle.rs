@@ -67,6 +67,7 @@ impl Quotas<'_> {
             return settling;
         };
         rules.plan_settle(&mut desk.plan, &subject, hold, settled);
+        self.owe_settled(rules, desk, &subject, hold, now_ns);
         loop {
             desk.plan.add_table(home);
             let mut locked = self.lock(&desk.plan);

@@ -2,39 +2,63 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use quota::record::{self, Taken as TakenRecord};
-use quota::{Decision, Denied, Hold, HoldId, Plan, Refused, Rules, Settled, Subject, When};
+use quota::{Decision, Denied, Hold, HoldId, Plan, Refused, Rules, Settled, Subject};
 
 use super::desk::Desk;
 use super::events::EventKind;
-use super::outcome::{Denial, Outcome, Take, Taken};
+use super::outcome::{Begun, Denial, Outcome, Take, Taken};
 use super::{Locked, Quotas, SHARDS};
 
 /// Bytes of an id.
 const ID_SIZE_MAX: usize = 255;
 
 impl<'a> Quotas<'a> {
-    /// Decides a take. How its limits stand then, the desk knows.
-    pub fn take(self, desk: &mut Desk, take: &Take<'_>) -> Taken {
+    /// Decides a take, or has the store asked that its cells lie in. How its limits stand then, the
+    /// desk knows.
+    pub fn take(self, desk: &mut Desk, take: &Take<'_>) -> Begun {
+        if let Some(elsewhere) = self.state().elsewhere.get() {
+            return self.take_elsewhere(elsewhere, desk, take);
+        }
         let now_ns = self.now_ns();
         let rules = self.state().rules.read();
-        self.take_by(&rules, desk, take, Turn::NotWaiting, now_ns)
+        Begun::Done(self.take_here(&rules, desk, take, now_ns))
     }
 
-    /// Decides takes in order, all at the same moment; `each` is told of one after the other.
+    /// Decides takes in order, all at the same moment unless a store is asked; `each` is told of one
+    /// after the other.
     pub fn take_batch<'t>(
         self,
         desk: &mut Desk,
         takes: impl IntoIterator<Item = Take<'t>>,
-        mut each: impl FnMut(&Desk, Taken),
+        mut each: impl FnMut(&Desk, Begun),
     ) {
+        if let Some(elsewhere) = self.state().elsewhere.get() {
+            for take in takes {
+                let begun = self.take_elsewhere(elsewhere, desk, &take);
+                each(desk, begun);
+            }
+            return;
+        }
         let now_ns = self.now_ns();
         let rules = self.state().rules.read();
         for take in takes {
-            let taken = self.take_by(&rules, desk, &take, Turn::NotWaiting, now_ns);
-            each(desk, taken);
+            let taken = self.take_here(&rules, desk, &take, now_ns);
+            each(desk, Begun::Done(taken));
         }
+    }
+
+    /// Decides a take of cells that lie here.
+    pub(super) fn take_here(
+        self,
+        rules: &Arc<Rules>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        now_ns: u64,
+    ) -> Taken {
+        self.take_by(rules, desk, take, Turn::NotWaiting, now_ns)
     }
 
     pub(super) fn take_by(
@@ -169,7 +193,7 @@ impl<'a> Quotas<'a> {
     }
 
     /// Makes the hold, and the records of it and of the id.
-    fn note(
+    pub(super) fn note(
         self,
         rules: &Rules,
         plan: &Plan,
@@ -180,9 +204,7 @@ impl<'a> Quotas<'a> {
         let mut note = Note::default();
         let mut until_ns = now_ns;
         if let Some(lasting) = take.hold {
-            let hold_max = self.state().options.read().hold_max;
-            let lasting_ns = u64::try_from(lasting.min(hold_max).as_nanos()).unwrap_or(u64::MAX);
-            until_ns = now_ns.saturating_add(lasting_ns);
+            until_ns = now_ns.saturating_add(self.hold_ns(lasting));
             let id = self.next_hold(rules.home_of(&take.subject));
             let hold = Hold {
                 subject: take.subject.to_string().into(),
@@ -210,6 +232,12 @@ impl<'a> Quotas<'a> {
         note
     }
 
+    /// How long a hold lasts that is to last so long.
+    pub(super) fn hold_ns(self, lasting: Duration) -> u64 {
+        let hold_max = self.state().options.read().hold_max;
+        u64::try_from(lasting.min(hold_max).as_nanos()).unwrap_or(u64::MAX)
+    }
+
     /// A hold's name says in which shard it is.
     fn next_hold(self, home: u16) -> HoldId {
         let number = self.state().next_hold.fetch_add(1, Ordering::Relaxed);
@@ -217,7 +245,7 @@ impl<'a> Quotas<'a> {
     }
 
     /// The first answer again; what it rests on may not be on disk yet.
-    fn repeated(self, hold: Option<HoldId>, is_sync: bool) -> Taken {
+    pub(super) fn repeated(self, hold: Option<HoldId>, is_sync: bool) -> Taken {
         Taken {
             outcome: Outcome::Admitted {
                 hold,
@@ -262,22 +290,12 @@ impl<'a> Quotas<'a> {
         denied: &Denied,
         now_ns: u64,
     ) -> Taken {
-        let limit = rules.limit(denied.index).clone();
+        let limit = rules.limit(denied.index);
         self.state().denied.lock().count(take.subject.name());
         self.tell(take.subject.name(), || EventKind::Denied {
             limit: limit.name.clone(),
         });
-        let retry_after_ns = match denied.when {
-            When::At(at_ns) | When::Period(at_ns) => Some(at_ns.saturating_sub(now_ns)),
-            When::Release | When::Never => None,
-        };
-        Taken::at_once(Outcome::Denied(Denial {
-            limit,
-            have: denied.have,
-            need: denied.need,
-            when: denied.when,
-            retry_after_ns,
-        }))
+        Taken::at_once(Outcome::Denied(Denial::new(limit, denied, now_ns)))
     }
 
     fn tell_warned(self, rules: &Rules, desk: &Desk, take: &Take<'_>) {
@@ -312,7 +330,7 @@ enum Decided {
 pub(super) struct Note {
     pub(super) hold: Option<HoldId>,
     pub(super) records: Vec<(u8, Vec<u8>)>,
-    id: Option<(String, u64)>,
+    pub(super) id: Option<(String, u64)>,
 }
 
 impl Taken {
@@ -323,9 +341,19 @@ impl Taken {
             is_degraded: false,
         }
     }
+
+    pub(super) fn unavailable(reason: &str) -> Self {
+        let reason = reason.to_owned();
+        Self::at_once(Outcome::Unavailable { reason })
+    }
 }
 
-fn plan(rules: &Rules, plan: &mut Plan, take: &Take<'_>, turn: Turn) -> Result<(), Outcome> {
+pub(super) fn plan(
+    rules: &Rules,
+    plan: &mut Plan,
+    take: &Take<'_>,
+    turn: Turn,
+) -> Result<(), Outcome> {
     if take
         .id
         .is_some_and(|id| id.len() > ID_SIZE_MAX || id.is_empty())
@@ -343,6 +371,6 @@ fn plan(rules: &Rules, plan: &mut Plan, take: &Take<'_>, turn: Turn) -> Result<(
 }
 
 /// As ids are known: each subject has its own.
-fn id_of(subject: &Subject<'_>, id: &str) -> String {
+pub(super) fn id_of(subject: &Subject<'_>, id: &str) -> String {
     format!("{subject}\n{id}")
 }

@@ -2,6 +2,7 @@
 
 mod changed;
 mod doors;
+mod elsewhere;
 mod kept;
 mod shared;
 mod waits;
@@ -14,7 +15,7 @@ use journal::disk::simulated::Fate;
 use journal::{Background, Line};
 use quota::{Cost, Limit, Settled, Subject, Unit};
 
-use super::{By, Desk, Durable, Options, Outcome, Take, Taken, Written};
+use super::{Begun, By, Desk, Durable, Options, Outcome, Take, Taken, Written};
 use crate::testing::World;
 use crate::{Handle, StoreOptions};
 
@@ -126,7 +127,15 @@ fn take_with(
         hold,
         id,
     };
-    node.quotas().take(&mut Desk::new(), &take)
+    decided(node.quotas().take(&mut Desk::new(), &take))
+}
+
+/// Of a node without a store.
+fn decided(begun: Begun) -> Taken {
+    match begun {
+        Begun::Done(taken) => taken,
+        Begun::Asks(parked) => panic!("there is no store to ask: {parked:?}"),
+    }
 }
 
 /// One request.
@@ -151,8 +160,10 @@ fn drain(node: &Handle, subject: &str) -> u64 {
 /// What is left, by limit.
 fn left(node: &Handle, subject: &str) -> Vec<i128> {
     let mut desk = Desk::new();
-    node.quotas()
+    let asked = node
+        .quotas()
         .peek(&mut desk, &Subject::parse(subject).unwrap());
+    assert!(asked.is_none(), "there is no store to ask");
     desk.standings().map(|standing| standing.have).collect()
 }
 
@@ -204,7 +215,8 @@ fn a_batch_is_decided_in_order() {
     world
         .node
         .quotas()
-        .take_batch(&mut Desk::new(), takes, |desk, taken| {
+        .take_batch(&mut Desk::new(), takes, |desk, begun| {
+            let taken = decided(begun);
             let left = desk.standings().next().map(|standing| standing.have);
             told.push((matches!(taken.outcome, Outcome::Admitted { .. }), left));
         });

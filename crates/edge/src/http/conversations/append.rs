@@ -16,6 +16,7 @@ use super::outgoing::push_json;
 use super::place::{Conversation, expected, idempotency_key, of};
 use crate::http::body;
 use crate::http::problem::Problem;
+use crate::http::quotas::Client;
 use crate::http::{Shared, off_thread};
 
 /// What surrounds the messages in a body, at most: names, quotes and spaces.
@@ -119,12 +120,14 @@ impl<'a> AppendedDocument<'a> {
         (status = 412, description = "The newest message has another number: `head_seq`", body = crate::http::openapi::ProblemDocument),
         (status = 413, description = "Too many or too large", body = crate::http::openapi::ProblemDocument),
         (status = 415, description = "The body is not JSON", body = crate::http::openapi::ProblemDocument),
+        (status = 429, description = "The token is over a limit on what is appended: `retry_ms`", body = crate::http::openapi::ProblemDocument),
         (status = 503, description = "Not on the disk: full, failed, or unknown", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn append(
     State(shared): State<Shared>,
     Conversation(name): Conversation,
+    client: Client,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -134,9 +137,10 @@ pub(super) async fn append(
     let request: Append<'_> = body::parse(&body)?;
     let expect = expected(&headers, request.expect)?;
     let ready = Ready::new(request.messages, idempotency_key(&headers)?)?;
-    let batch = ready.messages();
-    let messages = &batch;
-    let pending = match conversations.append_at_once(&name, Batch { expect, messages })? {
+    let messages = &ready.messages();
+    let batch = Batch { expect, messages };
+    client.charge_bytes(&shared.node, batch.size() as u64)?;
+    let pending = match conversations.append_at_once(&name, batch)? {
         Some(pending) => pending,
         None => elsewhere(&shared, name, &headers, body.clone()).await?,
     };

@@ -186,10 +186,15 @@ pub(super) async fn reset(
         (Some(subject), None, None) => {
             let subject = Subject::parse(subject);
             let subject = subject.map_err(|error| wrong_at("subject", &error.to_string()))?;
+            let there = quotas.reset_there(&subject).await;
+            there.map_err(|away| refused(away.into()))?;
             applied(quotas.reset(&subject, by)).await
         }
         (None, Some(limit), Some(name)) => {
-            applied(quotas.reset_bucket(limit, prefix(name)?, by)).await
+            let prefix = prefix(name)?;
+            let there = quotas.reset_bucket_there(limit, prefix).await;
+            there.map_err(refused)?;
+            applied(quotas.reset_bucket(limit, prefix, by)).await
         }
         _ => {
             let detail = "say `subject`, or `limit` and `prefix`";
@@ -226,7 +231,11 @@ pub(super) fn refused(error: ChangeError) -> Problem {
         ChangeError::Invalid(AdminError::ForeignPrefix { .. } | AdminError::Range(_)) => {
             Problem::invalid(detail)
         }
-        ChangeError::Append(_) => Problem::of(ErrorCode::Unavailable, detail),
+        ChangeError::Apart { .. } => Problem::of(ErrorCode::Unsupported, detail),
+        ChangeError::Away(away) if away.may_be_done => Problem::of(ErrorCode::Unconfirmed, detail),
+        ChangeError::Away(_) | ChangeError::Append(_) => {
+            Problem::of(ErrorCode::Unavailable, detail)
+        }
     }
 }
 

@@ -41,7 +41,10 @@ pub(super) fn push_reply(reply: &mut Reply, desk: &Desk, taken: &Taken) {
             )
         }
         Outcome::Admitted { .. } => (fields::tightest(desk.standings()), None),
-        Outcome::Halted { .. } | Outcome::Refused(_) | Outcome::Unavailable { .. } => (None, None),
+        Outcome::Halted { .. }
+        | Outcome::Refused(_)
+        | Outcome::Unavailable { .. }
+        | Outcome::Unconfirmed { .. } => (None, None),
     };
     if let Some(standing) = &standing {
         fields::push(reply, standing, retry_ns, desk.now_ns());
@@ -98,6 +101,10 @@ pub(super) fn push(out: &mut Vec<u8>, desk: &Desk, taken: &Taken) {
             begin(out, "about:blank", status, ErrorCode::Unavailable);
             push_detail(out, reason);
         }
+        Outcome::Unconfirmed { reason } => {
+            begin(out, "about:blank", status, ErrorCode::Unconfirmed);
+            push_detail(out, reason);
+        }
     }
     if taken.is_degraded {
         out.extend_from_slice(br#","degraded":true"#);
@@ -113,7 +120,9 @@ fn status(outcome: &Outcome) -> StatusCode {
         Outcome::Denied(_) => StatusCode::TOO_MANY_REQUESTS,
         Outcome::Halted { .. } => StatusCode::FORBIDDEN,
         Outcome::Refused(_) => StatusCode::BAD_REQUEST,
-        Outcome::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Outcome::Unavailable { .. } | Outcome::Unconfirmed { .. } => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     }
 }
 

@@ -1,9 +1,13 @@
 //! Who asks for a change.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use model::ErrorCode;
-use node::quotas::By;
+use node::quotas::{By, Unit};
+use node::tokens::Token;
 
 use crate::gate::{Pass, Role};
 use crate::http::problem::Problem;
@@ -23,6 +27,40 @@ impl Admin {
 
     pub(super) fn who(&self) -> &str {
         &self.who
+    }
+}
+
+/// Who is charged for what is done without a connection: its token, as at the native door.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct Client(Option<Arc<Token>>);
+
+impl Client {
+    /// Whether it may append so many bytes.
+    pub(in crate::http) fn charge_bytes(
+        &self,
+        node: &node::Handle,
+        bytes: u64,
+    ) -> Result<(), Problem> {
+        let token = self.0.as_ref().map(|token| &*token.name);
+        let admitted = node
+            .quotas()
+            .admit_token(token, &[(Unit::APPENDED_BYTES, bytes)]);
+        admitted.map_err(|throttled| {
+            let problem = Problem::of(throttled.code(), throttled.message());
+            match throttled.retry_after_ms() {
+                0 => problem,
+                retry_ms => problem.with("retry_ms", retry_ms),
+            }
+        })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Client {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let pass = parts.extensions.get::<Pass>();
+        Ok(Self(pass.and_then(|pass| pass.token.clone())))
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `GET /` | what there is |
 //! | `GET /health` | whether takes are decided |
-//! | `GET /test-redis` | 501: what is kept is kept here |
+//! | `GET /test-redis` | whether the store answers; 501 without one |
 //! | `POST /api/request` `{agentId, tokens?}` | a take by `default/default/<agentId>` |
 //! | `GET /api/quota/{agentId}` | how an agent stands |
 //! | `GET /api/test-rate-limit` | 100 per client address and minute, in fixed windows |
@@ -25,10 +25,13 @@ use axum::http::{HeaderMap, HeaderValue, Method as HttpMethod, StatusCode, heade
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use node::quotas::{Denial, Desk, Outcome, Refused, Standing, Subject, Take, Taken, Unit};
+use node::quotas::{
+    Begun, Denial, Desk, Durable, Outcome, Refused, Standing, Subject, Take, Taken, Unit,
+};
 use serde_json::json;
 
 use super::Surface;
+use super::asks::{self, Later};
 use super::fields::{self, SECOND_NS, tightest};
 use super::windows::{COUNT_MAX, Windows};
 use crate::gate::Gate;
@@ -53,6 +56,9 @@ pub(crate) struct Limiter {
     proxies: Vec<IpAddr>,
     windows: Windows,
 }
+
+/// What must be on disk before it is told; or it is told later.
+type Told = Result<Option<Durable>, Later>;
 
 /// The routes of the surface. Of those in `proxies` it is believed for whom they ask.
 pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, proxies: Vec<IpAddr>) -> Routes {
@@ -102,7 +108,7 @@ impl Limiter {
 
     /// Answers one of the [paths](is_asked_often) that are.
     pub(super) fn answer_in_front(
-        &self,
+        self: &Arc<Self>,
         desk: &mut Desk,
         asked: &Asked<'_>,
         peer: IpAddr,
@@ -112,27 +118,30 @@ impl Limiter {
         if !is_open && self.gate.admit(asked.token).is_err() {
             return Verdict::NotHere;
         }
-        let durable = match (asked.path, agent_of(asked.path)) {
+        let told = match (asked.path, agent_of(asked.path)) {
             ("/health", _) => {
                 self.health(reply);
-                None
+                Ok(None)
             }
             ("/api/request", _) => self.request(desk, asked.body, reply),
             ("/api/test-rate-limit", _) => {
                 let forwarded = [asked.forwarded];
                 self.test_rate_limit(self.client(peer, &forwarded), reply);
-                None
+                Ok(None)
             }
-            (_, Some(agent)) => {
-                self.quota(desk, agent, reply);
-                None
-            }
+            (_, Some(agent)) => self.quota(desk, agent, reply),
             (_, None) => return Verdict::NotHere,
         };
-        reply.field("Access-Control-Allow-Origin", "*");
-        match durable {
-            None => Verdict::Answered,
-            Some(durable) => Verdict::When(vec![durable]),
+        match told {
+            Ok(durable) => {
+                allow_any(reply);
+                durable.map_or(Verdict::Answered, |durable| Verdict::When(vec![durable]))
+            }
+            Err(later) => Verdict::Later(Box::pin(async {
+                let (mut reply, durables) = later.await;
+                allow_any(&mut reply);
+                (reply, durables)
+            })),
         }
     }
 
@@ -158,31 +167,32 @@ impl Limiter {
 
     fn health(&self, reply: &mut Reply) {
         let now_ms = self.now_ns() / 1_000_000;
-        let is_ready = self.node.unready().is_none();
+        let store = self.node.quotas().elsewhere();
+        let redis = match store.map(|view| view.store.is_connected) {
+            None => "embedded",
+            Some(true) => "connected",
+            Some(false) => "disconnected",
+        };
+        let is_ready = self.node.unready().is_none() && redis != "disconnected";
         let (status, word) = match is_ready {
             true => (StatusCode::OK, "ok"),
             false => (StatusCode::SERVICE_UNAVAILABLE, "error"),
         };
         reply.clear(status, JSON);
-        bodies::health(&mut reply.body, word, now_ms);
+        bodies::health(&mut reply.body, word, now_ms, redis);
     }
 
-    fn request(
-        &self,
-        desk: &mut Desk,
-        body: &[u8],
-        reply: &mut Reply,
-    ) -> Option<node::quotas::Durable> {
+    fn request(self: &Arc<Self>, desk: &mut Desk, body: &[u8], reply: &mut Reply) -> Told {
         let ask = match Ask::read(body) {
             Ok(ask) => ask,
             Err(wrong) => {
                 bodies::bad_request(reply, &wrong);
-                return None;
+                return Ok(None);
             }
         };
         let Ok(subject) = Subject::new(&ask.subject, "") else {
             bodies::bad_request(reply, &Wrong::AgentTooLong);
-            return None;
+            return Ok(None);
         };
         let take = Take {
             subject,
@@ -190,70 +200,39 @@ impl Limiter {
             hold: None,
             id: None,
         };
-        let taken = self.node.quotas().take(desk, &take);
-        self.tell(desk, &ask, &taken, reply);
-        taken.durable
-    }
-
-    fn tell(&self, desk: &Desk, ask: &Ask, taken: &Taken, reply: &mut Reply) {
-        let now_ns = desk.now_ns();
-        let now_s = now_ns / SECOND_NS;
-        let standing = of_requests(desk);
-        match (&taken.outcome, &standing) {
-            (Outcome::Admitted { .. }, Some(standing)) => {
-                reply.clear(StatusCode::OK, JSON);
-                limits(reply, standing.capacity, fields::remaining(standing), now_s);
-                fields::push(reply, standing, None, now_ns);
-                bodies::admitted(&mut reply.body, ask.tokens, standing);
+        match self.node.quotas().take(desk, &take) {
+            Begun::Done(taken) => {
+                tell(desk, &ask, &taken, reply);
+                Ok(taken.durable)
             }
-            // Nothing says how much there is.
-            (Outcome::Admitted { .. }, None) => bodies::no_limit(reply),
-            (Outcome::Denied(denial), _) => self.deny(desk, denial, reply),
-            (Outcome::Halted { .. }, _) => bodies::halted(reply),
-            (Outcome::Refused(Refused::AboveCapacity { capacity, .. }), _) => {
-                let capacity = *capacity;
-                bodies::bad_request(reply, &Wrong::AboveCapacity { capacity });
-            }
-            (Outcome::Refused(refused), _) => {
-                bodies::bad_request(reply, &Wrong::Refused(refused.to_string()));
-            }
-            (Outcome::Unavailable { .. }, _) => bodies::unavailable(reply),
+            Begun::Asks(parked) => Err(Box::pin(async move {
+                let (mut desk, mut reply) = (Desk::new(), Reply::default());
+                let taken = asks::decided(parked, &mut desk).await;
+                tell(&desk, &ask, &taken, &mut reply);
+                (reply, taken.durable.into_iter().collect())
+            })),
         }
     }
 
-    fn deny(&self, desk: &Desk, denial: &Denial, reply: &mut Reply) {
-        let (now_ns, retry_ns) = (desk.now_ns(), denial.retry_after_ns);
-        let retry_s = retry_ns.map(|retry_ns| retry_ns.div_ceil(SECOND_NS));
-        reply.clear(StatusCode::TOO_MANY_REQUESTS, JSON);
-        let mut standings = desk.standings();
-        let denying = standings.find(|it| it.limit.name == denial.limit.name);
-        let capacity = denying
-            .as_ref()
-            .map_or_else(|| denial.limit.kind.capacity(), |it| it.capacity);
-        let reset_s = (now_ns + retry_ns.unwrap_or(0)).div_ceil(SECOND_NS);
-        limits(reply, capacity, denial.would_pass(), reset_s);
-        if let Some(retry_s) = retry_s {
-            reply.field("Retry-After", retry_s);
-        }
-        if let Some(standing) = &denying {
-            fields::push(reply, standing, retry_ns, now_ns);
-        }
-        bodies::denied(&mut reply.body, retry_s, Some(denial.would_pass()));
-    }
-
-    fn quota(&self, desk: &mut Desk, agent: &str, reply: &mut Reply) {
+    fn quota(&self, desk: &mut Desk, agent: &str, reply: &mut Reply) -> Told {
         let name = request::subject_of(agent);
         let Ok(subject) = Subject::new(&name, "") else {
-            return bodies::bad_request(reply, &Wrong::AgentTooLong);
+            bodies::bad_request(reply, &Wrong::AgentTooLong);
+            return Ok(None);
         };
-        self.node.quotas().peek(desk, &subject);
-        match of_requests(desk) {
-            Some(standing) => {
-                reply.clear(StatusCode::OK, JSON);
-                bodies::quota(&mut reply.body, agent, &standing);
+        let Some(parked) = self.node.quotas().peek(desk, &subject) else {
+            show(desk, agent, reply);
+            return Ok(None);
+        };
+        let agent = agent.to_owned();
+        Err(Box::pin(async move {
+            let (mut desk, mut reply) = (Desk::new(), Reply::default());
+            match asks::decided(parked, &mut desk).await.outcome {
+                Outcome::Unavailable { .. } => bodies::unavailable(&mut reply),
+                _ => show(&desk, &agent, &mut reply),
             }
-            None => bodies::no_limit(reply),
-        }
+            (reply, Vec::new())
+        }))
     }
 
     fn test_rate_limit(&self, client: IpAddr, reply: &mut Reply) {
@@ -277,10 +256,75 @@ impl Limiter {
     }
 }
 
+/// As a take is answered.
+fn tell(desk: &Desk, ask: &Ask, taken: &Taken, reply: &mut Reply) {
+    let now_ns = desk.now_ns();
+    let now_s = now_ns / SECOND_NS;
+    let standing = of_requests(desk);
+    match (&taken.outcome, &standing) {
+        (Outcome::Admitted { .. }, Some(standing)) => {
+            reply.clear(StatusCode::OK, JSON);
+            limits(reply, standing.capacity, fields::remaining(standing), now_s);
+            fields::push(reply, standing, None, now_ns);
+            bodies::admitted(&mut reply.body, ask.tokens, standing);
+        }
+        // Nothing says how much there is.
+        (Outcome::Admitted { .. }, None) => bodies::no_limit(reply),
+        (Outcome::Denied(denial), _) => deny(desk, denial, reply),
+        (Outcome::Halted { .. }, _) => bodies::halted(reply),
+        (Outcome::Refused(Refused::AboveCapacity { capacity, .. }), _) => {
+            let capacity = *capacity;
+            bodies::bad_request(reply, &Wrong::AboveCapacity { capacity });
+        }
+        (Outcome::Refused(refused), _) => {
+            bodies::bad_request(reply, &Wrong::Refused(refused.to_string()));
+        }
+        (Outcome::Unavailable { .. } | Outcome::Unconfirmed { .. }, _) => {
+            bodies::unavailable(reply);
+        }
+    }
+}
+
+fn deny(desk: &Desk, denial: &Denial, reply: &mut Reply) {
+    let (now_ns, retry_ns) = (desk.now_ns(), denial.retry_after_ns);
+    let retry_s = retry_ns.map(|retry_ns| retry_ns.div_ceil(SECOND_NS));
+    reply.clear(StatusCode::TOO_MANY_REQUESTS, JSON);
+    let mut standings = desk.standings();
+    let denying = standings.find(|it| it.limit.name == denial.limit.name);
+    let capacity = denying
+        .as_ref()
+        .map_or_else(|| denial.limit.kind.capacity(), |it| it.capacity);
+    let reset_s = (now_ns + retry_ns.unwrap_or(0)).div_ceil(SECOND_NS);
+    limits(reply, capacity, denial.would_pass(), reset_s);
+    if let Some(retry_s) = retry_s {
+        reply.field("Retry-After", retry_s);
+    }
+    if let Some(standing) = &denying {
+        fields::push(reply, standing, retry_ns, now_ns);
+    }
+    bodies::denied(&mut reply.body, retry_s, Some(denial.would_pass()));
+}
+
+/// Shows how an agent stands.
+fn show(desk: &Desk, agent: &str, reply: &mut Reply) {
+    match of_requests(desk) {
+        Some(standing) => {
+            reply.clear(StatusCode::OK, JSON);
+            bodies::quota(&mut reply.body, agent, &standing);
+        }
+        None => bodies::no_limit(reply),
+    }
+}
+
+/// Every page may read it.
+fn allow_any(reply: &mut Reply) {
+    reply.field("Access-Control-Allow-Origin", "*");
+}
+
 /// What was taken may be on disk, or not.
 pub(super) fn unconfirmed(reply: &mut Reply) {
     bodies::unavailable(reply);
-    reply.field("Access-Control-Allow-Origin", "*");
+    allow_any(reply);
 }
 
 /// How the tightest limit on requests stands.
@@ -313,13 +357,17 @@ async fn health(State(limiter): State<Arc<Limiter>>) -> Reply {
     reply
 }
 
-async fn test_redis() -> Response {
-    let body = json!({
-        "error": "Not Implemented",
-        "message": "No Redis is used: what is kept is kept by this node",
-    });
-    let head = [(header::CONTENT_TYPE, JSON)];
-    (StatusCode::NOT_IMPLEMENTED, head, body.to_string()).into_response()
+async fn test_redis(State(limiter): State<Arc<Limiter>>) -> Reply {
+    let mut reply = Reply::default();
+    let Some(store) = limiter.node.quotas().store() else {
+        bodies::no_redis(&mut reply);
+        return reply;
+    };
+    match store.probe().await {
+        Ok(version) => bodies::redis(&mut reply, &version),
+        Err(_) => bodies::redis_away(&mut reply),
+    }
+    reply
 }
 
 async fn request(
@@ -330,13 +378,26 @@ async fn request(
     limiter.judge(&headers)?;
     let body = body::read(&headers, body, BODY_SIZE_MAX).await?;
     let mut reply = Reply::default();
-    let durable = limiter.request(&mut Desk::new(), &body, &mut reply);
-    if let Some(durable) = durable
-        && durable.await.is_err()
-    {
-        bodies::unavailable(&mut reply);
+    let told = limiter.request(&mut Desk::new(), &body, &mut reply);
+    Ok(answered(told, reply).await)
+}
+
+/// Waits until it may be told.
+async fn answered(told: Told, mut reply: Reply) -> Reply {
+    let durables = match told {
+        Ok(durable) => durable.into_iter().collect(),
+        Err(later) => {
+            let durables;
+            (reply, durables) = later.await;
+            durables
+        }
+    };
+    for durable in durables {
+        if durable.await.is_err() {
+            bodies::unavailable(&mut reply);
+        }
     }
-    Ok(reply)
+    reply
 }
 
 async fn quota(
@@ -346,8 +407,8 @@ async fn quota(
 ) -> Result<Reply, Problem> {
     limiter.judge(&headers)?;
     let mut reply = Reply::default();
-    limiter.quota(&mut Desk::new(), &agent, &mut reply);
-    Ok(reply)
+    let told = limiter.quota(&mut Desk::new(), &agent, &mut reply);
+    Ok(answered(told, reply).await)
 }
 
 async fn test_rate_limit(

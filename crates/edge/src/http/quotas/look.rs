@@ -4,12 +4,14 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use node::quotas::{Desk, Subject, TopBy};
+use model::ErrorCode;
+use node::quotas::{Desk, Outcome, Subject, TopBy};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
 use super::answer::{push_standings, push_text};
+use super::asks;
 use crate::http::Shared;
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
@@ -35,6 +37,7 @@ pub(crate) struct InRun {
     responses(
         (status = 200, description = "Its limits", body = Object),
         (status = 400, description = "That is no subject", body = ProblemDocument),
+        (status = 503, description = "The store that its limits lie in cannot be asked", body = ProblemDocument),
     )
 )]
 pub(super) async fn peek(
@@ -46,7 +49,12 @@ pub(super) async fn peek(
     let subject = Subject::new(&name, &run);
     let subject = subject.map_err(|error| Problem::invalid(error.to_string()))?;
     let mut desk = Desk::new();
-    shared.node.quotas().peek(&mut desk, &subject);
+    if let Some(parked) = shared.node.quotas().peek(&mut desk, &subject) {
+        let looked = asks::decided(parked, &mut desk).await;
+        if let Outcome::Unavailable { reason } = looked.outcome {
+            return Err(Problem::of(ErrorCode::Unavailable, reason));
+        }
+    }
     let mut reply = Reply::default();
     reply.clear(StatusCode::OK, JSON);
     reply.body.extend_from_slice(br#"{"subject":"#);

@@ -36,6 +36,7 @@ pub(in crate::http) fn encode(
     let help = "Takes that were decided without the store that the buckets lie in";
     let degraded = ConstCounter::new(counts.degraded);
     degraded.encode(encoder.encode_descriptor("quota_degraded", help, None, kind)?)?;
+    encode_store(quotas, encoder)?;
     for (name, help, value) in [
         ("quota_buckets", "Buckets in memory", quotas.bucket_count()),
         (
@@ -46,6 +47,64 @@ pub(in crate::http) fn encode(
         ("quota_waiting", "Takes that wait", quotas.waiting_count()),
     ] {
         let value = ConstGauge::new(value as i64);
+        value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    }
+    Ok(())
+}
+
+/// What was done with the store that cells lie in, if there is one.
+fn encode_store(quotas: Quotas<'_>, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let Some(view) = quotas.elsewhere() else {
+        return Ok(());
+    };
+    for (name, help, count) in [
+        (
+            "quota_store_leased",
+            "Takes that were decided by what this node has leased",
+            view.leased,
+        ),
+        (
+            "quota_store_denied",
+            "Takes that were denied by what the store had said a moment before",
+            view.denied,
+        ),
+        (
+            "quota_store_asked",
+            "Takes that the store was asked about",
+            view.asked,
+        ),
+        (
+            "quota_store_leases",
+            "Leases that the store was asked for and answered",
+            view.store.leases,
+        ),
+        (
+            "quota_store_errors",
+            "Attempts to ask the store that failed",
+            view.store.errors,
+        ),
+        (
+            "quota_store_forgotten",
+            "Debits and returns that the store is not told of any more",
+            view.forgotten,
+        ),
+    ] {
+        let count = ConstCounter::new(count);
+        count.encode(encoder.encode_descriptor(name, help, None, count.metric_type())?)?;
+    }
+    for (name, help, value) in [
+        (
+            "quota_store_connected",
+            "Whether the store answered last time",
+            i64::from(view.store.is_connected),
+        ),
+        (
+            "quota_store_owed",
+            "Cells of which the store is still to be told something",
+            i64::try_from(view.owed).unwrap_or(i64::MAX),
+        ),
+    ] {
+        let value = ConstGauge::new(value);
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
     }
     Ok(())

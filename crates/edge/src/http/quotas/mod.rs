@@ -21,6 +21,7 @@
 
 mod admin;
 mod answer;
+mod asks;
 mod audit;
 mod bearer;
 pub(super) mod compat;
@@ -47,6 +48,8 @@ use super::Shared;
 use super::front::{Asked, Method, Verdict};
 use super::problem::Problem;
 use super::reply::Reply;
+pub(super) use asks::Later;
+pub(super) use bearer::Client;
 use compat::Limiter;
 pub(super) use metrics::encode as encode_metrics;
 

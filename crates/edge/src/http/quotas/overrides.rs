@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use super::admin::{BODY_SIZE_MAX, applied, end_ns, moment, prefix};
+use super::admin::{BODY_SIZE_MAX, applied, end_ns, moment, prefix, refused};
 use super::bearer::Admin;
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
@@ -118,7 +118,10 @@ pub(super) async fn put(
         by: admin.who().into(),
         reason: document.reason.into(),
     };
-    applied(quotas.set_override(&document.limit, prefix(&document.prefix)?, change)).await
+    let (limit, prefix) = (&document.limit, prefix(&document.prefix)?);
+    let there = quotas.grant_there(limit, prefix, &change).await;
+    there.map_err(refused)?;
+    applied(quotas.set_override(limit, prefix, change)).await
 }
 
 /// Have the limit stand again.

@@ -1,9 +1,8 @@
 //! `POST /v1/take`: one take, or many in one request.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::future::poll_fn;
-use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,13 +10,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use node::config::duration;
-use node::quotas::{Attempt, Cost, Desk, Durable, Subject, Take, Taken, Unit};
+use node::quotas::{Begun, Cost, Desk, Durable, Parked, Subject, Take, Unit};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
-use tokio::time::Instant;
 use utoipa::ToSchema;
 
-use super::answer;
+use super::asks::Later;
+use super::{answer, asks};
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
 use crate::http::front::{Asked, Verdict};
@@ -244,49 +243,99 @@ pub(super) fn answer_in_front(
             Verdict::Answered
         }
         Ok(Takes::One(one)) if !one.wait.is_zero() => Verdict::NotHere,
-        Ok(takes) => {
-            let durables = decide(node, desk, &takes, reply);
-            match durables.is_empty() {
-                true => Verdict::Answered,
-                false => Verdict::When(durables),
-            }
-        }
+        Ok(takes) => match decide(node, desk, &takes, reply) {
+            Ok(durables) if durables.is_empty() => Verdict::Answered,
+            Ok(durables) => Verdict::When(durables),
+            Err(later) => Verdict::Later(later),
+        },
     }
 }
 
-/// Decides what does not wait; what must be on disk before it is told.
+/// Decides what does not wait: what must be on disk before it is told. Or the answer is known later,
+/// as a store is asked.
 fn decide(
     node: &node::Handle,
     desk: &mut Desk,
     takes: &Takes<'_>,
     reply: &mut Reply,
-) -> Vec<Durable> {
-    let mut durables = Vec::new();
+) -> Result<Vec<Durable>, Later> {
     match takes {
         Takes::One(one) => {
             // It was a subject when it was read.
-            if let Some(take) = one.take() {
-                let taken = node.quotas().take(desk, &take);
-                answer::push_reply(reply, desk, &taken);
+            let Some(take) = one.take() else {
+                return Ok(Vec::new());
+            };
+            match node.quotas().take(desk, &take) {
+                Begun::Asks(parked) => Err(Box::pin(answer_one(parked))),
+                Begun::Done(taken) => {
+                    answer::push_reply(reply, desk, &taken);
+                    Ok(taken.durable.into_iter().collect())
+                }
+            }
+        }
+        Takes::Many(many) => decide_many(node, desk, many, reply),
+    }
+}
+
+fn decide_many(
+    node: &node::Handle,
+    desk: &mut Desk,
+    many: &[Ready<'_>],
+    reply: &mut Reply,
+) -> Result<Vec<Durable>, Later> {
+    let (mut durables, mut asked) = (Vec::new(), Vec::new());
+    reply.clear(StatusCode::OK, JSON);
+    let out = &mut reply.body;
+    let takes = many.iter().filter_map(Ready::take);
+    node.quotas().take_batch(desk, takes, |desk, begun| {
+        out.push(if out.is_empty() { b'[' } else { b',' });
+        match begun {
+            Begun::Asks(parked) => asked.push((out.len(), parked)),
+            Begun::Done(taken) => {
+                answer::push(out, desk, &taken);
                 durables.extend(taken.durable);
             }
         }
-        Takes::Many(many) => {
-            reply.clear(StatusCode::OK, JSON);
-            reply.body.push(b'[');
-            let out = &mut reply.body;
-            let takes = many.iter().filter_map(Ready::take);
-            node.quotas().take_batch(desk, takes, |desk, taken| {
-                if out.len() > 1 {
-                    out.push(b',');
-                }
-                answer::push(out, desk, &taken);
-                durables.extend(taken.durable);
-            });
-            out.push(b']');
-        }
+    });
+    out.push(b']');
+    match asked.is_empty() {
+        true => Ok(durables),
+        false => Err(Box::pin(answer_many(std::mem::take(out), asked, durables))),
     }
-    durables
+}
+
+/// Answers a take when it is decided.
+async fn answer_one(parked: Parked) -> (Reply, Vec<Durable>) {
+    let (mut desk, mut reply) = (Desk::new(), Reply::default());
+    let taken = asks::decided(parked, &mut desk).await;
+    answer::push_reply(&mut reply, &desk, &taken);
+    (reply, taken.durable.into_iter().collect())
+}
+
+/// Fills the gaps of an answer when everything is decided.
+async fn answer_many(
+    known: Vec<u8>,
+    asked: Vec<(usize, Parked)>,
+    mut durables: Vec<Durable>,
+) -> (Reply, Vec<Durable>) {
+    let (mut desk, mut filled) = (Desk::new(), BTreeMap::new());
+    asks::all_decided(asked, &mut desk, |at, desk, taken| {
+        let mut filling = Vec::new();
+        answer::push(&mut filling, desk, &taken);
+        filled.insert(at, filling);
+        durables.extend(taken.durable);
+    })
+    .await;
+    let mut reply = Reply::default();
+    reply.clear(StatusCode::OK, JSON);
+    let mut from = 0;
+    for (at, filling) in filled {
+        reply.body.extend_from_slice(&known[from..at]);
+        reply.body.extend_from_slice(&filling);
+        from = at;
+    }
+    reply.body.extend_from_slice(&known[from..]);
+    (reply, durables)
 }
 
 /// Take, if every limit agrees.
@@ -311,13 +360,17 @@ pub(super) async fn take(
     let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
     let (mut desk, mut reply) = (Desk::new(), Reply::default());
     let takes = Takes::read(&body)?;
-    let durables = match &takes {
-        Takes::One(one) if !one.wait.is_zero() => {
-            let taken = wait(&shared.node, &mut desk, one).await?;
-            answer::push_reply(&mut reply, &desk, &taken);
-            taken.durable.into_iter().collect()
-        }
+    let decided = match &takes {
+        Takes::One(one) if !one.wait.is_zero() => Err(wait(&shared.node, one)?),
         takes => decide(&shared.node, &mut desk, takes, &mut reply),
+    };
+    let durables = match decided {
+        Ok(durables) => durables,
+        Err(later) => {
+            let durables;
+            (reply, durables) = later.await;
+            durables
+        }
     };
     for durable in durables {
         durable.await.map_err(|_| super::unconfirmed())?;
@@ -325,27 +378,12 @@ pub(super) async fn take(
     Ok(reply)
 }
 
-/// Waits until it is decided. Whoever goes away meanwhile takes nothing.
-async fn wait(node: &node::Handle, desk: &mut Desk, one: &Ready<'_>) -> Result<Taken, Problem> {
-    let take = one
-        .take()
-        .ok_or_else(|| wrong_at("subject", "it is none"))?;
-    let mut parked = node.quotas().take_waiting(&take, one.wait, one.priority);
-    let mut again = Box::pin(tokio::time::sleep(Duration::ZERO));
-    let taken = poll_fn(|cx| {
-        loop {
-            match parked.poll(desk, cx.waker()) {
-                Attempt::Done(taken) => return Poll::Ready(taken),
-                Attempt::Wait(lasting) => {
-                    again.as_mut().reset(Instant::now() + lasting);
-                    if again.as_mut().poll(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                }
-            }
-        }
-    });
-    Ok(taken.await)
+/// A take that waits until it passes.
+fn wait(node: &node::Handle, one: &Ready<'_>) -> Result<Later, Problem> {
+    let take = one.take();
+    let take = take.ok_or_else(|| wrong_at("subject", "it is none"))?;
+    let parked = node.quotas().take_waiting(&take, one.wait, one.priority);
+    Ok(Box::pin(answer_one(parked)))
 }
 
 #[cfg(test)]

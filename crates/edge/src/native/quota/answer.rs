@@ -11,7 +11,7 @@ use wire::{Admitted, Correlation, Denied, Outcomes};
 pub(super) struct Answer {
     /// Each limit that the outcomes speak of.
     limits: Vec<(Arc<str>, Unit)>,
-    outcomes: Vec<u8>,
+    pub(super) outcomes: Vec<u8>,
     /// The answer, when it is finished.
     pub(super) frame: Vec<u8>,
 }
@@ -39,6 +39,7 @@ impl Answer {
                 self.put_refused(ErrorCode::InvalidArgument, &refused.to_string());
             }
             Outcome::Unavailable { reason } => self.put_refused(ErrorCode::Unavailable, reason),
+            Outcome::Unconfirmed { reason } => self.put_refused(ErrorCode::Unconfirmed, reason),
         }
     }
 

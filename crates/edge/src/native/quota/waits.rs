@@ -1,4 +1,4 @@
-//! Answers of one connection that wait: for the disk, or until a limit lets a take pass.
+//! Answers of one connection that wait: for the disk, for a store, or until a limit lets a take pass.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use model::ErrorCode;
-use node::quotas::{Attempt, Desk, Durable, Parked, Taken, Unconfirmed};
+use node::quotas::{Desk, Durable, Unconfirmed};
 use node::{Failure, Ticket};
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::frame::Frame;
 use crate::native::outlet::{correlation, encode_failure};
 
 /// Answers that may wait for the disk, and their bytes; above either nothing is read.
@@ -28,6 +29,8 @@ pub(super) struct Waits {
     durable_size: usize,
     /// In no order: the queues are the node's.
     parked: Vec<Place>,
+    /// Takes that a store is asked about.
+    asked: usize,
     bell: Arc<Bell>,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -39,20 +42,22 @@ struct Waiting {
     frame: Box<[u8]>,
 }
 
-/// What waits for a limit.
+/// What waits for a limit, or for the store that limits lie in.
 struct Place {
     tag: Ticket,
-    parked: Parked,
+    frame: Frame,
+    /// Whether a store is asked: that ends by itself, and soon.
+    is_asking: bool,
     /// When to look again, unless it is woken before.
     again: Instant,
     woken: Arc<Woken>,
 }
 
-/// What became of a take that may wait.
+/// What became of takes that may wait.
 pub(super) enum Parking {
-    /// It is decided.
-    Taken(Taken),
-    /// It waits here.
+    /// They are decided.
+    Done(Frame),
+    /// They wait here.
     Waits,
     /// It would have to wait, and there is no room for it.
     Full,
@@ -92,7 +97,8 @@ impl Wake for Woken {
 impl Waits {
     /// Whether so much waits that nothing more should be read.
     pub(super) fn is_full(&self) -> bool {
-        self.durable.len() >= WAITING_MAX || self.durable_size >= WAITING_SIZE_MAX
+        let is_asking = self.asked >= WAITING_MAX;
+        is_asking || self.durable.len() >= WAITING_MAX || self.durable_size >= WAITING_SIZE_MAX
     }
 
     /// Keeps an answer until what it rests on is on disk.
@@ -126,20 +132,27 @@ impl Waits {
         }
     }
 
-    /// Looks at a take for the first time.
-    pub(super) fn park(&mut self, tag: Ticket, mut parked: Parked, desk: &mut Desk) -> Parking {
+    /// Looks at takes for the first time.
+    pub(super) fn park(
+        &mut self,
+        tag: Ticket,
+        mut frame: Frame,
+        is_asking: bool,
+        desk: &mut Desk,
+    ) -> Parking {
         let woken = Woken::new(&self.bell);
-        let pause = match parked.poll(desk, &Waker::from(woken.clone())) {
-            Attempt::Done(taken) => return Parking::Taken(taken),
-            Attempt::Wait(pause) => pause,
+        let Some(pause) = frame.poll(desk, &Waker::from(woken.clone())) else {
+            return Parking::Done(frame);
         };
-        if self.parked.len() >= PARKED_MAX {
+        if !is_asking && self.parked.len() >= PARKED_MAX {
             return Parking::Full;
         }
         let again = Instant::now() + pause;
+        self.asked += if is_asking { frame.gap_count() } else { 0 };
         self.parked.push(Place {
             tag,
-            parked,
+            frame,
+            is_asking,
             again,
             woken,
         });
@@ -148,13 +161,13 @@ impl Waits {
         Parking::Waits
     }
 
-    /// A take that has waited and is decided now. Until there is none, the task is not woken for
+    /// Takes that have waited and are decided now. Until there are none, the task is not woken for
     /// the others.
     pub(super) fn poll_parked(
         &mut self,
         cx: &mut Context<'_>,
         desk: &mut Desk,
-    ) -> Option<(Ticket, Taken)> {
+    ) -> Option<(Ticket, Frame)> {
         if self.parked.is_empty() {
             self.timer = None;
             return None;
@@ -177,7 +190,7 @@ impl Waits {
     }
 
     /// Looks at those that were woken and those whose time has come, until one is decided.
-    fn look(&mut self, desk: &mut Desk) -> Option<(Ticket, Taken)> {
+    fn look(&mut self, desk: &mut Desk) -> Option<(Ticket, Frame)> {
         let now = Instant::now();
         for index in 0..self.parked.len() {
             let place = &mut self.parked[index];
@@ -185,21 +198,30 @@ impl Waits {
             if !is_woken && now < place.again {
                 continue;
             }
-            match place.parked.poll(desk, &Waker::from(place.woken.clone())) {
-                Attempt::Wait(pause) => place.again = now + pause,
-                Attempt::Done(taken) => {
-                    let tag = self.parked.swap_remove(index).tag;
-                    return Some((tag, taken));
+            let before = place.frame.gap_count();
+            let pause = place.frame.poll(desk, &Waker::from(place.woken.clone()));
+            if place.is_asking {
+                self.asked -= before - place.frame.gap_count();
+            }
+            match pause {
+                Some(pause) => place.again = now + pause,
+                None => {
+                    let place = self.parked.swap_remove(index);
+                    return Some((place.tag, place.frame));
                 }
             }
         }
         None
     }
 
-    /// The take with that tag waits no more; false if there is none.
+    /// The takes with that tag wait no more; false if there is none.
     pub(super) fn cancel(&mut self, tag: Ticket) -> bool {
         let found = self.parked.iter().position(|place| place.tag == tag);
-        found.map(|index| self.parked.swap_remove(index)).is_some()
+        let cancelled = found.map(|index| self.parked.swap_remove(index));
+        if let Some(place) = cancelled.as_ref().filter(|place| place.is_asking) {
+            self.asked -= place.frame.gap_count();
+        }
+        cancelled.is_some()
     }
 }
 

@@ -12,11 +12,30 @@ use crate::http::quotas::fields::remaining;
 use crate::http::reply::{JSON, Reply};
 use crate::http::time::push_rfc3339;
 
-pub(super) fn health(out: &mut Vec<u8>, status: &str, now_ms: u64) {
+pub(super) fn health(out: &mut Vec<u8>, status: &str, now_ms: u64, redis: &str) {
     // A Vec takes everything that is written to it, here and below.
     let _ = write!(out, r#"{{"status":"{status}","timestamp":""#);
     push_rfc3339(out, now_ms);
-    out.extend_from_slice(br#"","redis":"embedded"}"#);
+    let _ = write!(out, r#"","redis":"{redis}"}}"#);
+}
+
+pub(super) fn redis(reply: &mut Reply, version: &str) {
+    reply.clear(StatusCode::OK, JSON);
+    reply.body.extend_from_slice(
+        br#"{"success":true,"message":"Redis is working!","testValue":"Hello from IRL!","redisVersion":"#,
+    );
+    push_text(&mut reply.body, version);
+    reply.body.push(b'}');
+}
+
+pub(super) fn redis_away(reply: &mut Reply) {
+    let message = "Redis does not answer";
+    error(reply, StatusCode::INTERNAL_SERVER_ERROR, message);
+}
+
+pub(super) fn no_redis(reply: &mut Reply) {
+    let message = "No Redis is used: what is kept is kept by this node";
+    error(reply, StatusCode::NOT_IMPLEMENTED, message);
 }
 
 pub(super) fn admitted(out: &mut Vec<u8>, tokens: u64, standing: &Standing<'_>) {

@@ -1,0 +1,235 @@
+//! A take that the store is asked about.
+//!
+//! Cells that several takes ask for are leased first, by one for all. What is leased is spent; of the
+//! rest of the cells the store decides as a whole, and if it denies them what was spent is there
+//! again. Whoever is not waited for any more has taken what it has taken: at worst nobody has it.
+
+use std::sync::Arc;
+
+use quota::{Rules, Told};
+
+use super::Elsewhere;
+use super::lease::lease;
+use super::leases::{Denied, Spent};
+use super::wanted::Wanted;
+use crate::handle::Inner;
+use crate::ports::quota_store::{
+    Away, RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, Verb,
+};
+use crate::quotas::Quotas;
+
+/// Times that something is leased before the store is asked for the take itself.
+const LEASES_MAX: usize = 4;
+
+/// What is asked.
+pub(in crate::quotas) struct Ask {
+    pub(super) rules: Arc<Rules>,
+    /// Where what is known of its cells is.
+    pub(super) shard: u16,
+    pub(super) wanted: Vec<Wanted>,
+    pub(super) verb: Verb,
+}
+
+/// What became of it.
+pub(in crate::quotas) struct Answer {
+    /// The rules by which it was asked.
+    pub(in crate::quotas) rules: Arc<Rules>,
+    /// How the cells of the plan's steps stand, as far as that is known.
+    pub(in crate::quotas) told: Vec<(usize, Told)>,
+    pub(in crate::quotas) verdict: Verdict,
+}
+
+/// What was decided.
+pub(in crate::quotas) enum Verdict {
+    Passed,
+    /// By the cell of that step.
+    Denied(usize, Denied),
+    Away(Away),
+}
+
+/// Asks until it is known.
+pub(super) async fn ask(inner: Arc<Inner>, ask: Ask) -> Answer {
+    let quotas = Quotas { inner: &inner };
+    let (told, verdict) = match quotas.state().elsewhere.get() {
+        None => (Vec::new(), Verdict::Passed),
+        Some(elsewhere) => {
+            let mut asking = Asking {
+                quotas,
+                elsewhere,
+                ask: &ask,
+                told: Vec::new(),
+            };
+            let verdict = match ask.verb {
+                Verb::Look => asking.look().await,
+                _ => asking.take().await,
+            };
+            (asking.told, verdict)
+        }
+    };
+    let rules = ask.rules;
+    Answer {
+        rules,
+        told,
+        verdict,
+    }
+}
+
+struct Asking<'a> {
+    quotas: Quotas<'a>,
+    elsewhere: &'a Elsewhere,
+    ask: &'a Ask,
+    told: Vec<(usize, Told)>,
+}
+
+impl Asking<'_> {
+    async fn take(&mut self) -> Verdict {
+        let (leases, shard) = (&self.elsewhere.leases, self.ask.shard);
+        let wanted = &self.ask.wanted;
+        leases.note(shard, wanted, self.quotas.now_ns());
+        let mut leases_left = LEASES_MAX;
+        loop {
+            let now_ns = self.quotas.now_ns();
+            let to_lease = leases.to_lease(shard, wanted, now_ns);
+            if let Some(index) = to_lease.filter(|_| leases_left > 0) {
+                leases_left -= 1;
+                match lease(self.quotas, self.elsewhere, shard, &wanted[index]).await {
+                    Ok(()) => continue,
+                    Err(away) => return Verdict::Away(away),
+                }
+            }
+            let spent = match leases.spend_some(shard, wanted, now_ns) {
+                Ok(spent) => spent,
+                Err((index, denied)) => return Verdict::Denied(wanted[index].step, denied),
+            };
+            match self.ask_for_rest(&spent).await {
+                Ok(None) => {
+                    let spent = wanted.iter().zip(spent);
+                    let told = spent.filter_map(|(it, spent)| Some((it.step, spent?.1)));
+                    self.told.extend(told);
+                    return Verdict::Passed;
+                }
+                denied => {
+                    let spent: Vec<Spent> =
+                        spent.iter().flatten().map(|(spent, _)| *spent).collect();
+                    leases.unspend(shard, &spent);
+                    match denied {
+                        Err(away) => return Verdict::Away(away),
+                        Ok(Some((index, denied))) => {
+                            // What is leased here may be what is missing there.
+                            if leases_left > 0 && self.give_back().await {
+                                leases_left = 0;
+                                continue;
+                            }
+                            let now_ns = self.quotas.now_ns();
+                            leases.note_denied(shard, &wanted[index], denied, now_ns);
+                            return Verdict::Denied(wanted[index].step, denied);
+                        }
+                        Ok(None) => return Verdict::Passed,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks for what was not spent; who denies it.
+    async fn ask_for_rest(
+        &mut self,
+        spent: &[Option<(Spent, Told)>],
+    ) -> Result<Option<(usize, Denied)>, Away> {
+        let wanted = &self.ask.wanted;
+        let rest = spent
+            .iter()
+            .enumerate()
+            .filter(|(_, spent)| spent.is_none());
+        let rest: Vec<usize> = rest.map(|(index, _)| index).collect();
+        self.told.clear();
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let cells = rest.iter().map(|index| wanted[*index].cell.clone());
+        let decision = self.decide(cells.collect()).await?;
+        for (index, standing) in rest.iter().zip(&decision.cells) {
+            let wanted = &wanted[*index];
+            self.elsewhere
+                .leases
+                .note_standing(self.ask.shard, wanted, standing.have);
+            let is_shadowed = standing.is_short && !wanted.cell.is_enforced;
+            self.told.push((wanted.step, told(standing, is_shadowed)));
+        }
+        let Some(place) = decision.denied_by else {
+            return Ok(None);
+        };
+        let (index, have) = match (rest.get(place), decision.cells.get(place)) {
+            (Some(index), Some(standing)) => (*index, standing.have),
+            _ => return Err(senseless()),
+        };
+        let now_ns = self.quotas.now_ns();
+        let after_ns = decision.retry_after_ns;
+        let denied = Denied {
+            have,
+            need: wanted[index].count(),
+            at_ns: after_ns.map(|after_ns| now_ns.saturating_add(after_ns)),
+        };
+        Ok(Some((index, denied)))
+    }
+
+    async fn decide(&self, cells: Vec<RemoteCell>) -> Result<RemoteDecision, Away> {
+        let count = cells.len();
+        let take = RemoteTake {
+            verb: self.ask.verb,
+            cells,
+        };
+        let decided = self.elsewhere.store.decide(vec![take]).await?;
+        let decision = decided.into_iter().next();
+        decision
+            .filter(|decision| decision.cells.len() == count)
+            .ok_or_else(senseless)
+    }
+
+    /// Gives back what is leased of the take's cells; whether there was anything.
+    async fn give_back(&self) -> bool {
+        let mut was_any = false;
+        for wanted in &self.ask.wanted {
+            if let Some(returned) = self.elsewhere.leases.give_back(self.ask.shard, wanted) {
+                was_any |= returned.lease.granted > returned.spent;
+                let cell = wanted.cell.clone();
+                // What could not be given back is spent.
+                let _ = self.elsewhere.store.lease(cell, 0, Some(returned)).await;
+            }
+        }
+        was_any
+    }
+
+    async fn look(&mut self) -> Verdict {
+        let (wanted, now_ns) = (&self.ask.wanted, self.quotas.now_ns());
+        let cells = wanted.iter().map(|wanted| wanted.cell.clone());
+        let decision = match self.decide(cells.collect()).await {
+            Ok(decision) => decision,
+            Err(away) => return Verdict::Away(away),
+        };
+        for (wanted, standing) in wanted.iter().zip(&decision.cells) {
+            let mut shard = self.elsewhere.leases.shard(self.ask.shard);
+            let leased = shard.of(wanted).map_or(0, |entry| entry.remaining(now_ns));
+            let told = told(standing, false);
+            let have = told.have + i128::from(leased);
+            self.told.push((wanted.step, Told { have, ..told }));
+        }
+        Verdict::Passed
+    }
+}
+
+fn told(standing: &RemoteStanding, is_shadowed: bool) -> Told {
+    Told {
+        have: i128::from(standing.have),
+        mark: Some(standing.mark),
+        touched_ns: standing.touched_ns,
+        is_shadowed,
+    }
+}
+
+fn senseless() -> Away {
+    Away {
+        may_be_done: true,
+        reason: "the store answers something else than was asked".to_owned(),
+    }
+}

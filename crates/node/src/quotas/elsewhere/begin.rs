@@ -1,0 +1,223 @@
+//! The beginning of a take whose cells lie elsewhere: what is known at once.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use quota::{Decision, Key, Prefix, Refused, Rules, Subject, Tier, When};
+
+use super::Elsewhere;
+use super::ask::Ask;
+use super::leases::{Denied, Known};
+use super::wanted::Wanted;
+use crate::ports::quota_store::Verb;
+use crate::quotas::door::COUNTED;
+use crate::quotas::take::{self, Turn};
+use crate::quotas::{Desk, Outcome, Quotas, Take, Taken};
+
+/// What is known of a take at once.
+pub(in crate::quotas) enum Begin {
+    /// Everything.
+    Done(Taken),
+    /// It is no matter of the store.
+    Here,
+    /// Nothing.
+    Ask(Ask),
+}
+
+/// Where the cells of a plan lie.
+enum Lie {
+    Here,
+    There,
+    Both,
+}
+
+impl Quotas<'_> {
+    /// Decides a take by what is leased and by what was denied, if that is enough.
+    pub(in crate::quotas) fn begin_elsewhere(
+        self,
+        elsewhere: &Elsewhere,
+        rules: &Arc<Rules>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        now_ns: u64,
+    ) -> Begin {
+        desk.begin(rules, now_ns);
+        if let Err(outcome) = take::plan(rules, &mut desk.plan, take, Turn::NotWaiting) {
+            return Begin::Done(Taken::at_once(outcome));
+        }
+        match lie(rules, desk, &take.subject, now_ns) {
+            Lie::Here => return Begin::Here,
+            Lie::Both => {
+                let reason = "sends, appended_bytes and requests_in_flight are counted by each \
+                              node alone: take them by themselves";
+                return Begin::Done(Taken::unavailable(reason));
+            }
+            Lie::There => {}
+        }
+        if let Some(taken) = self.known_before(rules, desk, take, now_ns) {
+            return Begin::Done(taken);
+        }
+        let shard = shard_of(rules, &take.subject);
+        let mut told = std::mem::take(&mut desk.told);
+        told.clear();
+        let parts = desk.plan.parts(rules, &take.subject, now_ns);
+        let known = elsewhere
+            .leases
+            .spend(shard, parts, now_ns, |step, it| told.push((step, it)));
+        for (step, told) in &told {
+            desk.plan.tell(rules, &take.subject, *step, *told, now_ns);
+        }
+        desk.told = told;
+        match known {
+            Known::Spent => {
+                elsewhere.counts.leased.fetch_add(1, Ordering::Relaxed);
+                Begin::Done(self.admitted(rules, desk, take, now_ns, false))
+            }
+            Known::Denied(step, denied) => {
+                elsewhere.counts.denied.fetch_add(1, Ordering::Relaxed);
+                Begin::Done(self.denied_there(rules, desk, take, (step, denied), now_ns))
+            }
+            Known::Nothing => {
+                elsewhere.counts.asked.fetch_add(1, Ordering::Relaxed);
+                Begin::Ask(self.to_ask(rules, desk, take, now_ns))
+            }
+        }
+    }
+
+    /// What stands whatever is left: a halt, a cost that will never pass, an id that is known.
+    fn known_before(
+        self,
+        rules: &Rules,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        now_ns: u64,
+    ) -> Option<Taken> {
+        match rules.turn_down(&desk.plan, &take.subject, now_ns) {
+            Err(Decision::Halted { prefix, reason }) => {
+                return Some(Taken::at_once(Outcome::Halted { prefix, reason }));
+            }
+            Err(Decision::Refused(refused)) => {
+                return Some(Taken::at_once(Outcome::Refused(refused)));
+            }
+            _ => {}
+        }
+        if take.hold.is_none() && take.id.is_none() {
+            return None;
+        }
+        let shard = self.state().shard(rules.home_of(&take.subject));
+        if let Some(id) = take.id
+            && let Some(hold) = shard.recent.get(&take::id_of(&take.subject, id)).copied()
+        {
+            drop(shard);
+            return Some(self.repeated(hold, desk.plan.is_sync(rules)));
+        }
+        let full = take.hold.and_then(|_| shard.holds.check_room().err());
+        full.map(|full| Taken::unavailable(&full.to_string()))
+    }
+
+    fn to_ask(self, rules: &Arc<Rules>, desk: &Desk, take: &Take<'_>, now_ns: u64) -> Ask {
+        let lasting_ns = take.hold.map_or(0, |lasting| self.hold_ns(lasting));
+        let parts = desk.plan.parts(rules, &take.subject, now_ns).enumerate();
+        Ask {
+            rules: rules.clone(),
+            shard: shard_of(rules, &take.subject),
+            wanted: parts
+                .map(|(step, part)| Wanted::new(step, &part, rules, lasting_ns))
+                .collect(),
+            verb: Verb::Take,
+        }
+    }
+
+    /// A look at everything that bounds a subject and lies elsewhere; what lies here the desk knows.
+    pub(in crate::quotas) fn look_elsewhere(
+        self,
+        rules: &Arc<Rules>,
+        desk: &Desk,
+        subject: &Subject<'_>,
+    ) -> Option<Ask> {
+        let parts = desk.plan.parts(rules, subject, desk.now_ns).enumerate();
+        let there = parts.filter(|(_, part)| is_there(rules, part.index));
+        let wanted: Vec<Wanted> = there
+            .map(|(step, part)| Wanted::new(step, &part, rules, 0))
+            .collect();
+        (!wanted.is_empty()).then(|| Ask {
+            rules: rules.clone(),
+            shard: shard_of(rules, subject),
+            wanted,
+            verb: Verb::Look,
+        })
+    }
+
+    /// As a take that was denied there is answered.
+    pub(in crate::quotas) fn denied_there(
+        self,
+        rules: &Rules,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        (step, denied): (usize, Denied),
+        now_ns: u64,
+    ) -> Taken {
+        let part = desk.plan.parts(rules, &take.subject, now_ns).nth(step);
+        let Some(part) = part else {
+            return Taken::at_once(Outcome::Refused(Refused::Nothing));
+        };
+        let have = i128::from(denied.have);
+        let told = quota::Told {
+            have,
+            mark: None,
+            touched_ns: None,
+            is_shadowed: false,
+        };
+        desk.plan.tell(rules, &take.subject, step, told, now_ns);
+        let denied = quota::Denied {
+            limit: part.key.limit,
+            index: part.index,
+            have,
+            need: denied.need,
+            when: when(&part.kind, denied.at_ns),
+        };
+        self.denied(rules, take, &denied, now_ns)
+    }
+}
+
+fn when(kind: &quota::Kind, at_ns: Option<u64>) -> When {
+    match (kind, at_ns) {
+        (quota::Kind::Slots { .. }, _) => When::Release,
+        (_, None) => When::Never,
+        (quota::Kind::Bucket(_), Some(at_ns)) => When::At(at_ns),
+        (quota::Kind::Budget { .. }, Some(at_ns)) => When::Period(at_ns),
+    }
+}
+
+/// Whether the cells of a limit lie in the store: what the doors count does not.
+pub(super) fn is_there(rules: &Rules, index: usize) -> bool {
+    !COUNTED.contains(&rules.limit(index).unit)
+}
+
+fn lie(rules: &Rules, desk: &Desk, subject: &Subject<'_>, now_ns: u64) -> Lie {
+    let mut is_any = (false, false);
+    for part in desk.plan.parts(rules, subject, now_ns) {
+        match is_there(rules, part.index) {
+            true => is_any.1 = true,
+            false => is_any.0 = true,
+        }
+    }
+    match is_any {
+        (_, false) => Lie::Here,
+        (false, true) => Lie::There,
+        (true, true) => Lie::Both,
+    }
+}
+
+/// Where what is known of a subject's cells is: by its organisation.
+pub(super) fn shard_of(rules: &Rules, subject: &Subject<'_>) -> u16 {
+    shard_of_name(rules, subject.prefix(Tier::Org))
+}
+
+/// The same for an organisation.
+pub(super) fn shard_of_name(rules: &Rules, name: &str) -> u16 {
+    rules.table_of_key(Key {
+        limit: quota::LimitId(0),
+        prefix: Prefix { name, run: "" },
+    })
+}

@@ -1,0 +1,75 @@
+//! How much is asked for of a cell: what a lease of it should have.
+
+/// Takes of so long are looked at together.
+const WINDOW_NS: u64 = 100_000_000;
+
+/// What was asked for in this window of time, and in the one before.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Demand {
+    window: u64,
+    now: Asked,
+    before: Asked,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    takes: u32,
+    count: u64,
+}
+
+impl Demand {
+    /// A take asks for so much.
+    pub(super) fn note(&mut self, count: u64, now_ns: u64) {
+        let (now, before) = self.at(now_ns);
+        (self.window, self.before) = (now_ns / WINDOW_NS, before);
+        self.now = Asked {
+            takes: now.takes.saturating_add(1),
+            count: now.count.saturating_add(count),
+        };
+    }
+
+    /// How much is asked for in the time of a window.
+    pub(super) fn count(&self, now_ns: u64) -> u64 {
+        let (now, before) = self.at(now_ns);
+        now.count.max(before.count)
+    }
+
+    /// Whether more than one take asked lately.
+    pub(super) fn is_of_several(&self, now_ns: u64) -> bool {
+        let (now, before) = self.at(now_ns);
+        now.takes.max(before.takes) > 1
+    }
+
+    fn at(&self, now_ns: u64) -> (Asked, Asked) {
+        let window = now_ns / WINDOW_NS;
+        match window.saturating_sub(self.window) {
+            0 => (self.now, self.before),
+            1 => (Asked::default(), self.now),
+            _ => (Asked::default(), Asked::default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn demand_is_what_was_asked_for_in_the_fuller_of_two_windows() {
+        let mut demand = Demand::default();
+        demand.note(3, 10 * WINDOW_NS);
+        assert_eq!(
+            (
+                demand.count(10 * WINDOW_NS),
+                demand.is_of_several(10 * WINDOW_NS)
+            ),
+            (3, false)
+        );
+        demand.note(4, 10 * WINDOW_NS + 1);
+        demand.note(1, 11 * WINDOW_NS);
+        let at = 11 * WINDOW_NS;
+        assert_eq!((demand.count(at), demand.is_of_several(at)), (7, true));
+        assert_eq!(demand.count(at + WINDOW_NS), 1);
+        assert_eq!(demand.count(at + 2 * WINDOW_NS), 0);
+    }
+}

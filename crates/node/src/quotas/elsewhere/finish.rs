@@ -1,0 +1,115 @@
+//! The end of a take whose cells lie elsewhere: what the node keeps of it.
+
+use std::sync::Arc;
+
+use quota::Rules;
+
+use super::ask::{Answer, Verdict};
+use crate::quotas::take::Note;
+use crate::quotas::{Desk, Durable, Locked, Outcome, Quotas, Take, Taken};
+
+impl Quotas<'_> {
+    /// What became of a take that the store was asked about.
+    pub(in crate::quotas) fn finish_elsewhere(
+        self,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        answer: Answer,
+    ) -> Taken {
+        let (rules, now_ns) = (answer.rules, self.now_ns());
+        desk.begin(&rules, now_ns);
+        if let Err(refused) = rules.plan(&mut desk.plan, &take.subject, take.costs) {
+            return Taken::at_once(Outcome::Refused(refused));
+        }
+        for (step, told) in answer.told {
+            desk.plan.tell(&rules, &take.subject, step, told, now_ns);
+        }
+        match answer.verdict {
+            Verdict::Passed => self.admitted(&rules, desk, take, now_ns, false),
+            Verdict::Denied(step, denied) => {
+                self.denied_there(&rules, desk, take, (step, denied), now_ns)
+            }
+            Verdict::Away(away) => self.without_store(&rules, desk, take, &away, now_ns),
+        }
+    }
+
+    /// What became of a look that the store was asked about.
+    pub(in crate::quotas) fn finish_look(
+        self,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        answer: Answer,
+    ) -> Taken {
+        let (rules, now_ns) = (answer.rules, self.now_ns());
+        self.look_here(&rules, desk, &take.subject, now_ns);
+        for (step, told) in answer.told {
+            desk.plan.tell(&rules, &take.subject, step, told, now_ns);
+        }
+        match answer.verdict {
+            Verdict::Away(away) => Taken::unavailable(&away.reason),
+            Verdict::Passed | Verdict::Denied(..) => Taken::at_once(Outcome::Admitted {
+                hold: None,
+                is_repeat: false,
+            }),
+        }
+    }
+
+    /// Keeps what is to be kept of a take that was admitted: its hold, its id.
+    pub(in crate::quotas) fn admitted(
+        self,
+        rules: &Arc<Rules>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        now_ns: u64,
+        is_degraded: bool,
+    ) -> Taken {
+        let (mut hold, mut durable) = (None, None);
+        if take.hold.is_some() || take.id.is_some() {
+            let mut home = Locked(self.state().shard(rules.home_of(&take.subject)));
+            let note = self.note(rules, &desk.plan, take, &mut home, now_ns);
+            hold = note.hold;
+            match self.keep_note(rules, desk, &mut home, note, now_ns) {
+                Ok(kept) => durable = kept,
+                Err(reason) => {
+                    if let Some(hold) = hold {
+                        home.0.holds.remove(hold);
+                    }
+                    drop(home);
+                    self.owe_back(rules, desk, take, now_ns);
+                    return Taken::unavailable(&reason);
+                }
+            }
+            self.need_sweep();
+        }
+        Taken {
+            outcome: Outcome::Admitted {
+                hold,
+                is_repeat: false,
+            },
+            durable,
+            is_degraded,
+        }
+    }
+
+    /// Before the answer if one of the limits wants that, else a moment later.
+    fn keep_note(
+        self,
+        rules: &Rules,
+        desk: &Desk,
+        home: &mut Locked<'_>,
+        note: Note,
+        now_ns: u64,
+    ) -> Result<Option<Durable>, String> {
+        let durable = match desk.plan.is_sync(rules) {
+            true => self.keep_records(&note.records)?,
+            false => None,
+        };
+        if let Some((id, until_ns)) = &note.id {
+            home.0.recent.insert(id, note.hold, *until_ns, now_ns);
+        }
+        if durable.is_none() && self.is_kept() {
+            home.0.unkept.extend(note.records);
+        }
+        Ok(durable)
+    }
+}

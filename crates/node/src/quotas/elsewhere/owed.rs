@@ -1,0 +1,234 @@
+//! What the store is still to be told: debits and returns that were decided without it.
+//!
+//! The end of a hold, and what was given while the store was away, are added up by cell and told a
+//! moment later, whatever is left there. Invariant: *nothing is given back twice*: a return that may
+//! have been done is not told again, a debit is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use quota::{Hold, Kind, Rules, Settled, Subject};
+
+use super::wanted;
+use super::{Elsewhere, begin};
+use crate::ports::quota_store::{Away, RemoteCell, RemoteTake, Verb};
+use crate::quotas::door::COUNTED;
+use crate::quotas::{Desk, Quotas, Take};
+
+/// Cells at most of which something is owed.
+const CELLS_MAX: usize = 100_000;
+/// Told at a time.
+const AT_ONCE: usize = 256;
+
+/// By cell, and by what was said when it was taken.
+#[derive(Default)]
+pub(super) struct Owed {
+    cells: BTreeMap<(String, Option<u64>), RemoteCell>,
+    forgotten: u64,
+}
+
+impl Owed {
+    pub(super) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Debits are told before returns: of a budget these have a mark.
+    pub(super) fn add(&mut self, cell: RemoteCell) {
+        let has_room = self.cells.len() < CELLS_MAX;
+        let key = (cell.key.clone(), cell.mark);
+        match self.cells.get_mut(&key) {
+            Some(known) => {
+                known.count = known.count.saturating_add(cell.count);
+                known.kind = cell.kind;
+                if known.count == 0 {
+                    self.cells.remove(&key);
+                }
+            }
+            None if has_room => drop(self.cells.insert(key, cell)),
+            None => self.forgotten += 1,
+        }
+    }
+
+    fn next(&mut self) -> Vec<RemoteCell> {
+        let mut next = Vec::new();
+        while next.len() < AT_ONCE
+            && let Some((_, cell)) = self.cells.pop_first()
+        {
+            next.push(cell);
+        }
+        next
+    }
+
+    /// They were not told, or nobody knows.
+    fn put_back(&mut self, cells: Vec<RemoteCell>, away: &Away) {
+        for cell in cells {
+            match cell.count > 0 || !away.may_be_done {
+                true => self.add(cell),
+                false => self.forgotten += 1,
+            }
+        }
+    }
+}
+
+impl Elsewhere {
+    /// Tells the store what is owed, as long as it listens.
+    pub(super) async fn pay(&self) -> Result<(), Away> {
+        loop {
+            let cells = self.owed.lock().next();
+            if cells.is_empty() {
+                return Ok(());
+            }
+            let mut paying = Paying {
+                elsewhere: self,
+                cells,
+            };
+            let takes = paying.cells.iter().map(|cell| RemoteTake {
+                verb: Verb::Force,
+                cells: vec![cell.clone()],
+            });
+            match self.store.decide(takes.collect()).await {
+                Ok(_) => paying.cells.clear(),
+                Err(away) => {
+                    let cells = std::mem::take(&mut paying.cells);
+                    self.owed.lock().put_back(cells, &away);
+                    return Err(away);
+                }
+            }
+        }
+    }
+}
+
+/// Is being told: whatever ends that, debits are not lost.
+struct Paying<'a> {
+    elsewhere: &'a Elsewhere,
+    cells: Vec<RemoteCell>,
+}
+
+impl Drop for Paying<'_> {
+    fn drop(&mut self) {
+        if !self.cells.is_empty() {
+            let away = Away {
+                may_be_done: true,
+                reason: String::new(),
+            };
+            let cells = std::mem::take(&mut self.cells);
+            self.elsewhere.owed.lock().put_back(cells, &away);
+        }
+    }
+}
+
+impl Quotas<'_> {
+    /// Plans the end of a hold, and owes what of it lies elsewhere; the plan is left with what lies
+    /// here.
+    pub(in crate::quotas) fn owe_settled(
+        self,
+        rules: &Rules,
+        desk: &mut Desk,
+        subject: &Subject<'_>,
+        hold: &Hold,
+        now_ns: u64,
+    ) {
+        let Some(elsewhere) = self.state().elsewhere.get() else {
+            return;
+        };
+        let mut owed = elsewhere.owed.lock();
+        for part in desk.plan.parts(rules, subject, now_ns) {
+            if !begin::is_there(rules, part.index) {
+                continue;
+            }
+            let charge = hold.charges.iter().find(|it| it.limit == part.key.limit);
+            let is_marked = part.count < 0 && !matches!(part.kind, Kind::Bucket(_));
+            let mark = charge.filter(|_| is_marked).map(|charge| charge.period);
+            owed.add(RemoteCell {
+                mark,
+                ..wanted::cell(&part, rules, 0)
+            });
+        }
+        drop(owed);
+        self.leave_what_lies_here(rules, desk);
+    }
+
+    /// Leaves out of a plan the cells that lie elsewhere.
+    pub(in crate::quotas) fn leave_what_lies_here(self, rules: &Rules, desk: &mut Desk) {
+        if self.state().elsewhere.get().is_some() {
+            desk.plan
+                .retain(rules, |limit| COUNTED.contains(&limit.unit));
+        }
+    }
+
+    /// Owes back what was taken, as it could not be kept.
+    pub(super) fn owe_back(
+        self,
+        rules: &Arc<Rules>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        now_ns: u64,
+    ) {
+        let hold = Hold {
+            subject: take.subject.to_string().into(),
+            charges: desk.plan.charges(rules),
+            deadline_ns: now_ns,
+        };
+        rules.plan_settle(&mut desk.plan, &take.subject, &hold, Settled::Cancelled);
+        self.owe_settled(rules, desk, &take.subject, &hold, now_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(key: &str, count: i64, mark: Option<u64>) -> RemoteCell {
+        RemoteCell {
+            key: key.to_owned(),
+            kind: Kind::Slots { capacity: 1 },
+            count,
+            is_enforced: true,
+            mark,
+            lasting_ns: 0,
+        }
+    }
+
+    fn away(may_be_done: bool) -> Away {
+        Away {
+            may_be_done,
+            reason: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_owed_of_a_cell_is_added_up_and_a_return_is_told_once() {
+        let mut owed = Owed::default();
+        for (key, count, mark) in [
+            ("a", 3, None),
+            ("a", -3, None),
+            ("b", 2, None),
+            ("b", 2, None),
+        ] {
+            owed.add(cell(key, count, mark));
+        }
+        owed.add(cell("b", -1, Some(7)));
+        let counts = |cells: &[RemoteCell]| cells.iter().map(|it| it.count).collect::<Vec<_>>();
+        let next = owed.next();
+        assert_eq!(counts(&next), [4, -1]);
+        owed.put_back(next, &away(false));
+        let next = owed.next();
+        assert_eq!(counts(&next), [4, -1]);
+        owed.put_back(next, &away(true));
+        assert_eq!((counts(&owed.next()), owed.forgotten()), (vec![4], 1));
+    }
+
+    #[test]
+    fn no_more_cells_are_owed_than_may_be() {
+        let mut owed = Owed::default();
+        for number in 0..CELLS_MAX + 3 {
+            owed.add(cell(&number.to_string(), 1, None));
+        }
+        owed.add(cell("0", 1, None));
+        assert_eq!((owed.len(), owed.forgotten()), (CELLS_MAX, 3));
+    }
+}

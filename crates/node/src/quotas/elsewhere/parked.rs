@@ -1,0 +1,217 @@
+//! Takes that wait for the store, and with it for their limits.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use quota::{Subject, When};
+
+use super::Elsewhere;
+use super::ask::{Answer, Ask, ask};
+use super::begin::Begin;
+use crate::handle::Inner;
+use crate::quotas::parked::{Attempt, Left, Parked, cell_of};
+use crate::quotas::take::id_of;
+use crate::quotas::{Begun, Desk, Outcome, Quotas, Take, Taken};
+
+/// When somebody who waits for the store is looked at again in any case.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+/// When slots are asked for again.
+const RELEASED_NS: u64 = 50_000_000;
+
+/// A question that is under way.
+pub(in crate::quotas) struct Running {
+    answer: Pin<Box<dyn Future<Output = Answer> + Send>>,
+    /// Nobody else asks with the same id meanwhile.
+    _id: Option<AskedId>,
+}
+
+/// An id with which a take is asked about, until this is dropped.
+struct AskedId {
+    inner: Arc<Inner>,
+    id: String,
+}
+
+impl AskedId {
+    /// `None` if there is such a take.
+    fn new(inner: &Arc<Inner>, id: String) -> Option<Self> {
+        let inner = inner.clone();
+        let ids = &inner.quotas.elsewhere.get()?.ids;
+        let is_new = ids.lock().insert(id.clone());
+        is_new.then_some(Self { inner, id })
+    }
+}
+
+impl Drop for AskedId {
+    fn drop(&mut self) {
+        if let Some(elsewhere) = self.inner.quotas.elsewhere.get() {
+            let ids: &mut BTreeSet<String> = &mut elsewhere.ids.lock();
+            ids.remove(&self.id);
+        }
+    }
+}
+
+impl<'a> Quotas<'a> {
+    /// Decides a take at once, or has the store asked.
+    pub(in crate::quotas) fn take_elsewhere(
+        self,
+        elsewhere: &Elsewhere,
+        desk: &mut Desk,
+        take: &Take<'_>,
+    ) -> Begun {
+        let now_ns = self.now_ns();
+        let rules = self.state().rules.read();
+        match self.begin_elsewhere(elsewhere, &rules, desk, take, now_ns) {
+            Begin::Done(taken) => {
+                self.count(&taken);
+                Begun::Done(taken)
+            }
+            Begin::Here => Begun::Done(self.take_here(&rules, desk, take, now_ns)),
+            Begin::Ask(ask) => match self.running(ask, take) {
+                Ok(running) => {
+                    let mut parked = self.take_waiting(take, Duration::ZERO, 0);
+                    parked.running = Some(running);
+                    Begun::Asks(parked)
+                }
+                Err(taken) => {
+                    self.count(&taken);
+                    Begun::Done(taken)
+                }
+            },
+        }
+    }
+
+    /// A look that asks the store.
+    pub(in crate::quotas) fn asking_look(self, subject: &Subject<'_>, ask_for: Ask) -> Parked {
+        let take = Take {
+            subject: *subject,
+            costs: &[],
+            hold: None,
+            id: None,
+        };
+        let mut parked = self.take_waiting(&take, Duration::ZERO, 0);
+        parked.is_look = true;
+        parked.running = Some(Running {
+            answer: Box::pin(ask(self.inner.clone(), ask_for)),
+            _id: None,
+        });
+        parked
+    }
+
+    fn running(self, asking: Ask, take: &Take<'_>) -> Result<Running, Taken> {
+        let id = match take.id {
+            None => None,
+            Some(id) => match AskedId::new(self.inner, id_of(&take.subject, id)) {
+                Some(id) => Some(id),
+                None => {
+                    let reason = "a take with this id is being decided";
+                    return Err(Taken::unavailable(reason));
+                }
+            },
+        };
+        Ok(Running {
+            answer: Box::pin(ask(self.inner.clone(), asking)),
+            _id: id,
+        })
+    }
+}
+
+impl Parked {
+    /// Goes on asking, and waits for its turn and for credit; `None` if it is no matter of the store.
+    pub(in crate::quotas) fn poll_elsewhere(
+        &mut self,
+        elsewhere: &Elsewhere,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        waker: &Waker,
+    ) -> Option<Attempt> {
+        let inner = self.inner.clone();
+        let quotas = Quotas { inner: &inner };
+        let known = match self.running.take() {
+            Some(running) => Ok(running),
+            None => {
+                if let Some(attempt) = self.stand_in_line(quotas, desk, take, waker) {
+                    return Some(attempt);
+                }
+                let rules = quotas.state().rules.read();
+                match quotas.begin_elsewhere(elsewhere, &rules, desk, take, quotas.now_ns()) {
+                    Begin::Here => return None,
+                    Begin::Done(taken) => Err(taken),
+                    Begin::Ask(ask) => quotas.running(ask, take),
+                }
+            }
+        };
+        let taken = match known {
+            Err(taken) => taken,
+            Ok(running) => match self.go_on(running, quotas, desk, take, waker) {
+                None => return Some(Attempt::Wait(LOOK_AGAIN)),
+                Some(taken) => taken,
+            },
+        };
+        Some(self.decided(quotas, desk, take, taken, waker))
+    }
+
+    fn go_on(
+        &mut self,
+        mut running: Running,
+        quotas: Quotas<'_>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        waker: &Waker,
+    ) -> Option<Taken> {
+        let mut context = Context::from_waker(waker);
+        match running.answer.as_mut().poll(&mut context) {
+            Poll::Pending => {
+                self.running = Some(running);
+                None
+            }
+            Poll::Ready(answer) if self.is_look => Some(quotas.finish_look(desk, take, answer)),
+            Poll::Ready(answer) => Some(quotas.finish_elsewhere(desk, take, answer)),
+        }
+    }
+
+    /// It is told, unless it was denied and may wait until it passes.
+    fn decided(
+        &mut self,
+        quotas: Quotas<'_>,
+        desk: &mut Desk,
+        take: &Take<'_>,
+        taken: Taken,
+        waker: &Waker,
+    ) -> Attempt {
+        let now_ns = quotas.now_ns();
+        if let Outcome::Denied(denial) = &taken.outcome
+            && let Some(rules) = desk.rules.clone()
+        {
+            let again_ns = match denial.when {
+                When::At(at_ns) | When::Period(at_ns) => at_ns,
+                // Others may give back at any time, at any node.
+                When::Release => {
+                    let again_ns = now_ns.saturating_add(RELEASED_NS);
+                    again_ns.min(self.deadline_ns())
+                }
+                When::Never => u64::MAX,
+            };
+            let index = rules.policies().find(&denial.limit.name);
+            let cell = index.and_then(|index| cell_of(&rules, index, &take.subject, desk));
+            let is_in_time = now_ns < self.deadline_ns() && again_ns <= self.deadline_ns();
+            if let Some(cell) = cell.filter(|_| is_in_time) {
+                let share = (denial.need, denial.limit.weight);
+                return self.wait_for(quotas, cell, share, waker, now_ns, again_ns);
+            }
+        }
+        let left = match taken.outcome {
+            Outcome::Denied(_) => Left::GaveUp,
+            _ => Left::Admitted,
+        };
+        self.leave(quotas, left);
+        if !self.is_look {
+            quotas.count(&taken);
+        }
+        Attempt::Done(taken)
+    }
+}

@@ -1,0 +1,150 @@
+//! What is looked after again and again: leases that nobody uses are given back, those that are used
+//! are renewed before they are over, and what is owed is told.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use super::Elsewhere;
+use super::lease::Own;
+use super::leases::Entry;
+use crate::ports::quota_store::{Away, RemoteCell, Returned};
+use crate::quotas::{Quotas, SHARDS};
+
+/// Leases that are given back or renewed at the same time.
+const AT_ONCE: usize = 64;
+
+/// Which leases are ended.
+#[derive(Clone, Copy)]
+enum Which {
+    /// Those that nobody uses, and those that are over soon.
+    Old,
+    All,
+}
+
+/// A lease that is ended.
+struct Ending {
+    shard: u16,
+    hash: u64,
+    cell: RemoteCell,
+    returned: Returned,
+    /// What is leased instead.
+    want: u64,
+    asked_ns: u64,
+}
+
+impl Quotas<'_> {
+    /// Looks after what is leased and owed: to be done ten times a second, or more often, while there
+    /// is a store.
+    pub async fn tend_store(self) {
+        let Some(elsewhere) = self.state().elsewhere.get() else {
+            return;
+        };
+        // What cannot be told now is told next time.
+        let _ = elsewhere.pay().await;
+        for shard in 0..SHARDS {
+            let ending = elsewhere.ending(shard, self.now_ns(), Which::Old);
+            self.end_all(elsewhere, ending).await;
+        }
+    }
+
+    /// Gives back everything that is leased, and tells what is owed: the last thing that is done with
+    /// a store.
+    pub async fn leave_store(self) -> Result<(), Away> {
+        let Some(elsewhere) = self.state().elsewhere.get() else {
+            return Ok(());
+        };
+        for shard in 0..SHARDS {
+            let ending = elsewhere.ending(shard, self.now_ns(), Which::All);
+            self.end_all(elsewhere, ending).await;
+        }
+        elsewhere.pay().await
+    }
+
+    async fn end_all(self, elsewhere: &Elsewhere, ending: Vec<Ending>) {
+        let mut ending = ending.into_iter();
+        loop {
+            let some = ending.by_ref().take(AT_ONCE);
+            let some: Vec<_> = some.map(|it| self.end_lease(elsewhere, it)).collect();
+            match some.is_empty() {
+                true => return,
+                false => all(some).await,
+            }
+        }
+    }
+
+    async fn end_lease(self, elsewhere: &Elsewhere, ending: Ending) {
+        let (shard, hash, asked_ns) = (ending.shard, ending.hash, ending.asked_ns);
+        let leases = &elsewhere.leases;
+        let _own = Own {
+            leases,
+            shard,
+            hash,
+            asked_ns,
+        };
+        let before = Some(ending.returned);
+        let leased = elsewhere
+            .store
+            .lease(ending.cell, ending.want, before)
+            .await;
+        // What could not be given back is spent.
+        if let Ok(lease) = leased
+            && let Some(entry) = leases.shard(shard).by_hash.get_mut(&hash)
+            && entry.asked_ns == Some(asked_ns)
+            && ending.want > 0
+        {
+            entry.hold(lease, asked_ns, self.now_ns());
+        }
+    }
+}
+
+impl Elsewhere {
+    /// Takes the leases away that are ended, and forgets cells that nobody asks about.
+    fn ending(&self, shard: u16, now_ns: u64, which: Which) -> Vec<Ending> {
+        let mut locked = self.leases.shard(shard);
+        locked.by_hash.retain(|_, entry| !entry.is_over(now_ns));
+        let entries = locked.by_hash.iter_mut();
+        let ending = entries.filter_map(|(hash, entry)| {
+            let want = want(entry, now_ns, which)?;
+            let returned = entry.give_back()?;
+            entry.asked_ns = Some(now_ns);
+            Some(Ending {
+                shard,
+                hash: *hash,
+                cell: RemoteCell {
+                    count: 0,
+                    ..entry.cell.clone()
+                },
+                returned,
+                want,
+                asked_ns: now_ns,
+            })
+        });
+        ending.collect()
+    }
+}
+
+/// What is leased instead of what is held; `None` if that goes on.
+fn want(entry: &Entry, now_ns: u64, which: Which) -> Option<u64> {
+    let held = entry.held.filter(|_| entry.asked_ns.is_none())?;
+    let demand = entry.demand.count(now_ns);
+    let is_old = now_ns >= held.asked_ns.saturating_add(held.lease.lasts_ns / 2);
+    match which {
+        Which::All => Some(0),
+        Which::Old if demand == 0 || is_old => Some(demand),
+        Which::Old => None,
+    }
+}
+
+/// Waits for all of them.
+async fn all(futures: Vec<impl Future<Output = ()>>) {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let all = poll_fn(|cx| {
+        futures.retain_mut(|future| future.as_mut().poll(cx).is_pending());
+        match futures.is_empty() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    });
+    pin!(all).await;
+}

@@ -1,0 +1,201 @@
+//! The start of a node: what is kept is read back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use journal::ReadError;
+use parking_lot::Mutex;
+use quota::record::{self, Change, Malformed, PoliciesRecord};
+use quota::{Hold, Limit, Policies, Rules, Subject};
+
+use super::Kept;
+use super::rewrite::SIZE_MIN;
+use crate::quotas::desk::Desk;
+use crate::quotas::{Options, Quotas, SHARDS, admin};
+use crate::store::{Kind as StreamKind, Location, Store};
+
+/// Why what is kept of quotas cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It cannot be read.
+    #[error("what is kept of quotas cannot be read: {0}")]
+    Read(#[from] ReadError),
+    /// It was read, and makes no sense.
+    #[error("what is kept of quotas: {0}")]
+    Malformed(#[from] Malformed),
+    /// It cannot be written.
+    #[error("quotas cannot be kept: {0}")]
+    Append(#[from] journal::AppendError),
+    /// The limits cannot stand.
+    #[error("the limits of the configuration cannot stand: {0}")]
+    Refused(String),
+    /// The limits make no sense.
+    #[error("{} of the limits make no sense: {}", .0.len(), .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Limits(Vec<quota::Mistake>),
+}
+
+impl Quotas<'_> {
+    /// Begins: what is kept is read, and the limits of the configuration stand if they are others than
+    /// last time; else what was said last does. Called once, before anybody takes.
+    pub fn open(self, options: Options, limits: Vec<Limit>) -> Result<(), OpenError> {
+        let state = self.state();
+        state.set_options(options);
+        let digest = digest(&limits);
+        let mut known = None;
+        if let Some(store) = &self.inner.store {
+            known = self.restore(store)?;
+        }
+        if known != Some(digest) && (known.is_some() || !limits.is_empty()) {
+            let policies = state.rules.read().policies().next(limits);
+            let policies = policies.map_err(OpenError::Limits)?;
+            if let Some(kept) = state.kept.get() {
+                kept.digest.store(digest, Ordering::Relaxed);
+            }
+            let by = admin::By {
+                who: "configuration",
+                reason: "the limits of the configuration are others than last time",
+            };
+            // What is taken meanwhile is journaled behind it.
+            let _applied = self
+                .put_policies(policies, by)
+                .map_err(|error| match error {
+                    admin::ChangeError::Append(error) => OpenError::Append(error),
+                    other => OpenError::Refused(other.to_string()),
+                })?;
+        }
+        self.note_what_is_on();
+        Ok(())
+    }
+
+    /// Reads everything back; the digest of the configuration that stood then.
+    fn restore(self, store: &Store) -> Result<Option<u64>, OpenError> {
+        let now_ms = self.inner.ports.clock.unix_ms();
+        let shard = store.shard_of("quotas");
+        let find = |name| store.find_or_create_in(StreamKind::Quotas, name, shard, now_ms);
+        let at = |stream| Location { shard, stream };
+        let kept = Kept {
+            journal: store.journal.clone(),
+            shard,
+            state: find("state")?.stream,
+            changes: find("changes")?.stream,
+            audit: find("audit")?.stream,
+            digest: AtomicU64::new(0),
+            written: AtomicU64::new(0),
+            rewriting: Mutex::default(),
+        };
+        let mut rules = (**self.state().rules.read()).clone();
+        let mut known = None;
+        let mut since_ns = 0;
+        store.each_record::<OpenError>(at(kept.changes), |record| {
+            match record.tag {
+                record::POLICIES => {
+                    let read = PoliciesRecord::decode(&record.payload)?;
+                    (known, since_ns) = (Some(read.digest), read.since_ns);
+                    rules.restore_policies(read.policies);
+                }
+                tag => rules.apply(Change::decode(tag, &record.payload)?),
+            }
+            Ok(())
+        })?;
+        self.restore_state(store, at(kept.state), &rules, since_ns)?;
+        let size = store.journal.bytes(shard, kept.state).unwrap_or(SIZE_MIN);
+        kept.written.store(size, Ordering::Relaxed);
+        if let Some(digest) = known {
+            kept.digest.store(digest, Ordering::Relaxed);
+        }
+        *self.state().rules.write() = Arc::new(rules);
+        // Quotas are opened once.
+        let _ = self.state().kept.set(kept);
+        self.state().is_listed.store(false, Ordering::Release);
+        self.need_sweep();
+        Ok(known)
+    }
+
+    fn restore_state(
+        self,
+        store: &Store,
+        at: Location,
+        rules: &Rules,
+        since_ns: u64,
+    ) -> Result<(), OpenError> {
+        let (state, now_ns) = (self.state(), self.now_ns());
+        store.each_record::<OpenError>(at, |record| {
+            match record.tag {
+                record::CELLS => {
+                    for cell in record::decode_cells(&record.payload) {
+                        let cell = cell?;
+                        let mut shard = state.shard(rules.table_of_key(cell.key));
+                        cell.restore(rules, since_ns, &mut shard.table, now_ns);
+                    }
+                }
+                record::HOLD => {
+                    let (id, hold) = record::decode_hold(&record.payload)?;
+                    state.shard(home_of(id)).holds.insert(id, hold);
+                }
+                record::ENDED => {
+                    for id in record::decode_ended(&record.payload) {
+                        let id = id?;
+                        state.shard(home_of(id)).holds.remove(id);
+                    }
+                }
+                record::TAKEN => self.restore_id(rules, &record.payload, now_ns)?,
+                _ => return Err(Malformed { what: "state" }.into()),
+            }
+            Ok(())
+        })?;
+        self.restore_slots(rules, now_ns);
+        Ok(())
+    }
+
+    fn restore_id(self, rules: &Rules, bytes: &[u8], now_ns: u64) -> Result<(), Malformed> {
+        let taken = record::Taken::decode(bytes)?;
+        let subject = taken.id.split_once('\n').map(|(subject, _)| subject);
+        if let Some(Ok(subject)) = subject.map(Subject::parse) {
+            let mut shard = self.state().shard(rules.home_of(&subject));
+            shard
+                .recent
+                .insert(taken.id, taken.hold, taken.until_ns, now_ns);
+        }
+        Ok(())
+    }
+
+    /// Slots are used by what is held, and by nothing else.
+    fn restore_slots(self, rules: &Rules, now_ns: u64) {
+        let mut desk = Desk::new();
+        for home in 0..SHARDS {
+            let shard = self.state().shard(home);
+            let holds: Vec<Hold> = shard.holds.iter().map(|(_, hold)| hold.clone()).collect();
+            drop(shard);
+            for hold in holds {
+                let Ok(subject) = Subject::parse(&hold.subject) else {
+                    continue;
+                };
+                rules.plan_slots(&mut desk.plan, &subject, &hold);
+                self.leave_what_lies_here(rules, &mut desk);
+                let mut locked = self.lock(&desk.plan);
+                // What there is no room for any more is not bounded until its hold ends.
+                let _ = quota::settle(rules, &mut desk.plan, &subject, &hold, &mut locked, now_ns);
+            }
+        }
+    }
+}
+
+fn home_of(id: quota::HoldId) -> u16 {
+    (id.0 % u64::from(SHARDS)) as u16
+}
+
+/// FNV-1a over the limits as they would be kept: the same for the same configuration.
+fn digest(limits: &[Limit]) -> u64 {
+    let mut bytes = Vec::new();
+    if let Ok(policies) = Policies::default().next(limits.to_vec()) {
+        let record = PoliciesRecord {
+            policies,
+            since_ns: 0,
+            digest: 0,
+        };
+        record.encode(&mut bytes);
+    }
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

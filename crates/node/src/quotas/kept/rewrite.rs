@@ -1,0 +1,97 @@
+//! The state written anew: what is alive in it behind what is there, a part at a time.
+
+use std::sync::atomic::Ordering;
+
+use quota::Rules;
+use quota::record;
+
+use super::Kept;
+use crate::quotas::{Quotas, SHARDS};
+
+/// Cells that are written anew at a time.
+const CELLS_AT_ONCE: usize = 4_096;
+/// A stream that is shorter is not written anew.
+pub(super) const SIZE_MIN: u64 = 4 << 20;
+
+/// How far the state has been written anew.
+#[derive(Default)]
+pub(super) struct Rewriting {
+    /// Bytes that it took last time.
+    alive: u64,
+    /// Under way: what is before that offset goes when it is done; the shard, the place in it.
+    under_way: Option<(u64, u16, usize)>,
+    /// Bytes that it took so far.
+    size: u64,
+}
+
+impl Quotas<'_> {
+    /// Writes everything alive anew, a part at a time, when more than that is dead. True while that is
+    /// under way.
+    pub(super) fn rewrite(self, kept: &Kept, rules: &Rules) -> bool {
+        let mut rewriting = kept.rewriting.lock();
+        let written = kept.written.load(Ordering::Relaxed);
+        let now_ms = self.inner.ports.clock.unix_ms();
+        let (until, table, from) = match rewriting.under_way {
+            Some(place) => place,
+            None if written < SIZE_MIN.max(rewriting.alive * 2) => return false,
+            None => {
+                rewriting.size = 0;
+                let guard = kept.journal.lock(kept.shard, now_ms);
+                (guard.next(kept.state), 0, 0)
+            }
+        };
+        let shard = self.state().shard(table);
+        let mut cells = Vec::new();
+        let next = shard.table.walk(from, CELLS_AT_ONCE, |key, cell| {
+            record::encode_cell(rules, key, cell, &mut cells);
+        });
+        let mut records = vec![(record::CELLS, cells)];
+        if from == 0 {
+            let holds = shard.holds.iter().map(|(id, hold)| {
+                let mut bytes = Vec::new();
+                record::encode_hold(id, hold, &mut bytes);
+                (record::HOLD, bytes)
+            });
+            records.extend(holds);
+            let ids = shard.recent.iter().map(|(id, hold, until_ns)| {
+                let mut bytes = Vec::new();
+                let hold = *hold;
+                record::Taken { until_ns, hold, id }.encode(&mut bytes);
+                (record::TAKEN, bytes)
+            });
+            records.extend(ids);
+        }
+        records.retain(|(_, bytes)| !bytes.is_empty());
+        rewriting.size += records
+            .iter()
+            .map(|(_, bytes)| bytes.len() as u64)
+            .sum::<u64>();
+        let records: Vec<_> = records
+            .iter()
+            .map(|(tag, bytes)| (*tag, &bytes[..]))
+            .collect();
+        let round = kept.journal.round();
+        for record in &records {
+            let guard = round.lock(kept.shard, now_ms);
+            if kept.append(guard, std::slice::from_ref(record)).is_err() {
+                return false;
+            }
+        }
+        drop((round, shard));
+        rewriting.under_way = match next {
+            Some(next) => Some((until, table, next)),
+            None if table + 1 < SHARDS => Some((until, table + 1, 0)),
+            None => {
+                // What is trimmed stands again behind: in the same line, before this.
+                let _ = kept
+                    .journal
+                    .lock(kept.shard, now_ms)
+                    .trim(kept.state, until);
+                rewriting.alive = rewriting.size;
+                kept.written.store(rewriting.size, Ordering::Relaxed);
+                None
+            }
+        };
+        rewriting.under_way.is_some()
+    }
+}
