@@ -18,6 +18,7 @@
 //! agent that was read back is fed again from the events its state names. It knows who has written a
 //! message, what an agent is to hear of, and how to call it.
 
+mod dead;
 mod restore;
 mod terms;
 
@@ -321,15 +322,6 @@ impl Deliveries {
         }
     }
 
-    /// There is one letter of a conversation, for all that was not answered.
-    fn bury(&mut self, conversation: u64, letter: DeadLetter) -> DeadLetter {
-        let before = self.dead.get(&conversation);
-        let from_seq = before.map_or(letter.from_seq, |it| it.from_seq.min(letter.from_seq));
-        let letter = DeadLetter { from_seq, ..letter };
-        self.dead.insert(conversation, letter);
-        letter
-    }
-
     /// The pause doubles, between half of it and all of it.
     fn pause_ms(&self, attempts: u32, again: Again, jitter: u32) -> u64 {
         let doublings = attempts.saturating_sub(1).min(32);
@@ -412,30 +404,6 @@ impl Deliveries {
         }
     }
 
-    /// A dead letter waits again, from now on.
-    pub fn revive(&mut self, conversation: u64, now_ms: u64) -> Result<Change, Refused> {
-        if !self.dead.contains_key(&conversation) {
-            return Err(Refused::Missing);
-        }
-        if self.is_calling(conversation) {
-            return Err(Refused::Busy);
-        }
-        let max = self.options.pending_max;
-        if !self.entries.contains_key(&conversation) && self.entries.len() >= max as usize {
-            return Err(Refused::Full { max });
-        }
-        self.restore_revived(conversation, now_ms);
-        Ok(Change::Revived { conversation })
-    }
-
-    /// A dead letter is not listed any more.
-    pub fn discard(&mut self, conversation: u64) -> Result<Change, Refused> {
-        match self.dead.remove(&conversation) {
-            Some(_) => Ok(Change::Discarded { conversation }),
-            None => Err(Refused::Missing),
-        }
-    }
-
     /// A conversation is gone. Says which call there is to be ended, and what is to be kept.
     pub fn forget(&mut self, conversation: u64) -> (Option<u64>, Change) {
         let number = match self.entries.get(&conversation).map(|it| it.phase) {
@@ -451,11 +419,6 @@ impl Deliveries {
         self.entries.remove(&conversation);
         self.dead.remove(&conversation);
         (number, Change::Forgotten { conversation })
-    }
-
-    /// The dead letters, by conversation.
-    pub fn dead(&self) -> impl ExactSizeIterator<Item = (u64, &DeadLetter)> + '_ {
-        self.dead.iter().map(|(at, letter)| (*at, letter))
     }
 
     /// Conversations that wait or are called for.

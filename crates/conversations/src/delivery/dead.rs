@@ -1,0 +1,43 @@
+//! Dead letters: what an agent was not able to answer, one of each conversation.
+
+use super::{Change, DeadLetter, Deliveries, Refused};
+
+impl Deliveries {
+    /// The dead letters, by conversation.
+    pub fn dead(&self) -> impl ExactSizeIterator<Item = (u64, &DeadLetter)> + '_ {
+        self.dead.iter().map(|(at, letter)| (*at, letter))
+    }
+
+    /// A dead letter waits again, from now on.
+    pub fn revive(&mut self, conversation: u64, now_ms: u64) -> Result<Change, Refused> {
+        if !self.dead.contains_key(&conversation) {
+            return Err(Refused::Missing);
+        }
+        if self.is_calling(conversation) {
+            return Err(Refused::Busy);
+        }
+        let max = self.options.pending_max;
+        if !self.entries.contains_key(&conversation) && self.entries.len() >= max as usize {
+            return Err(Refused::Full { max });
+        }
+        self.restore_revived(conversation, now_ms);
+        Ok(Change::Revived { conversation })
+    }
+
+    /// A dead letter is not listed any more.
+    pub fn discard(&mut self, conversation: u64) -> Result<Change, Refused> {
+        match self.dead.remove(&conversation) {
+            Some(_) => Ok(Change::Discarded { conversation }),
+            None => Err(Refused::Missing),
+        }
+    }
+
+    /// There is one letter of a conversation, for all that was not answered.
+    pub(super) fn bury(&mut self, conversation: u64, letter: DeadLetter) -> DeadLetter {
+        let before = self.dead.get(&conversation);
+        let from_seq = before.map_or(letter.from_seq, |it| it.from_seq.min(letter.from_seq));
+        let letter = DeadLetter { from_seq, ..letter };
+        self.dead.insert(conversation, letter);
+        letter
+    }
+}
