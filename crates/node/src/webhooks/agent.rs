@@ -23,6 +23,8 @@ pub(super) struct Agent {
     pub(super) flights: BTreeMap<u64, Flight>,
     /// What was asked for again by hand: it is not behind a read mark.
     revived: BTreeSet<u64>,
+    /// Why the last call for each dead letter failed. It is known until the node goes down.
+    reasons: BTreeMap<u64, String>,
     /// Behind which message there may be anything: dead letters whose read mark may not have moved.
     floors: BTreeMap<u64, u64>,
     /// What is to be kept and is not yet.
@@ -33,6 +35,18 @@ pub(super) struct Agent {
     pub(super) changes: usize,
     /// Whether everything behind its read marks was looked for.
     pub(super) is_scanned: bool,
+}
+
+/// Bytes that are kept of a reason.
+const REASON_MAX: usize = 512;
+
+/// How a call has failed.
+pub(super) struct Failed<'a> {
+    pub(super) failure: Failure,
+    /// For people.
+    pub(super) reason: &'a str,
+    /// Chance for the pause before the next one.
+    pub(super) jitter: u32,
 }
 
 /// What becomes of a call that failed.
@@ -84,6 +98,7 @@ impl Agent {
             deliveries,
             flights: BTreeMap::new(),
             revived: BTreeSet::new(),
+            reasons: BTreeMap::new(),
             unwritten: VecDeque::new(),
             burying: Vec::new(),
             changes: 0,
@@ -95,6 +110,11 @@ impl Agent {
     pub(super) fn revived(mut self, conversations: impl Iterator<Item = u64>) -> Self {
         self.revived.extend(conversations);
         self
+    }
+
+    /// Why the last call for a dead letter failed, as far as that is known.
+    pub(super) fn reason(&self, conversation: u64) -> &str {
+        self.reasons.get(&conversation).map_or("", String::as_str)
     }
 
     /// Behind which message of a conversation there may be something for it.
@@ -153,11 +173,15 @@ impl Agent {
                     conversation,
                     number,
                 } => {
-                    let failure = Failure {
-                        status: 0,
-                        again: Again::Later,
+                    let failed = Failed {
+                        failure: Failure {
+                            status: 0,
+                            again: Again::Later,
+                        },
+                        reason: "it has not said what it promised, in time",
+                        jitter: 0,
                     };
-                    self.failed(conversation, number, failure, now_ms, 0, touched);
+                    self.failed(conversation, number, failed, now_ms, touched);
                 }
                 Decision::Call(call) => {
                     let flight = Flight {
@@ -207,11 +231,15 @@ impl Agent {
         &mut self,
         conversation: u64,
         number: u64,
-        failure: Failure,
+        failed: Failed<'_>,
         now_ms: u64,
-        jitter: u32,
         touched: &Touched,
     ) -> Fate {
+        let Failed {
+            failure,
+            reason,
+            jitter,
+        } = failed;
         let change = self
             .deliveries
             .failed(conversation, number, failure, now_ms, jitter);
@@ -223,6 +251,8 @@ impl Agent {
             return Fate::Again;
         };
         self.revived.remove(&conversation);
+        let reason = &reason[..reason.floor_char_boundary(REASON_MAX)];
+        self.reasons.insert(conversation, reason.to_owned());
         self.floors.insert(conversation, letter.to_seq);
         self.unwritten.push_back(change);
         Fate::Dead
@@ -236,6 +266,7 @@ impl Agent {
     ) -> Result<(), conversations::delivery::Refused> {
         let change = self.deliveries.revive(conversation, now_ms)?;
         self.revived.insert(conversation);
+        self.reasons.remove(&conversation);
         self.unwritten.push_back(change);
         Ok(())
     }
@@ -246,6 +277,7 @@ impl Agent {
         conversation: u64,
     ) -> Result<(), conversations::delivery::Refused> {
         let change = self.deliveries.discard(conversation)?;
+        self.reasons.remove(&conversation);
         self.unwritten.push_back(change);
         Ok(())
     }
@@ -253,6 +285,7 @@ impl Agent {
     /// The conversation is not its own any more.
     pub(super) fn forget(&mut self, conversation: u64, touched: &Touched) {
         let is_kept = self.floors.remove(&conversation).is_some();
+        self.reasons.remove(&conversation);
         let (number, change) = self.deliveries.forget(conversation);
         if let Some(number) = number {
             self.land(conversation, number, touched);

@@ -10,7 +10,7 @@ use conversations::record::WebhookSettings;
 use journal::StreamId;
 use model::Name;
 
-use super::agent::{Fate, Signal};
+use super::agent::{Failed, Fate, Signal};
 use crate::conversations::{ContextRead, Pending, Refusal, answered_by, delivery_id};
 use crate::counters::Counter;
 use crate::handle::{Handle, Inner};
@@ -77,19 +77,25 @@ impl Call {
         }
     }
 
-    /// The window that it is sent.
-    pub fn context(&self) -> Result<Pending<ContextRead>, Refusal> {
-        let node = self.node();
-        let conversations = node.conversations().ok_or_else(super::nothing)?;
-        conversations.context(&self.conversation, self.settings.context.as_ref())
+    /// Reads the window that it is sent. It may wait for the disk.
+    pub fn context(&self) -> impl FnOnce() -> Result<Pending<ContextRead>, Refusal> + Send + use<> {
+        let (node, settings) = (self.node(), self.settings.clone());
+        let conversation = self.conversation.clone();
+        move || {
+            let conversations = node.conversations().ok_or_else(super::nothing)?;
+            conversations.context(&conversation, settings.context.as_ref())
+        }
     }
 
-    /// Whether the message of that number is a whole answer, not a part of one that was lost.
-    pub fn is_answer(&self, seq: u64) -> Result<bool, Refusal> {
-        let node = self.node();
-        let conversations = node.conversations().ok_or_else(super::nothing)?;
-        let status = conversations.status_of(&self.conversation, seq)?;
-        Ok(matches!(status, Some(Status::Complete | Status::Aborted)))
+    /// Reads whether the message of that number is a whole answer, not a part of one that was lost. It
+    /// may wait for the disk.
+    pub fn is_answer(&self, seq: u64) -> impl FnOnce() -> Result<bool, Refusal> + Send + use<> {
+        let (node, conversation) = (self.node(), self.conversation.clone());
+        move || {
+            let conversations = node.conversations().ok_or_else(super::nothing)?;
+            let status = conversations.status_of(&conversation, seq)?;
+            Ok(matches!(status, Some(Status::Complete | Status::Aborted)))
+        }
     }
 
     /// Whether an id is that of an answer to this call.
@@ -122,13 +128,13 @@ impl Call {
         });
     }
 
-    /// It has failed: with which status, 0 for none, and when another attempt makes sense.
-    pub fn failed(mut self, status: u16, again: Retry) {
+    /// It has failed: with which status, 0 for none, when another attempt makes sense, and why.
+    pub fn failed(mut self, status: u16, again: Retry, reason: &str) {
         self.is_over = true;
-        self.fail(status, again);
+        self.fail(status, again, reason);
     }
 
-    fn fail(&self, status: u16, again: Retry) {
+    fn fail(&self, status: u16, again: Retry, reason: &str) {
         let counters = &self.inner.counters;
         let failure = Failure {
             status,
@@ -140,10 +146,14 @@ impl Call {
                 },
             },
         };
-        let jitter = self.inner.ports.entropy.next_u64() as u32;
+        let failed = Failed {
+            failure,
+            reason,
+            jitter: self.inner.ports.entropy.next_u64() as u32,
+        };
         self.settle(|agent, touched, call, now_ms| {
             let (conversation, number) = (call.conversation, call.number);
-            match agent.failed(conversation, number, failure, now_ms, jitter, touched) {
+            match agent.failed(conversation, number, failed, now_ms, touched) {
                 Fate::Unheard => {}
                 Fate::Again => counters.count(Counter::WebhookFailures),
                 Fate::Dead => {
@@ -192,7 +202,7 @@ pub enum Retry {
 impl Drop for Call {
     fn drop(&mut self) {
         if !self.is_over {
-            self.fail(0, Retry::Later);
+            self.fail(0, Retry::Later, "it was given up");
         }
     }
 }

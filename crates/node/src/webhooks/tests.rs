@@ -1,6 +1,7 @@
 //! Agents of a whole node on a disk in memory and a clock that is moved by hand.
 
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use conversations::{NewMessage, Settings, Status};
 use journal::Line;
@@ -8,7 +9,7 @@ use journal::disk::SimulatedDisk;
 
 use super::*;
 use crate::StoreOptions;
-use crate::conversations::{Appended, Batch, Details};
+use crate::conversations::{Appended, Batch, Change, Details};
 use crate::ports::caller::{Calling, Request};
 use crate::testing::World;
 use crate::views::Place;
@@ -261,11 +262,11 @@ fn what_fails_is_called_again_and_then_a_dead_letter_that_outlives_the_power() {
         ..Schedule::default()
     });
     kept.say("question");
-    kept.call_after(200).failed(503, Retry::Later);
+    kept.call_after(200).failed(503, Retry::Later, "said so");
     assert_eq!(kept.view().waiting, 1);
     let call = kept.call_after(400);
     assert_eq!((call.attempt(), kept.read_mark()), (2, 0));
-    call.failed(500, Retry::Later);
+    call.failed(500, Retry::Later, "said so");
     assert!(kept.calls().is_empty());
     assert_eq!(kept.read_mark(), 1, "the conversation goes on");
     let mut kept = kept.crash();
@@ -307,10 +308,12 @@ fn what_fails_is_called_again_and_then_a_dead_letter_that_outlives_the_power() {
 fn an_error_that_will_not_pass_is_a_dead_letter_at_once_and_can_be_dropped() {
     let mut kept = Kept::new(Schedule::default());
     kept.say("question");
-    kept.call_after(200).failed(404, Retry::Never);
+    kept.call_after(200).failed(404, Retry::Never, "said so");
     kept.calls();
     assert_eq!((kept.view().dead, kept.view().waiting), (1, 0));
     let webhooks = kept.webhooks();
+    let dead = webhooks.dead(&named(AGENT)).unwrap();
+    assert_eq!(dead[0].reason, "said so");
     webhooks.discard(&named(AGENT), &named(NAME)).unwrap();
     kept.calls();
     let kept = kept.crash();
@@ -330,7 +333,7 @@ fn a_newer_message_interrupts_and_the_next_call_is_for_all_of_it() {
     assert!(kept.calls().is_empty());
     assert!(is_ended(&call));
     let before = call.id();
-    call.failed(0, Retry::Later);
+    call.failed(0, Retry::Later, "said so");
     let call = kept.call_after(200);
     assert_eq!((seqs(&call), call.attempt()), ((1, 2), 1));
     assert_ne!(call.id(), before);
@@ -427,7 +430,7 @@ fn a_part_of_an_answer_does_not_move_the_mark() {
     drop(done(pending).unwrap());
     kept.line.step();
     assert_eq!(kept.read_mark(), 0);
-    assert_eq!(call.is_answer(2), Ok(false));
+    assert_eq!(call.is_answer(2)(), Ok(false));
     let pending = open(&call.answer_id(1)).unwrap();
     kept.line.step();
     let mut writer = done(pending).unwrap();
@@ -442,7 +445,7 @@ fn a_part_of_an_answer_does_not_move_the_mark() {
     let pending = writer.finish(finished).unwrap();
     kept.line.step();
     done(pending).unwrap();
-    assert_eq!((kept.read_mark(), call.is_answer(3)), (1, Ok(true)));
+    assert_eq!((kept.read_mark(), call.is_answer(3)()), (1, Ok(true)));
     call.answered();
     kept.world.pass_ms(10_000);
     assert!(kept.calls().is_empty());

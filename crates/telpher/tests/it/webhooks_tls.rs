@@ -56,6 +56,35 @@ fn start(place: &Place) -> (String, Receiver<Value>) {
 }
 
 #[test]
+fn an_agent_whose_certificate_is_not_trusted_is_a_dead_letter_that_says_so() {
+    let place = Place::new();
+    write_certificates(&place, "another.pem");
+    // The agent's is of the authority that comes last.
+    write_certificates(&place, "authority.pem");
+    let (url, asked) = start(&place);
+    let node = place.serve("--webhook-authorities another.pem");
+    let settings = json!({"url": url, "debounce_ms": 1, "attempts_max": 2, "pause_ms": 1});
+    expect(&node, "PUT", "/v1/agents/bot", &settings, 201);
+    let named = json!({"agent": "bot"});
+    expect(&node, "PUT", "/v1/conversations/c", &named, 201);
+    say(&node, "hello");
+    let dead = || expect(&node, "GET", "/v1/agents/bot/dead", &Value::Null, 200);
+    eventually("there is a dead letter", || {
+        dead()["dead"].as_array().unwrap().len() == 1
+    });
+    let letter = &dead()["dead"][0];
+    assert_eq!(
+        (&letter["status"], &letter["attempts"]),
+        (&json!(0), &json!(2))
+    );
+    let reason = letter["reason"].as_str().unwrap();
+    assert!(reason.contains("certificate"), "{reason}");
+    assert!(asked.try_recv().is_err(), "it was told what was said");
+    assert_eq!(messages(&node).len(), 1);
+    node.stop().expect(0);
+}
+
+#[test]
 fn an_agent_behind_tls_is_called_if_its_authority_is_trusted() {
     let place = Place::new();
     write_certificates(&place, "authority.pem");

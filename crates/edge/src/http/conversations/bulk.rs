@@ -25,7 +25,7 @@ use utoipa::ToSchema;
 
 use super::append::{answered, json};
 use super::list::{InNamespace, Paging, Words, id, views};
-use super::place::of;
+use super::place::{loaded, of};
 use super::state::{Merge, apply};
 use super::summary::SummaryDocument;
 use super::transfer::{ImportDocument, Lined, Lines, read_lines};
@@ -215,7 +215,7 @@ pub(super) async fn import_all(
             continue;
         }
         match &mut current {
-            Some(importing) => importing.push(&shared, index, line).await?,
+            Some(importing) => importing.push(&shared, index, body.slice_ref(line)).await?,
             None => {
                 let detail =
                     "a message stands before the line that says which conversation it is in";
@@ -313,7 +313,7 @@ const fn first() -> u64 {
 pub(super) struct Importing<'a> {
     name: Name,
     known: Known<'a>,
-    batch: Lined<'a>,
+    batch: Lined,
     done: ImportDocument,
 }
 
@@ -341,6 +341,7 @@ impl<'a> Importing<'a> {
         shared: &Shared,
         head: &'a RawValue,
     ) -> Result<Self, Problem> {
+        loaded(shared, &self.name).await?;
         self.known = body::parse(head.get().as_bytes())?;
         let mut settings: BTreeMap<Cow<'_, str>, &RawValue> = body::parse(head.get().as_bytes())?;
         settings.retain(|key, _| SETTINGS.contains(&&**key));
@@ -359,14 +360,15 @@ impl<'a> Importing<'a> {
         &mut self,
         shared: &Shared,
         index: usize,
-        line: &'a [u8],
+        line: Bytes,
     ) -> Result<(), Problem> {
         if self.batch.is_full(shared)? {
             self.batch
                 .append(shared, &self.name, &mut self.done)
                 .await?;
         }
-        self.batch.push(index, line)
+        self.batch.push(index, line);
+        Ok(())
     }
 
     pub(super) async fn end(mut self, shared: &Shared) -> Result<ImportDocument, Problem> {

@@ -1,6 +1,6 @@
 //! Lists of conversations, page by page, by what their metadata says.
 
-use axum::extract::{FromRequestParts, Query, RawPathParams, State};
+use axum::extract::{FromRequestParts, Query, State};
 use axum::http::Uri;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::append::json_bytes;
 use super::outgoing::{push, push_number, push_object, push_text};
+use super::place::params;
 use crate::http::body;
 use crate::http::problem::Problem;
 use crate::http::time::push_rfc3339;
@@ -33,8 +34,7 @@ impl<S: Send + Sync> FromRequestParts<S> for InNamespace {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let params = RawPathParams::from_request_parts(parts, state).await;
-        let params = params.map_err(|error| Problem::invalid(error.to_string()))?;
+        let params = params(parts, state).await?;
         let part = |wanted: &str| {
             let found = params.iter().find(|(name, _)| *name == wanted);
             found.map_or("default", |(_, value)| value)

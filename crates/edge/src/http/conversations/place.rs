@@ -50,7 +50,11 @@ pub(super) async fn loaded(shared: &Shared, name: &Name) -> Result<(), Problem> 
     }
 }
 
-async fn params<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<RawPathParams, Problem> {
+/// What stands in the path.
+pub(super) async fn params<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+) -> Result<RawPathParams, Problem> {
     let params = RawPathParams::from_request_parts(parts, state).await;
     params.map_err(|error| Problem::invalid(error.to_string()))
 }

@@ -5,6 +5,7 @@
 //! first appended included; only its place (its number, its event) is its own in each conversation.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
@@ -13,7 +14,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use http_body::Frame;
 use model::Name;
-use node::conversations::{Batch, Item, Original, Watch};
+use node::conversations::{Appended, Batch, Item, Pending, Watch};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,11 +22,11 @@ use super::append::{answered, json};
 use super::bulk::{Head, Importing};
 use super::incoming::{Imported, Ready};
 use super::outgoing::{push, push_message};
-use super::place::{Conversation, of};
+use super::place::{Conversation, loaded, of};
 use super::state::push_view;
-use crate::http::Shared;
 use crate::http::body;
 use crate::http::problem::Problem;
+use crate::http::{Shared, off_thread};
 
 /// Lines are gathered up to this size before they are written.
 const FRAME_SIZE: usize = 64 << 10;
@@ -65,6 +66,7 @@ pub(super) struct Lines {
 impl Lines {
     /// The lines of a conversation.
     pub(super) async fn of(shared: &Shared, name: &Name) -> Result<Self, Problem> {
+        loaded(shared, name).await?;
         let conversations = of(shared)?;
         let view = answered(conversations.get(name)?).await?;
         let mut first = b"{\"conversation\":".to_vec();
@@ -180,35 +182,28 @@ pub(super) async fn import(
                 let made = importing.made(&shared, conversation).await;
                 importing = made.map_err(|problem| problem.with("line", 1))?;
             }
-            _ => importing.push(&shared, index, line).await?,
+            _ => importing.push(&shared, index, body.slice_ref(line)).await?,
         }
     }
     Ok(json(&importing.end(&shared).await?))
 }
 
-/// Messages that go in together.
+/// Messages that go in together: lines of the body, each with its number.
 #[derive(Default)]
-pub(super) struct Lined<'a> {
-    messages: Vec<Imported<'a>>,
-    originals: Vec<Original>,
-    lines: Vec<usize>,
+pub(super) struct Lined {
+    lines: Vec<(usize, Bytes)>,
     size: usize,
 }
 
-impl<'a> Lined<'a> {
-    pub(super) fn push(&mut self, index: usize, line: &'a [u8]) -> Result<(), Problem> {
-        let at_line = |problem: Problem| problem.with("line", index + 1);
-        let message: Imported<'a> = body::parse(line).map_err(at_line)?;
-        self.originals.push(message.original().map_err(at_line)?);
-        self.messages.push(message);
-        self.lines.push(index + 1);
+impl Lined {
+    pub(super) fn push(&mut self, index: usize, line: Bytes) {
         self.size += line.len();
-        Ok(())
+        self.lines.push((index + 1, line));
     }
 
     pub(super) fn is_full(&self, shared: &Shared) -> Result<bool, Problem> {
         let max = of(shared)?.options().limits.batch_messages_max;
-        Ok(self.messages.len() >= max || self.size >= BATCH_SIZE)
+        Ok(self.lines.len() >= max || self.size >= BATCH_SIZE)
     }
 
     pub(super) async fn append(
@@ -217,45 +212,52 @@ impl<'a> Lined<'a> {
         name: &Name,
         done: &mut ImportDocument,
     ) -> Result<(), Problem> {
-        let Self {
-            messages,
-            originals,
-            lines,
-            ..
-        } = std::mem::take(self);
-        if messages.is_empty() {
+        let lined = Arc::new(std::mem::take(self));
+        let count = lined.lines.len();
+        if count == 0 {
             return Ok(());
         }
-        let count = messages.len();
-        let pending = {
-            let messages = messages.into_iter().map(Imported::into_incoming).collect();
-            let ready = Ready::new(messages, None).map_err(|problem| located(problem, &lines))?;
-            let messages = ready.messages();
-            let batch = Batch {
-                expect: None,
-                messages: &messages,
-            };
-            of(shared)?.import(name, batch, &originals)
+        let appending = {
+            let (shared, name, lined) = (shared.clone(), name.clone(), lined.clone());
+            move || lined.append_here(&shared, &name)
         };
-        let appended = match pending {
+        let appended = match off_thread(appending).await {
             Ok(pending) => answered(pending).await,
-            Err(refusal) => Err(refusal.into()),
+            Err(problem) => Err(problem),
         };
-        let appended = appended.map_err(|problem| located(problem, &lines))?;
+        let appended = appended.map_err(|problem| located(problem, &lined.lines))?;
         done.appended += count - appended.deduplicated;
         done.deduplicated += appended.deduplicated;
         Ok(())
     }
+
+    /// What is there already may stand on the disk.
+    fn append_here(&self, shared: &Shared, name: &Name) -> Result<Pending<Appended>, Problem> {
+        let (mut messages, mut originals) = (Vec::new(), Vec::new());
+        for (number, line) in &self.lines {
+            let at_line = |problem: Problem| problem.with("line", *number);
+            let message: Imported<'_> = body::parse(line).map_err(at_line)?;
+            originals.push(message.original().map_err(at_line)?);
+            messages.push(message.into_incoming());
+        }
+        let ready = Ready::new(messages, None)?;
+        let messages = ready.messages();
+        let batch = Batch {
+            expect: None,
+            messages: &messages,
+        };
+        Ok(of(shared)?.import(name, batch, &originals)?)
+    }
 }
 
 /// The line of the message that a problem is about.
-fn located(problem: Problem, lines: &[usize]) -> Problem {
+fn located(problem: Problem, lines: &[(usize, Bytes)]) -> Problem {
     let index = problem
         .extra
         .get("index")
         .and_then(serde_json::Value::as_u64);
     match index.and_then(|index| lines.get(index as usize)) {
-        Some(line) => problem.with("line", *line),
+        Some((number, _)) => problem.with("line", *number),
         None => problem,
     }
 }

@@ -1,7 +1,11 @@
 //! Calls of agents: what a node says is due, as a request; what comes back, as a message.
 //!
-//! An answer of one piece is appended. One that is streamed is shown to whoever watches while it
-//! comes. 202 and 204 promise an answer by a message of the agent's own.
+//! An answer of one piece is appended ([`whole`]). One that is streamed is shown to whoever watches
+//! while it comes ([`streamed`]). 202 and 204 promise an answer by a message of the agent's own.
+//! Whatever may wait for the disk is done apart from the threads that serve connections.
+
+mod streamed;
+mod whole;
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -12,23 +16,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use model::ErrorCode;
 use node::Handle;
-use node::conversations::{Batch, DraftWriter, Finished, NewDraft, Refusal, Status};
+use node::conversations::{ContextRead, Pending, Refusal};
 use node::ports::Caller;
 use node::ports::caller::{Body, CallError, Request, Response};
 use node::webhooks::{Call, Retry};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use tokio::task::JoinSet;
 
-use crate::chunks::{Assembly, Framing, Sizes, Splitter};
-use crate::http::body::parse;
 use crate::http::conversations::answer::TYPES;
 use crate::http::conversations::context::render;
-use crate::http::conversations::incoming::{Incoming, Ready};
 use crate::http::conversations::outgoing::{push, push_number, push_text};
 use crate::http::conversations::state::push_member;
-use crate::http::problem::Problem;
-use crate::json;
 
 /// How long the whole of an answer may take.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3600);
@@ -149,7 +146,7 @@ async fn make(call: Call, node: Handle, caller: Arc<dyn Caller>) {
     match outcome {
         Outcome::Answered => call.answered(),
         Outcome::Later => call.later(),
-        Outcome::Ended => call.failed(0, Retry::Later),
+        Outcome::Ended => call.failed(0, Retry::Later, "nobody waits for it any more"),
         Outcome::Failed {
             status,
             again,
@@ -157,15 +154,14 @@ async fn make(call: Call, node: Handle, caller: Arc<dyn Caller>) {
         } => {
             let (agent, attempt) = (call.agent(), call.attempt());
             tracing::warn!(agent, attempt, status, reason, "an agent has not answered");
-            call.failed(status, again);
+            call.failed(status, again, &reason);
         }
     }
 }
 
 async fn ask(call: &Call, node: &Handle, caller: &dyn Caller) -> Result<Outcome, Outcome> {
     let settings = call.settings();
-    let pending = call.context()?;
-    let context = durable(pending).await?;
+    let context = kept(call.context()).await?;
     let body = body(call, &context)?;
     let request = Request {
         target: settings.target.clone(),
@@ -196,8 +192,8 @@ async fn hear(call: &Call, node: &Handle, response: Response) -> Result<Outcome,
         200..=299 => {
             let framing = TYPES.iter().find(|(name, _)| *name == essence);
             match framing {
-                Some((_, framing)) => stream(call, node, *framing, response).await,
-                None => append(call, node, &essence, response).await,
+                Some((_, framing)) => streamed::hear(call, node, *framing, response).await,
+                None => whole::hear(call, node, &essence, response).await,
             }
         }
         408 | 429 | 500..=599 => {
@@ -209,7 +205,7 @@ async fn hear(call: &Call, node: &Handle, response: Response) -> Result<Outcome,
 }
 
 /// What is asked: `{delivery_id, conversation, from_seq, to_seq, attempt, context}`.
-fn body(call: &Call, context: &node::conversations::ContextRead) -> Result<Vec<u8>, Outcome> {
+fn body(call: &Call, context: &ContextRead) -> Result<Vec<u8>, Outcome> {
     let mut out = Vec::new();
     push(&mut out, b"{\"delivery_id\":");
     push_text(&mut out, &call.id());
@@ -232,7 +228,27 @@ fn body(call: &Call, context: &node::conversations::ContextRead) -> Result<Vec<u
     Ok(out)
 }
 
-async fn durable<T>(pending: node::conversations::Pending<T>) -> Result<T, Refusal> {
+/// Has something done that may wait for the disk.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => {
+            let message = format!("it ended early: {error}");
+            Err((ErrorCode::Internal, message).into())
+        }
+    }
+}
+
+/// The same of something that is told when it is on the disk.
+async fn kept<T: Send + 'static>(
+    work: impl FnOnce() -> Result<Pending<T>, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    durable(aside(work).await?).await
+}
+
+async fn durable<T>(pending: Pending<T>) -> Result<T, Refusal> {
     match tokio::time::timeout(DISK_LIMIT, pending).await {
         Ok(outcome) => outcome,
         Err(_) => Err((ErrorCode::Unconfirmed, "not on the disk in time".to_owned()).into()),
@@ -248,77 +264,10 @@ async fn next(call: &Call, body: &mut Pin<Box<dyn Body>>) -> Result<Option<Bytes
     Ok(next.await??)
 }
 
-/// An answer of one piece.
-async fn append(
-    call: &Call,
-    node: &Handle,
-    essence: &str,
-    mut response: Response,
-) -> Result<Outcome, Outcome> {
-    let status = response.status;
-    let conversations = node.conversations().ok_or_else(gone)?;
-    let size_max = conversations.options().limits.message_bytes_max + (64 << 10);
-    let mut whole = Vec::new();
-    while let Some(piece) = next(call, &mut response.body).await? {
-        if whole.len() + piece.len() > size_max {
-            let reason = format!("its answer is larger than {size_max} bytes");
-            return Err(Outcome::wrong(status, reason));
-        }
-        whole.extend_from_slice(&piece);
-    }
-    let text = match (essence, whole.trim_ascii()) {
-        (_, b"") => return Ok(Outcome::Later),
-        ("application/json", json) => match json.first() {
-            Some(b'"') => text_message(json),
-            _ => Ok(String::from_utf8_lossy(json).into_owned()),
-        },
-        ("" | "text/plain", _) => {
-            let text = String::from_utf8_lossy(&whole);
-            let mut quoted = String::new();
-            json::push_string(&mut quoted, &text);
-            text_message(quoted.as_bytes())
-        }
-        _ => Err(format!("its answer is of the type `{essence}`")),
-    };
-    let text = text.map_err(|reason| Outcome::wrong(status, reason))?;
-    let wrong = |problem: Problem| Outcome::wrong(status, problem.detail);
-    let json = with_role(text).map_err(wrong)?;
-    let message: Incoming<'_> = parse(json.as_bytes()).map_err(wrong)?;
-    let ready = Ready::new(vec![message], None).map_err(wrong)?;
-    for parts in 0..PARTS_MAX {
-        let id = call.answer_id(parts);
-        let mut batch = ready.messages();
-        for message in &mut batch {
-            message.id = Some(&id);
-            message.from = call.author();
-        }
-        let batch = Batch {
-            expect: None,
-            messages: &batch,
-        };
-        let appended = match conversations.append(call.conversation(), batch) {
-            Ok(pending) => durable(pending).await,
-            Err(refusal) => Err(refusal),
-        };
-        match appended {
-            Ok(_) => return Ok(Outcome::Answered),
-            Err(refusal) => {
-                if let Some(outcome) = taken(call, refusal)? {
-                    return Ok(outcome);
-                }
-            }
-        }
-    }
-    Err(Outcome::wrong(
-        status,
-        "too many parts of answers are there",
-    ))
-}
-
 /// What it means that the id of an answer is taken: `None` if only a part of one has it.
-fn taken(call: &Call, refusal: Refusal) -> Result<Option<Outcome>, Outcome> {
+async fn taken(call: &Call, refusal: Refusal) -> Result<Option<Outcome>, Outcome> {
     match (refusal.code, refusal.details.seq) {
-        (ErrorCode::IdReused, Some(seq)) => match call.is_answer(seq)? {
+        (ErrorCode::IdReused, Some(seq)) => match aside(call.is_answer(seq)).await? {
             // The agent has answered by a message of its own.
             true => Ok(Some(Outcome::Answered)),
             false => Ok(None),
@@ -329,188 +278,6 @@ fn taken(call: &Call, refusal: Refusal) -> Result<Option<Outcome>, Outcome> {
     }
 }
 
-fn gone() -> Outcome {
-    Outcome::failed(0, Retry::Later, "the node keeps nothing")
-}
-
-/// An answer that is streamed.
-async fn stream(
-    call: &Call,
-    node: &Handle,
-    framing: Framing,
-    mut response: Response,
-) -> Result<Outcome, Outcome> {
-    let conversations = node.conversations().ok_or_else(gone)?;
-    let limits = conversations.options().limits;
-    let mut writer = match open(call, node).await? {
-        Ok(writer) => writer,
-        Err(outcome) => return Ok(outcome),
-    };
-    let mut assembly = Assembly::new(Sizes::of(&limits));
-    let mut splitter = Splitter::new(framing, limits.message_bytes_max);
-    let outcome = read(
-        call,
-        &mut response,
-        &mut splitter,
-        &mut writer,
-        &mut assembly,
-    )
-    .await;
-    let (status, outcome) = match outcome {
-        Ok(status) => (status, Outcome::Answered),
-        Err((status, outcome)) => (status, outcome),
-    };
-    let finished = Finished {
-        status,
-        tokens: None,
-        assembled: &assembly.message().into(),
-    };
-    let pending = writer.finish(finished)?;
-    durable(pending).await?;
-    match outcome {
-        Outcome::Answered => Ok(Outcome::Answered),
-        failed => Err(failed),
-    }
-}
-
-/// Opens the draft of the answer; if there is an answer already, says what that means.
-async fn open(call: &Call, node: &Handle) -> Result<Result<DraftWriter, Outcome>, Outcome> {
-    let conversations = node.conversations().ok_or_else(gone)?;
-    for parts in 0..PARTS_MAX {
-        let draft = NewDraft {
-            id: &call.answer_id(parts),
-            role: "assistant",
-            from: call.author(),
-            metadata: b"",
-        };
-        let opened = match conversations.draft_open(call.conversation(), draft) {
-            Ok(pending) => durable(pending).await,
-            Err(refusal) => Err(refusal),
-        };
-        match opened {
-            Ok(writer) => return Ok(Ok(writer)),
-            Err(refusal) => {
-                if let Some(outcome) = taken(call, refusal)? {
-                    return Ok(Err(outcome));
-                }
-            }
-        }
-    }
-    Err(Outcome::wrong(0, "too many parts of answers are there"))
-}
-
-/// What ends the reading of a stream.
-enum End {
-    Is(Status),
-    Wrong(String),
-}
-
-type Broken = (Status, Outcome);
-
-/// Reads to the end: the status of the message, and what went wrong.
-async fn read(
-    call: &Call,
-    response: &mut Response,
-    splitter: &mut Splitter,
-    writer: &mut DraftWriter,
-    assembly: &mut Assembly,
-) -> Result<Status, Broken> {
-    let broken =
-        |status: u16, reason: String| (Status::Interrupted, Outcome::wrong(status, reason));
-    loop {
-        let next = poll_fn(|cx| {
-            if call.poll_ended(cx).is_ready() {
-                return Poll::Ready(Err((Status::Stopped, Outcome::Ended)));
-            }
-            if writer.poll_stopped(cx).is_ready() {
-                return Poll::Ready(Ok(None));
-            }
-            response.body.as_mut().poll_piece(cx).map(|it| Ok(Some(it)))
-        });
-        let Some(piece) = next.await? else {
-            // Somebody who watches wants no more of it: that is an answer.
-            return Ok(Status::Stopped);
-        };
-        let mut take = |chunk: &[u8]| take(chunk, writer, assembly);
-        let (taken, is_over) = match piece {
-            Some(Ok(bytes)) => (splitter.feed(&bytes, &mut take), false),
-            Some(Err(error)) => return Err((Status::Interrupted, error.into())),
-            None => (splitter.finish(&mut take), true),
-        };
-        match taken {
-            Err(End::Is(status)) => return Ok(status),
-            Err(End::Wrong(reason)) => return Err(broken(response.status, reason)),
-            Ok(()) if is_over => {
-                let reason = "its stream has no `finish`".to_owned();
-                let outcome = Outcome::failed(response.status, Retry::Later, reason);
-                return Err((Status::Interrupted, outcome));
-            }
-            Ok(()) => {}
-        }
-    }
-}
-
-fn take(chunk: &[u8], writer: &mut DraftWriter, assembly: &mut Assembly) -> Result<(), End> {
-    let text = std::str::from_utf8(chunk);
-    let text = text.map_err(|_| End::Wrong("a chunk is not UTF-8".to_owned()))?;
-    let ended = assembly.push(text);
-    let ended = ended.map_err(|error| End::Wrong(error.to_string()))?;
-    let pushed = writer.push(chunk);
-    pushed.map_err(|refusal| End::Wrong(refusal.message))?;
-    match ended {
-        Some(ended) => Err(End::Is(ended.status())),
-        None => Ok(()),
-    }
-}
-
-impl From<crate::chunks::TooLong> for End {
-    fn from(error: crate::chunks::TooLong) -> Self {
-        Self::Wrong(error.to_string())
-    }
-}
-
-/// A message that says a JSON text.
-fn text_message(quoted: &[u8]) -> Result<String, String> {
-    let text = std::str::from_utf8(quoted).map_err(|_| "its answer is not UTF-8".to_owned())?;
-    Ok(format!(r#"{{"role":"assistant","content":{text}}}"#))
-}
-
-/// Whether a message says who its author is in the conversation.
-#[derive(Deserialize)]
-struct HasRole {
-    #[serde(default)]
-    role: Option<IgnoredAny>,
-}
-
-/// A message that does not say it is of an assistant.
-fn with_role(json: String) -> Result<String, Problem> {
-    let found: HasRole = parse(json.as_bytes())?;
-    if found.role.is_some() {
-        return Ok(json);
-    }
-    let fields = json.trim_start().strip_prefix('{').unwrap_or_default();
-    Ok(match fields.trim_start().starts_with('}') {
-        true => r#"{"role":"assistant"}"#.to_owned(),
-        false => format!(r#"{{"role":"assistant",{fields}"#),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_without_a_role_is_of_an_assistant() {
-        let check = |json: &str, expected: &str| {
-            assert_eq!(with_role(json.to_owned()).unwrap(), expected);
-        };
-        check(
-            r#"{"content":"a"}"#,
-            r#"{"role":"assistant","content":"a"}"#,
-        );
-        check(r#" {}"#, r#"{"role":"assistant"}"#);
-        check(r#"{"role":"tool"}"#, r#"{"role":"tool"}"#);
-        assert!(with_role("[]".to_owned()).is_err());
-        assert!(with_role("{".to_owned()).is_err());
-    }
+fn nothing() -> Refusal {
+    (ErrorCode::Unavailable, "the node keeps nothing".to_owned()).into()
 }

@@ -1,0 +1,162 @@
+//! An answer of one piece: it is appended.
+
+use std::sync::Arc;
+
+use model::Name;
+use node::Handle;
+use node::conversations::{Appended, Batch, Pending, Refusal};
+use node::ports::caller::Response;
+use node::webhooks::Call;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::{Outcome, PARTS_MAX, kept, next, nothing, taken};
+use crate::http::body::parse;
+use crate::http::conversations::incoming::{Incoming, Ready};
+use crate::http::problem::Problem;
+use crate::json;
+
+/// Bytes of an answer around those of its message.
+const AROUND: usize = 64 << 10;
+
+pub(super) async fn hear(
+    call: &Call,
+    node: &Handle,
+    essence: &str,
+    mut response: Response,
+) -> Result<Outcome, Outcome> {
+    let status = response.status;
+    let conversations = node.conversations().ok_or_else(nothing)?;
+    let size_max = conversations.options().limits.message_bytes_max + AROUND;
+    let mut whole = Vec::new();
+    while let Some(piece) = next(call, &mut response.body).await? {
+        if whole.len() + piece.len() > size_max {
+            let reason = format!("its answer is larger than {size_max} bytes");
+            return Err(Outcome::wrong(status, reason));
+        }
+        whole.extend_from_slice(&piece);
+    }
+    if whole.trim_ascii().is_empty() {
+        return Ok(Outcome::Later);
+    }
+    let text = message(essence, &whole).map_err(|reason| Outcome::wrong(status, reason))?;
+    let wrong = |problem: Problem| Outcome::wrong(status, problem.detail);
+    let json: Arc<str> = with_role(text).map_err(wrong)?.into();
+    ready(&json).map_err(wrong)?;
+    for parts in 0..PARTS_MAX {
+        let answer = Answer {
+            node: node.clone(),
+            conversation: call.conversation().clone(),
+            id: call.answer_id(parts),
+            author: call.author().to_owned(),
+            json: json.clone(),
+        };
+        match kept(move || answer.append()).await {
+            Ok(_) => return Ok(Outcome::Answered),
+            Err(refusal) => {
+                if let Some(outcome) = taken(call, refusal).await? {
+                    return Ok(outcome);
+                }
+            }
+        }
+    }
+    let reason = "too many parts of answers are there";
+    Err(Outcome::wrong(status, reason))
+}
+
+/// A message that is to be appended.
+struct Answer {
+    node: Handle,
+    conversation: Name,
+    id: String,
+    author: String,
+    /// What is known to be a message.
+    json: Arc<str>,
+}
+
+impl Answer {
+    /// It may wait for the disk.
+    fn append(&self) -> Result<Pending<Appended>, Refusal> {
+        let conversations = self.node.conversations().ok_or_else(nothing)?;
+        let ready = ready(&self.json);
+        let ready = ready.map_err(|problem| Refusal::from((problem.code, problem.detail)))?;
+        let mut messages = ready.messages();
+        for message in &mut messages {
+            message.id = Some(&self.id);
+            message.from = &self.author;
+        }
+        let batch = Batch {
+            expect: None,
+            messages: &messages,
+        };
+        conversations.append(&self.conversation, batch)
+    }
+}
+
+fn ready(json: &str) -> Result<Ready<'_>, Problem> {
+    let message: Incoming<'_> = parse(json.as_bytes())?;
+    Ready::new(vec![message], None)
+}
+
+/// What a body says, as a message in JSON; or what is wrong with it.
+fn message(essence: &str, whole: &[u8]) -> Result<String, String> {
+    match (essence, whole.trim_ascii()) {
+        ("application/json", json) => match json.first() {
+            Some(b'"') => text_message(json),
+            _ => Ok(String::from_utf8_lossy(json).into_owned()),
+        },
+        ("" | "text/plain", _) => {
+            let text = String::from_utf8_lossy(whole);
+            let mut quoted = String::new();
+            json::push_string(&mut quoted, &text);
+            text_message(quoted.as_bytes())
+        }
+        _ => Err(format!("its answer is of the type `{essence}`")),
+    }
+}
+
+/// A message that says a JSON text.
+fn text_message(quoted: &[u8]) -> Result<String, String> {
+    let text = std::str::from_utf8(quoted).map_err(|_| "its answer is not UTF-8".to_owned())?;
+    Ok(format!(r#"{{"role":"assistant","content":{text}}}"#))
+}
+
+/// Whether a message says who its author is in the conversation.
+#[derive(Deserialize)]
+struct HasRole {
+    #[serde(default)]
+    role: Option<IgnoredAny>,
+}
+
+/// A message that does not say it is of an assistant.
+fn with_role(json: String) -> Result<String, Problem> {
+    let found: HasRole = parse(json.as_bytes())?;
+    if found.role.is_some() {
+        return Ok(json);
+    }
+    let fields = json.trim_start().strip_prefix('{').unwrap_or_default();
+    Ok(match fields.trim_start().starts_with('}') {
+        true => r#"{"role":"assistant"}"#.to_owned(),
+        false => format!(r#"{{"role":"assistant",{fields}"#),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_without_a_role_is_of_an_assistant() {
+        let check = |json: &str, expected: &str| {
+            assert_eq!(with_role(json.to_owned()).unwrap(), expected);
+        };
+        check(
+            r#"{"content":"a"}"#,
+            r#"{"role":"assistant","content":"a"}"#,
+        );
+        check(r#" {}"#, r#"{"role":"assistant"}"#);
+        check(r#"{"role":"tool"}"#, r#"{"role":"tool"}"#);
+        assert!(with_role("[]".to_owned()).is_err());
+        assert!(with_role("{".to_owned()).is_err());
+    }
+}
