@@ -85,6 +85,12 @@ counters! {
     WebhookFailures => "webhook_failures";
     /// Calls of agents that are not made again: dead letters.
     WebhookDead => "webhook_dead_letters";
+    /// Conversations whose views were brought up to date.
+    ViewUpdates => "view_updates";
+    /// Times that the views of conversations could not be read or written.
+    ViewFailures => "view_failures";
+    /// Conversations that ended by themselves and were found by the views.
+    ConversationsExpired => "conversations_expired";
     /// Changes of the state of conversations.
     ConversationChanges => "conversation_changes";
     /// Messages of conversations that began to be streamed.

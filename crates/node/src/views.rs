@@ -28,6 +28,7 @@ mod walk;
 mod watch;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use model::ErrorCode;
@@ -45,6 +46,7 @@ use watch::Watchers;
 pub use watch::{Changed, InboxWatch};
 
 use crate::conversations::Refusal;
+use crate::counters::Counter;
 use crate::handle::{Handle, Inner};
 use crate::store::Store;
 
@@ -79,6 +81,19 @@ pub(crate) struct Kept {
     opened: Mutex<Option<Opened>>,
     found: Mutex<Found>,
     watchers: Watchers,
+    /// Whether they were made and could be used the last time.
+    is_ready: AtomicBool,
+    /// Events that were taken.
+    taken: AtomicU64,
+}
+
+/// How the views stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether they were made and could be used the last time.
+    pub is_ready: bool,
+    /// Events that are durable and not in them.
+    pub lag_events: u64,
 }
 
 struct Opened {
@@ -106,6 +121,8 @@ impl Handle {
             opened: Mutex::default(),
             found: Mutex::default(),
             watchers: Watchers::default(),
+            is_ready: AtomicBool::new(false),
+            taken: AtomicU64::new(0),
         });
     }
 
@@ -126,6 +143,15 @@ impl Views<'_> {
         match self.step(None)? {
             Taken::Some => Ok(true),
             Taken::Nothing => self.expire(),
+        }
+    }
+
+    /// How they stand. Nothing is read for it.
+    pub fn standing(&self) -> Standing {
+        let ends: u64 = self.source().ends().iter().sum();
+        Standing {
+            is_ready: self.kept.is_ready.load(Ordering::Relaxed),
+            lag_events: ends.saturating_sub(self.kept.taken.load(Ordering::Relaxed)),
         }
     }
 
@@ -163,9 +189,17 @@ impl Views<'_> {
         };
         let taken = self.step_opened(&mut opened, ends, &mut watched);
         let taken = taken.map_err(|failure| self.fail(&mut opened, &failure));
+        self.note(opened.as_ref());
         drop(opened);
         self.kept.watchers.tell(&watched.changed);
         taken
+    }
+
+    /// Takes note of how they stand.
+    fn note(&self, opened: Option<&Opened>) {
+        let (is_built, taken) = opened.map_or((false, 0), |it| it.catch_up.progress());
+        self.kept.is_ready.store(is_built, Ordering::Relaxed);
+        self.kept.taken.store(taken, Ordering::Relaxed);
     }
 
     fn step_opened(
@@ -203,7 +237,10 @@ impl Views<'_> {
             true => Sync::Now,
             false => Sync::Later,
         };
+        let before = catch_up.looked_at;
         let taken = catch_up.step(tables, &self.source(), sync, watched)?;
+        let updated = catch_up.looked_at - before;
+        self.inner.counters.add_to(Counter::ViewUpdates, updated);
         match (taken, sync) {
             (Taken::Nothing, Sync::Later) => {}
             (Taken::Some, Sync::Later) => opened.is_dirty = true,
@@ -245,6 +282,7 @@ impl Views<'_> {
 
     /// Lets go of what cannot be used: the next who asks opens it again, or makes it anew.
     fn fail(&self, opened: &mut Option<Opened>, failure: &Failure) -> Refusal {
+        self.inner.counters.count(Counter::ViewFailures);
         let is_lost = match failure {
             Failure::Lost => true,
             Failure::Damage(damage) => {

@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use super::{archive, quotas, storage};
+use super::{archive, derived, quotas, storage};
 
 /// Everything the node counts, now.
 pub(super) fn render(node: &Handle) -> String {
@@ -51,6 +51,7 @@ impl Collector for Snapshot {
         if let Some(view) = self.0.archive() {
             archive::encode(&view, &mut encoder)?;
         }
+        derived::encode(&self.0, &mut encoder)?;
         quotas::encode_metrics(self.0.quotas(), &mut encoder)?;
         let gauges: [(&str, &str, i64); 3] = [
             (

@@ -18,6 +18,7 @@ mod about;
 mod archive;
 mod body;
 mod conversations;
+mod derived;
 mod front;
 mod listener;
 mod local;

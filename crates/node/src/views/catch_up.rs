@@ -105,6 +105,14 @@ impl CatchUp {
         self.follow(tables, source, sync, watched)
     }
 
+    /// Whether it is done with the directory, and how many events it has taken.
+    pub(super) fn progress(&self) -> (bool, u64) {
+        (
+            self.is_built,
+            self.partitions.iter().map(|(_, next)| next).sum(),
+        )
+    }
+
     /// Whether everything before these ends of the partitions was taken.
     pub(super) fn has_reached(&self, ends: &[u64]) -> bool {
         let reached = self.partitions.iter().zip(ends);

@@ -3,6 +3,7 @@
 use super::Views;
 use super::scope::Scope;
 use crate::conversations::Refusal;
+use crate::counters::Counter;
 use ::journal::StreamId;
 use model::Name;
 
@@ -60,6 +61,8 @@ impl Views<'_> {
                 erased += usize::from(conversations.expire(&name)?);
             }
         }
+        let counters = &self.inner.counters;
+        counters.add_to(Counter::ConversationsExpired, erased as u64);
         // What is not over after all is looked at when the views have caught up.
         Ok(is_more && erased > 0)
     }

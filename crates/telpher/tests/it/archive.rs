@@ -101,17 +101,39 @@ fn a_page_that_needs_the_archive_is_a_503_while_it_is_down_and_whole_when_it_is_
     let node = serve(&place, &postgres, "--archive-keep-messages 10");
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().build().unwrap();
-    runtime.block_on(async {
+    let conversation = runtime.block_on(async {
         let client = Client::connect(node.url("native")).await.unwrap();
         let conversation = client.conversation("default/default/x").unwrap();
         let message =
             |number| NewMessage::new("user", format!(r#"[{{"type":"text","text":"{number}"}}]"#));
         let messages: Vec<_> = (1..=100).map(message).collect();
         conversation.append(&messages).await.unwrap();
+        conversation
     });
     eventually("it is trimmed", || {
         node.metric("telpher_archive_trimmed_total") == 90
     });
+    // The native door reaches there too.
+    runtime.block_on(async {
+        let page = conversation.read(85).await.unwrap();
+        let read: Vec<_> = page.messages.iter().map(|it| it.seq).collect();
+        assert_eq!((page.start, read), (1, (86..=90).collect()));
+        let mut followed = conversation.follow(0);
+        for seq in 1..=100 {
+            assert_eq!(followed.next().await.unwrap().unwrap().seq, seq);
+        }
+    });
+    for (name, value) in [
+        ("telpher_archive_connected", 1),
+        ("telpher_archive_messages_total", 100),
+        ("telpher_archive_refused_total", 0),
+        ("telpher_archive_erased_total", 0),
+        ("telpher_archive_errors_total", 0),
+        ("telpher_archive_read_back_total", 95),
+    ] {
+        assert_eq!(node.metric(name), value, "{name}");
+    }
+    assert!(node.metric("telpher_archive_batches_total") > 0);
     let page = |query: &str| {
         let (status, body) = node.get(&format!("/v1/conversations/x/messages?{query}"), None);
         let body: Value = serde_json::from_str(&body).unwrap();

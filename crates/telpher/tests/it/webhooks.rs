@@ -235,6 +235,18 @@ fn what_fails_is_tried_again_then_listed_and_called_again_by_hand() {
         (&letter["status"], &letter["attempts"]),
         (&json!(404), &json!(3))
     );
+    for (name, value) in [
+        ("telpher_webhook_agents", 1),
+        ("telpher_webhook_waiting", 0),
+        ("telpher_webhook_calling", 0),
+        ("telpher_webhook_dead", 1),
+        ("telpher_webhook_calls_total", 3),
+        ("telpher_webhook_answers_total", 0),
+        ("telpher_webhook_failures_total", 3),
+        ("telpher_webhook_dead_letters_total", 1),
+    ] {
+        assert_eq!(node.metric(name), value, "{name}");
+    }
     node.stop().expect(0);
     let node = place.serve("");
     expect(
@@ -256,6 +268,36 @@ fn what_fails_is_tried_again_then_listed_and_called_again_by_hand() {
     asked.answer(200, "application/json", r#""here""#);
     eventually("the answer is there", || messages(&node).len() == 2);
     assert_eq!(text(&messages(&node)[1]), "here");
+    node.stop().expect(0);
+}
+
+#[test]
+fn a_streamed_answer_of_which_nothing_is_right_leaves_no_message_and_its_id_is_free() {
+    const TYPE: &str = "application/jsonl";
+    let place = Place::new();
+    let (node, agent) = (place.serve(""), Agent::start());
+    set_up(&node, &agent, json!({"debounce_ms": 0, "pause_ms": 10}));
+    say(&node, "hello");
+    // It ends before it has begun: it is called again.
+    agent.next().answer(200, TYPE, "");
+    let asked = agent.next();
+    let id = asked.id();
+    asked.answer(200, TYPE, "{\"type\":\"what is that\"\n");
+    let dead = || expect(&node, "GET", "/v1/agents/bot/dead", &Value::Null, 200);
+    eventually("there is a dead letter", || {
+        dead()["dead"].as_array().unwrap().len() == 1
+    });
+    assert!(dead()["dead"][0]["reason"].is_string(), "{}", dead());
+    assert_eq!(messages(&node).len(), 1);
+    let path = "/v1/agents/bot/dead/c/retry";
+    expect(&node, "POST", path, &Value::Null, 202);
+    let chunks = "{\"type\":\"start\"}\n{\"type\":\"text-start\",\"id\":\"t\"}\n\
+                  {\"type\":\"text-delta\",\"id\":\"t\",\"delta\":\"well\"}\n\
+                  {\"type\":\"text-end\",\"id\":\"t\"}\n{\"type\":\"finish\"}\n";
+    agent.next().answer(200, TYPE, chunks);
+    eventually("the answer is there", || messages(&node).len() == 2);
+    let answer = &messages(&node)[1];
+    assert_eq!((answer["id"].as_str(), text(answer)), (Some(&*id), "well"));
     node.stop().expect(0);
 }
 

@@ -1,0 +1,77 @@
+//! How views of conversations and agents that are called stand, as OpenMetrics text.
+
+use std::fmt::Error;
+
+use node::{Handle, views, webhooks};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// What of it the node has.
+pub(super) fn encode(node: &Handle, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    if let Some(views) = node.views() {
+        encode_views(views.standing(), encoder)?;
+    }
+    match node.webhooks().and_then(|it| it.standing()) {
+        Some(standing) => encode_webhooks(standing, encoder),
+        None => Ok(()),
+    }
+}
+
+fn encode_views(
+    standing: views::Standing,
+    encoder: &mut DescriptorEncoder<'_>,
+) -> Result<(), Error> {
+    let gauges = [
+        (
+            "views_ready",
+            "Whether the views of conversations are made and can be used",
+            standing.is_ready.into(),
+        ),
+        (
+            "views_lag_events",
+            "Events of conversations that are not in the views yet",
+            standing.lag_events as i64,
+        ),
+    ];
+    encode_gauges(&gauges, encoder)
+}
+
+fn encode_webhooks(
+    standing: webhooks::Standing,
+    encoder: &mut DescriptorEncoder<'_>,
+) -> Result<(), Error> {
+    let gauges = [
+        (
+            "webhook_agents",
+            "Agents that are called when somebody writes",
+            standing.agents as i64,
+        ),
+        (
+            "webhook_waiting",
+            "Conversations that wait for their agent or that it is called for",
+            standing.waiting as i64,
+        ),
+        (
+            "webhook_calling",
+            "Calls of agents in flight",
+            standing.calling.into(),
+        ),
+        (
+            "webhook_dead",
+            "Dead letters of agents that are listed",
+            standing.dead as i64,
+        ),
+    ];
+    encode_gauges(&gauges, encoder)
+}
+
+fn encode_gauges(
+    gauges: &[(&str, &str, i64)],
+    encoder: &mut DescriptorEncoder<'_>,
+) -> Result<(), Error> {
+    for (name, help, value) in gauges {
+        let value = ConstGauge::new(*value);
+        value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    }
+    Ok(())
+}
