@@ -17,6 +17,7 @@
 //! Every run has a server of its own and a directory of its own on the disk that is measured. What a
 //! server used is that of its whole process tree over the steady window.
 
+mod agent;
 mod client;
 mod http;
 pub mod idle;

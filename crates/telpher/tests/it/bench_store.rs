@@ -70,6 +70,25 @@ fn messages_over_every_door_are_acknowledged_and_what_they_cost_is_counted() {
 }
 
 #[test]
+fn an_agent_answers_beside_the_load() {
+    let place = Place::new();
+    let line = "bench store --with-agent --vus 2 --pipeline 1 --ramp 0s --duration 3s --door http --json --quiet";
+    let results = place.run(line).expect(0).json();
+    let case = &results["cases"][0];
+    assert!(metric(case, "sender_total_messages") > 0.0);
+    assert_eq!(metric(case, "sender_errors"), 0.0);
+    let notes = results["setup"]["notes"].to_string();
+    let answered = notes
+        .split("process; ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+    assert!(answered.parse::<u64>().unwrap() > 0, "{notes}");
+}
+
+#[test]
 fn a_check_with_kills_finds_everything_that_was_acknowledged() {
     let place = Place::new();
     let line = "bench store --kill-9-check 4 --door native,http --json --quiet --size 100";

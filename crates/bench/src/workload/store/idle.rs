@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::task::LocalSet;
 
-use super::client::{Client, ToAppend};
+use super::client::{Client, ToAppend, Trouble};
 use super::matrix::Door;
 use super::{message, space};
 use crate::clock::now_ns;
@@ -66,6 +66,9 @@ pub struct IdleReport {
 
 /// Connections that make them.
 const CONNECTIONS: u64 = 32;
+
+/// How often one is asked for whose outcome was left open.
+const ATTEMPTS: u32 = 10;
 
 /// Conversations that are read back, spread over all.
 const SAMPLES: u64 = 200;
@@ -175,10 +178,22 @@ async fn make_some(
     messages: Rc<[ToAppend]>,
 ) -> Result<(), Failure> {
     for number in numbers {
-        let appended = client.append(&name(number), &messages).await;
-        appended.map_err(super::client::Trouble::told)?;
+        make_one(&mut client, &name(number), &messages).await?;
     }
     Ok(())
+}
+
+/// A disk that falls behind may answer later than a client waits: what is left open is repeated, and is
+/// there once because of its ids.
+async fn make_one(client: &mut Client, name: &str, messages: &[ToAppend]) -> Result<(), Failure> {
+    let mut attempts = 1;
+    loop {
+        match client.append(name, messages).await {
+            Ok(_) => return Ok(()),
+            Err(Trouble::Unconfirmed(_)) if attempts < ATTEMPTS => attempts += 1,
+            Err(trouble) => return Err(trouble.told()),
+        }
+    }
 }
 
 fn name(number: u64) -> String {

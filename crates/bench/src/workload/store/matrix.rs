@@ -36,6 +36,8 @@ pub struct Matrix {
     pub window: Duration,
     /// Runs of each case.
     pub repeats: u32,
+    /// Whether an agent is called for what is written, and answers at once.
+    pub with_agent: bool,
     /// A directory on the disk that is measured; each run gets one of its own in it.
     pub directory: PathBuf,
 }
@@ -106,6 +108,7 @@ pub(super) fn example() -> Matrix {
         ramp: Duration::from_secs(30),
         window: Duration::from_secs(60),
         repeats: 2,
+        with_agent: false,
         directory: PathBuf::from("."),
     }
 }

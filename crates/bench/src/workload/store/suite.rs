@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use super::agent::Agent;
 use super::matrix::Door;
 use super::memory::Course;
 use super::rivals::Rivals;
@@ -33,6 +34,7 @@ pub fn run(
     show: Show,
 ) -> Result<Results, WorkloadError> {
     let mut rivals = Rivals::start(surroundings, matrix)?;
+    let agent = matrix.with_agent.then(Agent::start).transpose()?;
     let cases: Vec<Case> = matrix
         .ours()
         .into_iter()
@@ -49,13 +51,15 @@ pub fn run(
     take_turns(&mut suite, &cases, matrix.repeats, |position| {
         let case = &cases[position];
         match (Door::of(case), Kind::of(case)) {
-            (Some(door), _) => measure_node(surroundings, door, matrix),
+            (Some(door), _) => measure_node(surroundings, door, matrix, agent.as_ref()),
             (None, Some(kind)) => measure_peer(surroundings, kind, matrix),
             (None, None) => rivals.measure(case, matrix),
         }
     })?;
     let mut results = suite.finish();
     results.setup.notes.extend(rivals.notes());
+    let notes = agent.map(|agent| ("Agent".to_owned(), agent_note(&agent)));
+    results.setup.notes.extend(notes);
     compare(&mut results);
     Ok(results)
 }
@@ -102,9 +106,13 @@ fn measure_node(
     surroundings: &Surroundings,
     door: Door,
     matrix: &Matrix,
+    agent: Option<&Agent>,
 ) -> Result<Measurement, WorkloadError> {
     let place = place(&matrix.directory)?;
     let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
+    if let Some(agent) = agent {
+        agent.register(node.http_address(), matrix.vus)?;
+    }
     prepared::wait(&place.path().join("journal"))
         .map_err(|failure| WorkloadError::Node(failure.to_string()))?;
     let (pid, address) = (node.pid(), door.address(&node).to_owned());
@@ -228,6 +236,14 @@ fn wait(
         }
         thread::sleep(left.min(Duration::from_millis(250)));
     }
+}
+
+fn agent_note(agent: &Agent) -> String {
+    format!(
+        "every conversation has a webhook agent that answers at once, in the suite's process; {} of its answers \
+         were appended beside what is counted",
+        agent.answered()
+    )
 }
 
 fn setup(matrix: &Matrix) -> Setup {

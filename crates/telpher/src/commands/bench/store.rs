@@ -36,6 +36,8 @@ Examples:
       short runs beside floors and peers, with intervals
   telpher bench store --vus 1 --pipeline 1 --door native --ramp 0s --duration 5s --repeats 5 --peers bench/peers/bin
       one message at a time, beside a raw sync and a raw round trip
+  telpher bench store --with-agent --door http
+      beside an agent that answers, as in that report's set-up
   telpher bench store --kill-9-check 20
       twenty kills; fails if anything that was acknowledged is lost, doubled, moved or answered otherwise
   telpher bench store --idle 1000000 --size 64
@@ -80,6 +82,10 @@ pub(crate) struct Args {
     /// Runs of each case; an interval needs at least two
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
+
+    /// Have a mock webhook agent called for every conversation; it answers at once
+    #[arg(long, conflicts_with_all = ["kill_9_check", "idle"])]
+    with_agent: bool,
 
     /// Directory on the disk to measure; what is written in it is removed
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -163,6 +169,7 @@ impl Args {
             ramp: self.ramp,
             window: self.duration,
             repeats: self.repeats,
+            with_agent: self.with_agent,
             directory: self.dir.clone(),
         }
     }
