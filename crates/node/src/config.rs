@@ -29,10 +29,12 @@ pub mod mailbox;
 mod mistake;
 pub mod native;
 pub mod quota;
+pub mod quota_store;
 pub mod runtime;
 pub mod shutdown;
 mod template;
 pub mod tls;
+pub mod topics;
 mod value;
 pub mod views;
 pub mod webhook;
@@ -66,8 +68,12 @@ pub struct Config {
     pub archive: archive::Options,
     /// Quotas.
     pub quota: quota::Options,
+    /// The store that they lie in, if they do not lie in the node.
+    pub quota_store: quota_store::Options,
     /// The limits, which are tables of their own in the file.
     pub limits: Vec<::quota::Limit>,
+    /// Topics.
+    pub topics: topics::Options,
     /// The native door.
     pub native: native::Options,
     /// The HTTP door.
@@ -86,7 +92,7 @@ pub struct Config {
 
 /// Every component, in the order of documentation; those without a table of their own in the
 /// TOML file come first, as TOML demands.
-pub const SECTIONS: [&Section; 16] = [
+pub const SECTIONS: [&Section; 18] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
@@ -96,6 +102,8 @@ pub const SECTIONS: [&Section; 16] = [
     &webhook::SECTION,
     &archive::SECTION,
     &quota::SECTION,
+    &quota_store::SECTION,
+    &topics::SECTION,
     &native::SECTION,
     &http::SECTION,
     &kafka::SECTION,
