@@ -17,7 +17,7 @@ struct Need {
 
 /// What building and testing start or call. `cc` is what the `x` script looks for too, before there
 /// is an xtask.
-const NEEDS: [Need; 4] = [
+const NEEDS: [Need; 7] = [
     Need {
         program: "cc",
         package: "build-essential",
@@ -29,6 +29,11 @@ const NEEDS: [Need; 4] = [
         reason: "the test of the README's commands runs them as they stand",
     },
     Need {
+        program: "kcat",
+        package: "kcat",
+        reason: "tests of the Kafka door are clients of librdkafka",
+    },
+    Need {
         program: "pg_lsclusters",
         package: "postgresql",
         reason: "tests of the archive start a server of their own",
@@ -37,6 +42,16 @@ const NEEDS: [Need; 4] = [
         program: "psql",
         package: "postgresql-client",
         reason: "tests of the archive ask that server",
+    },
+    Need {
+        program: "redis-server",
+        package: "redis-server",
+        reason: "tests of quotas that nodes share start servers of their own",
+    },
+    Need {
+        program: "redis-cli",
+        package: "redis-tools",
+        reason: "tests of quotas that nodes share ask those servers",
     },
 ];
 

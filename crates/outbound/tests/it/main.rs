@@ -1,4 +1,5 @@
-//! The archive against a real PostgreSQL, which each test starts for itself.
+//! The archive against a real PostgreSQL, and quotas in a real Redis, which each test starts for
+//! itself.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,6 +10,7 @@
 mod node;
 mod postgres;
 mod protected;
+mod redis;
 mod trouble;
 
 use ::node::conversations::Side;

@@ -1,0 +1,275 @@
+//! The function on the server: what it is told and what it answers.
+//!
+//! `decide.lua` says how cells are stored and what it answers, and counts what most takes are about;
+//! `cells.lua` counts the rest, `limbs.lua` numbers that are no doubles, `calendar.lua` the stretches
+//! of budgets. A bucket is told of by its rate in lowest terms: 40,000 in a minute are 1 in
+//! 1,500,000 ns, and its credit stays below 2^52 where it can.
+
+use node::ports::quota_store::{Lease, RemoteCell, RemoteDecision, RemoteStanding, Returned};
+use node::ports::quota_store::{RemoteTake, Verb};
+use quota::{Bucket, Kind};
+use redis::{FromRedisValue, ParsingError, RedisResult, Value};
+
+const SOURCE: &str = concat!(
+    include_str!("limbs.lua"),
+    include_str!("calendar.lua"),
+    include_str!("cells.lua"),
+    include_str!("decide.lua"),
+);
+
+/// See the module's documentation.
+pub struct Script {
+    digest: String,
+}
+
+/// One call of it.
+pub struct Call {
+    keys: Vec<String>,
+    args: Vec<String>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        let digest = redis::Script::new(SOURCE).get_hash().to_owned();
+        Self { digest }
+    }
+}
+
+impl Script {
+    /// By its digest: a server that does not know it says `NOSCRIPT`, and has done nothing.
+    pub fn short(&self, call: &Call) -> redis::Cmd {
+        call.command("EVALSHA", &self.digest)
+    }
+
+    /// With all of it, which the server remembers.
+    pub fn whole(&self, call: &Call) -> redis::Cmd {
+        call.command("EVAL", SOURCE)
+    }
+}
+
+impl Call {
+    /// A take at a moment, in nanoseconds since 1970-01-01 UTC; `None` for the server's.
+    pub fn take(take: &RemoteTake, now_ns: Option<u64>) -> Self {
+        let mut call = Self::new(word(take.verb), now_ns);
+        for cell in &take.cells {
+            call.put(cell, cell.count, cell.mark);
+        }
+        call
+    }
+
+    /// A lease of a cell that `nodes` share, at a moment.
+    pub fn lease(
+        cell: &RemoteCell,
+        want: u64,
+        before: Option<Returned>,
+        nodes: u32,
+        now_ns: Option<u64>,
+    ) -> Self {
+        let mut call = Self::new("lease", now_ns);
+        let want = i64::try_from(want.min(quota::AMOUNT_MAX)).unwrap_or(i64::MAX);
+        call.put(cell, want, before.map(|before| before.lease.mark));
+        let (spent, unspent) = before.map_or((0, 0), |Returned { lease, spent }| {
+            let spent = spent.min(lease.granted);
+            (spent, lease.granted - spent)
+        });
+        call.args.push(nodes.max(1).to_string());
+        call.args.extend([spent.to_string(), unspent.to_string()]);
+        call
+    }
+
+    fn new(verb: &str, now_ns: Option<u64>) -> Self {
+        let moment = now_ns.map_or_else(String::new, |now_ns| now_ns.to_string());
+        Self {
+            keys: Vec::new(),
+            args: vec![moment, verb.to_owned()],
+        }
+    }
+
+    fn put(&mut self, cell: &RemoteCell, count: i64, mark: Option<u64>) {
+        self.keys.push(cell.key.clone());
+        let (kind, numbers) = match cell.kind {
+            Kind::Bucket(bucket) => ("b", in_lowest_terms(bucket)),
+            Kind::Budget {
+                amount,
+                every,
+                offset_s,
+            } => ("u", format!("{amount} {} {offset_s}", every.as_str())),
+            Kind::Slots { capacity } => {
+                let lasting_s = cell.lasting_ns.div_ceil(1_000_000_000);
+                ("s", format!("{capacity} {lasting_s}"))
+            }
+        };
+        self.args.extend([kind.to_owned(), numbers]);
+        self.args.push(count.to_string());
+        self.args.push(u8::from(cell.is_enforced).to_string());
+        let mark = mark.map_or_else(String::new, |mark| mark.to_string());
+        self.args.push(mark);
+    }
+
+    fn command(&self, word: &str, source: &str) -> redis::Cmd {
+        let mut command = redis::cmd(word);
+        command.arg(source).arg(self.keys.len());
+        command.arg(&self.keys).arg(&self.args);
+        command
+    }
+}
+
+fn word(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Take => "take",
+        Verb::Force => "force",
+        Verb::Look => "look",
+        Verb::Reset => "reset",
+        Verb::Grant => "grant",
+    }
+}
+
+fn in_lowest_terms(bucket: Bucket) -> String {
+    let (mut divisor, mut rest) = (bucket.period_ns.max(1), bucket.amount);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    let (amount, period_ns) = (bucket.amount / divisor, bucket.period_ns / divisor);
+    format!("{} {amount} {period_ns}", bucket.capacity)
+}
+
+/// Reads the answer to a take.
+pub fn decision(value: Value) -> RedisResult<RemoteDecision> {
+    let mut words = words(value)?.into_iter();
+    let mut next = || words.next().unwrap_or(Value::Nil);
+    let denied = whole(next())?.unwrap_or(0);
+    let retry_after_ns = count(next())?;
+    Ok(RemoteDecision {
+        denied_by: usize::try_from(denied)
+            .ok()
+            .and_then(|place| place.checked_sub(1)),
+        retry_after_ns,
+        cells: words.map(standing).collect::<RedisResult<_>>()?,
+    })
+}
+
+fn standing(value: Value) -> RedisResult<RemoteStanding> {
+    let mut words = words(value)?.into_iter();
+    let mut next = || words.next().unwrap_or(Value::Nil);
+    let have = whole(next())?.ok_or_else(|| unreadable("what is left"))?;
+    let is_short = whole(next())? == Some(1);
+    let mark = count(next())?.unwrap_or(0);
+    let reset_after_ns = count(next())?;
+    let (touched_s, touched_ns) = (count(next())?.unwrap_or(0), count(next())?.unwrap_or(0));
+    let touched_ns = touched_s
+        .saturating_mul(1_000_000_000)
+        .saturating_add(touched_ns);
+    Ok(RemoteStanding {
+        have,
+        is_short,
+        mark,
+        reset_after_ns,
+        touched_ns: (touched_ns > 0).then_some(touched_ns),
+    })
+}
+
+/// Reads the answer to a lease.
+pub fn leased(value: Value) -> RedisResult<Lease> {
+    let mut words = words(value)?.into_iter();
+    let mut next = || words.next().unwrap_or(Value::Nil);
+    let mut must = |what| whole(next())?.ok_or_else(|| unreadable(what));
+    let granted = must("what was leased")?;
+    let mark = must("the mark of a lease")?;
+    let lasts_ns = must("how long a lease lasts")?;
+    let retry_after_ns = count(next())?;
+    let have = whole(next())?.ok_or_else(|| unreadable("what is left"))?;
+    Ok(Lease {
+        granted: granted.max(0) as u64,
+        mark: mark.max(0) as u64,
+        lasts_ns: lasts_ns.max(0) as u64,
+        have,
+        retry_after_ns,
+    })
+}
+
+fn words(value: Value) -> RedisResult<Vec<Value>> {
+    match value {
+        Value::Array(words) => Ok(words),
+        _ => Err(unreadable("a list")),
+    }
+}
+
+/// A whole number of any size, as far as 64 bits go; `None` for none.
+fn whole(value: Value) -> RedisResult<Option<i64>> {
+    if let Value::Int(number) = value {
+        return Ok(Some(number));
+    }
+    let digits: String = FromRedisValue::from_redis_value(value)?;
+    if digits.is_empty() {
+        return Ok(None);
+    }
+    let size = digits.strip_prefix('-').unwrap_or(&digits);
+    if size.is_empty() || !size.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Err(unreadable("a number"));
+    }
+    let bound = if size == digits { i64::MAX } else { i64::MIN };
+    Ok(Some(digits.parse().unwrap_or(bound)))
+}
+
+/// The same, of what is never negative: it may take all of 64 bits.
+fn count(value: Value) -> RedisResult<Option<u64>> {
+    if let Value::BulkString(digits) = &value
+        && let Ok(Ok(number)) = std::str::from_utf8(digits).map(str::parse)
+    {
+        return Ok(Some(number));
+    }
+    Ok(whole(value)?.map(|number| u64::try_from(number).unwrap_or(0)))
+}
+
+fn unreadable(what: &str) -> redis::RedisError {
+    ParsingError::from(format!("the function on the server does not say {what}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lowest(capacity: u64, amount: u64, period_ns: u64) -> String {
+        in_lowest_terms(Bucket {
+            capacity,
+            amount,
+            period_ns,
+        })
+    }
+
+    #[test]
+    fn a_rate_is_told_in_lowest_terms() {
+        assert_eq!(lowest(100, 10, 1_000_000_000), "100 1 100000000");
+        assert_eq!(lowest(7, 40_000, 60_000_000_000), "7 1 1500000");
+        assert_eq!(lowest(5, 0, 1_000), "5 0 1");
+        assert_eq!(lowest(5, 7, 1_000), "5 7 1000");
+    }
+
+    #[test]
+    fn an_answer_is_read_or_refused_whatever_it_is() {
+        let list = |words: &[Value]| Value::Array(words.to_vec());
+        let text = |words: &str| Value::BulkString(words.as_bytes().to_vec());
+        let cell = list(&[
+            text("-99999999999999999999"),
+            Value::Int(1),
+            Value::Int(9),
+            text("18446744073709551615"),
+            Value::Int(3),
+            Value::Int(4),
+        ]);
+        let read = decision(list(&[Value::Int(1), text(""), cell])).unwrap();
+        assert_eq!((read.denied_by, read.retry_after_ns), (Some(0), None));
+        let standing = RemoteStanding {
+            have: i64::MIN,
+            is_short: true,
+            mark: 9,
+            reset_after_ns: Some(u64::MAX),
+            touched_ns: Some(3_000_000_004),
+        };
+        assert_eq!(read.cells, [standing]);
+        assert!(decision(Value::Okay).is_err());
+        assert!(decision(list(&[text("a"), text("")])).is_err());
+        assert!(decision(list(&[Value::Int(0), text(""), list(&[])])).is_err());
+        assert!(leased(list(&[Value::Int(1)])).is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! A Redis Cluster of three masters.
+
+use std::process::Command;
+
+use node::ports::quota_store::QuotaStore;
+use outbound::redis::Redis;
+use tokio::runtime::Runtime;
+
+use super::server::{Server, eventually, left, runtime, slow, store, take};
+
+const MORE: [&str; 4] = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];
+
+fn cluster() -> Vec<Server> {
+    let servers: Vec<Server> = (0..3).map(|_| Server::started_with(&MORE)).collect();
+    let mut create = vec!["create".to_owned(), "--cluster-yes".to_owned()];
+    create.extend(servers.iter().map(address));
+    manage(&create);
+    for server in &servers {
+        eventually("the cluster is whole", || {
+            let info = server.cli(&["cluster", "info"]);
+            info.contains("cluster_state:ok")
+        });
+    }
+    servers
+}
+
+fn manage(words: &[String]) {
+    let mut command = Command::new("redis-cli");
+    let done = command.arg("--cluster").args(words).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+fn address(server: &Server) -> String {
+    format!("127.0.0.1:{}", server.port)
+}
+
+/// The master that has the keys of an organisation.
+fn master_of(servers: &[Server], org: &str) -> usize {
+    let slot = servers[0].cli(&["cluster", "keyslot", &format!("{{{org}}}")]);
+    let has_it = |server: &Server| {
+        let count = server.cli(&["cluster", "countkeysinslot", slot.trim()]);
+        count.trim() != "0"
+    };
+    servers.iter().position(has_it).unwrap()
+}
+
+/// One that follows the master, and has all of it.
+fn replica_of(master: &Server) -> Server {
+    let replica = Server::started_with(&MORE);
+    let id = master.cli(&["cluster", "myid"]).trim().to_owned();
+    manage(&[
+        "add-node".to_owned(),
+        address(&replica),
+        address(master),
+        "--cluster-slave".to_owned(),
+        "--cluster-master-id".to_owned(),
+        id,
+    ]);
+    replica
+}
+
+fn is_caught_up(replica: &Server, master: &Server) -> bool {
+    let offset = |server: &Server| {
+        let info = server.cli(&["info", "replication"]);
+        let mut lines = info.lines();
+        let line = lines.find_map(|line| line.strip_prefix("master_repl_offset:"));
+        line.map(str::to_owned)
+    };
+    let info = replica.cli(&["info", "replication"]);
+    info.contains("master_link_status:up") && offset(replica) == offset(master)
+}
+
+/// How many were admitted before one was denied, whatever happens meanwhile.
+fn drain(runtime: &Runtime, store: &Redis, org: &str, capacity: u64) -> u64 {
+    let (key, mut admitted, mut is_denied) = (format!("{{{org}}}/a"), 0, false);
+    eventually("it is denied", || {
+        while let Ok(decided) = runtime.block_on(store.decide(take(vec![slow(&key, capacity, 1)])))
+        {
+            match decided[0].denied_by {
+                None => admitted += 1,
+                Some(_) => {
+                    is_denied = true;
+                    break;
+                }
+            }
+        }
+        is_denied
+    });
+    admitted
+}
+
+#[test]
+fn three_stores_on_a_cluster_admit_exactly_each_capacity_and_a_master_comes_back() {
+    let mut servers = cluster();
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let runtime = runtime();
+    let stores: Vec<_> = (0..3).map(|_| store(urls.clone(), 3)).collect();
+    let drain = |org: &'static str, capacity: u64| {
+        runtime.block_on(async {
+            let takers = stores.iter().map(|store| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    let (key, wide) = (format!("{{{org}}}/a"), format!("{{{org}}}"));
+                    let mut admitted = 0;
+                    loop {
+                        let cells = vec![slow(&key, capacity, 1), slow(&wide, 1_000, 1)];
+                        match store.decide(take(cells)).await.unwrap()[0].denied_by {
+                            None => admitted += 1,
+                            Some(_) => return admitted,
+                        }
+                    }
+                })
+            });
+            let mut admitted = 0;
+            for taker in takers.collect::<Vec<_>>() {
+                admitted += taker.await.unwrap();
+            }
+            admitted
+        })
+    };
+    for org in ["acme", "umbrella", "initech", "hooli", "globex", "soylent"] {
+        assert_eq!(drain(org, 90), 90, "{org}");
+    }
+    servers[0].crash();
+    servers[0].start();
+    for org in ["acme", "umbrella", "initech", "hooli", "globex", "soylent"] {
+        let key = format!("{{{org}}}/a");
+        eventually("it is denied again", || {
+            let decided = stores[0].decide(take(vec![slow(&key, 90, 1)]));
+            let decided = runtime.block_on(decided);
+            // Admitted would be one too many.
+            decided.is_ok_and(|it| {
+                assert!(it[0].denied_by.is_some(), "{org}");
+                true
+            })
+        });
+    }
+}
+
+#[test]
+fn a_replica_that_takes_over_goes_on_with_what_it_was_told() {
+    let mut servers = cluster();
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let (runtime, store) = (runtime(), store(urls, 1));
+    let ask = |count| store.decide(take(vec![slow("{acme}/a", 50, count)]));
+    let first = runtime.block_on(ask(20)).unwrap();
+    assert_eq!(left(&first[0]), [30]);
+    let master = master_of(&servers, "acme");
+    let replica = replica_of(&servers[master]);
+    eventually("the replica has everything", || {
+        is_caught_up(&replica, &servers[master])
+    });
+    servers[master].crash();
+    assert_eq!(drain(&runtime, &store, "acme", 50), 30);
+    eventually("the replica is a master", || {
+        replica
+            .cli(&["info", "replication"])
+            .contains("role:master")
+    });
+}
