@@ -88,6 +88,46 @@ async fn whether_an_id_is_known_is_read_without_holding_up_anybody() {
 }
 
 #[tokio::test]
+async fn an_import_of_what_is_there_is_compared_without_holding_up_anybody() {
+    let (door, gate) = started().await;
+    assert_eq!(door.get(CONVERSATION).await.status, 200);
+    gate.shut();
+    let door = Arc::new(door);
+    let importing = {
+        let door = door.clone();
+        let lines = "{\"conversation\":{\"name\":\"c-1\"}}\n\
+                     {\"id\":\"one\",\"role\":\"user\",\"content\":\"one\"}\n\
+                     {\"id\":\"new\",\"role\":\"user\",\"content\":\"new\"}\n";
+        let typed = [("Content-Type", "application/jsonl")];
+        tokio::spawn(async move {
+            let path = "/v1/import";
+            crate::client::ask(door.address, "POST", path, &typed, lines.as_bytes()).await
+        })
+    };
+    until(|| gate.waiting() > 0).await;
+    assert_eq!(door.say("c-2", "hi").await, 1);
+    assert!(!importing.is_finished());
+    gate.open();
+    let imported = importing.await.unwrap();
+    assert_eq!(imported.status, 200, "{imported:?}");
+    let expected = json!({"conversations": 1, "appended": 1, "deduplicated": 1});
+    assert_eq!(imported.json(), expected);
+}
+
+#[tokio::test]
+async fn whether_a_conversation_is_over_is_known_without_the_disk() {
+    let (door, gate) = started().await;
+    let kept = json!({"ttl_s": 3_600});
+    assert_eq!(door.ask("PUT", CONVERSATION, &kept).await.status, 200);
+    // Its messages are on the disk and nowhere else.
+    gate.shut();
+    assert_eq!(door.get(CONVERSATION).await.json()["head_seq"], 2);
+    door.pass_ms(3_600_000);
+    door.get(CONVERSATION).await.problem(410, "gone");
+    gate.open();
+}
+
+#[tokio::test]
 async fn a_watcher_of_old_messages_holds_up_nobody_else() {
     let (door, gate) = started().await;
     assert_eq!(door.get(CONVERSATION).await.status, 200);

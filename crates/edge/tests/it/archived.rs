@@ -1,0 +1,170 @@
+//! Messages that only the archive has, over the native door.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::ErrorCode;
+use node::conversations::feed::{BatchLimit, Happened, Keep, Partitions};
+use node::ports::archive::{Archive, ArchiveView, Archived, Away, Reading, Wanted};
+use tokio::sync::watch;
+use wire::{AppendedMessages, Cast, Extract, Kind};
+
+use crate::agent::{Agent, Frame};
+use crate::conversations::{append, ask, new};
+use crate::kept::Kept;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mood {
+    /// It answers when it is in another mood.
+    Silent,
+    Answers,
+    Away,
+}
+
+/// An archive in memory.
+struct Memory {
+    messages: Arc<BTreeMap<u64, Archived>>,
+    mood: watch::Sender<Mood>,
+}
+
+impl Archive for Memory {
+    fn read(&self, wanted: Wanted) -> Reading {
+        let (messages, mut mood) = (self.messages.clone(), self.mood.subscribe());
+        Box::pin(async move {
+            let mood = mood.wait_for(|mood| *mood != Mood::Silent).await;
+            match mood.map(|it| *it) {
+                Ok(Mood::Answers) => Ok(messages
+                    .range(wanted.seqs)
+                    .map(|(_, it)| it.clone())
+                    .collect()),
+                _ => Err(Away {
+                    reason: "it is down".to_owned(),
+                }),
+            }
+        })
+    }
+
+    fn view(&self) -> ArchiveView {
+        ArchiveView::default()
+    }
+}
+
+const SAID: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
+
+/// A node that has the last two of six messages of `a/b/talk`, and an archive that has all.
+async fn trimmed() -> (Kept, Arc<Memory>) {
+    let mut kept = Kept::new();
+    let mut writer = bound(&kept).await;
+    append(&mut writer, 0, None, &SAID.map(|id| new(id, "[]"))).await;
+    kept.answer(&mut writer).await;
+    let conversations = kept.bench.node.conversations().unwrap();
+    let mut partitions = Partitions::default();
+    conversations.find_partitions(&mut partitions);
+    let limit = BatchLimit {
+        rows: 100,
+        bytes: 1 << 20,
+    };
+    let batch = conversations.feed(&partitions.found[0], 0, limit).unwrap();
+    let messages = batch.rows.iter().map(|row| match &row.happened {
+        Happened::Message { seq, record } => Archived {
+            seq: *seq,
+            at_ms: row.at_ms,
+            record: record.clone(),
+        },
+        other => panic!("{other:?}"),
+    });
+    let memory = Arc::new(Memory {
+        messages: Arc::new(messages.map(|it| (it.seq, it)).collect()),
+        mood: watch::Sender::new(Mood::Answers),
+    });
+    kept.bench.node.archive_to(memory.clone());
+    let keep = Keep {
+        messages: Some(2),
+        ..Keep::default()
+    };
+    let numbers = 1..conversations.numbers_end();
+    let archived = |_: u64| batch.next;
+    let trimmed = numbers.map(|it| conversations.trim_archived(it, &keep, archived).unwrap());
+    assert_eq!(trimmed.sum::<u64>(), 4);
+    kept.sync();
+    (kept, memory)
+}
+
+async fn bound(kept: &Kept) -> Agent {
+    let mut agent = kept.bench.agent("").await;
+    agent.bind(1, "a/b/talk", Cast::Conversation).await;
+    agent
+}
+
+/// The oldest message that can be read, and those that were.
+fn extract(frame: &Frame) -> (u64, Vec<u64>) {
+    assert_eq!(frame.header.kind, Kind::REPLY, "{frame:?}");
+    let extract = Extract::decode(&frame.payload).unwrap();
+    let read = extract.records().map(|record| record.offset);
+    (extract.start, read.collect())
+}
+
+#[tokio::test]
+async fn what_is_trimmed_is_read_and_followed_over_the_native_door() {
+    let (mut kept, _) = trimmed().await;
+    let mut agent = bound(&kept).await;
+    // A page is of the archive, or of what is here: whoever reads on has all of it.
+    for (from, limit, expected) in [
+        (0, 10, vec![1, 2, 3, 4]),
+        (2, 2, vec![2, 3]),
+        (5, 10, vec![5, 6]),
+        (7, 10, vec![]),
+    ] {
+        ask(&mut agent, Kind::READ, 0, from, limit).await;
+        assert_eq!(extract(&agent.next().await), (1, expected));
+    }
+    ask(&mut agent, Kind::FOLLOW, 1, 2, 10).await;
+    assert_eq!(extract(&agent.next().await), (1, vec![2, 3, 4]));
+    assert_eq!(extract(&agent.next().await), (1, vec![5, 6]));
+    append(&mut agent, 2, None, &[new("seven", "[]")]).await;
+    agent.expect_nothing().await;
+    kept.sync();
+    assert_eq!(
+        AppendedMessages::decode(&agent.next().await.payload)
+            .unwrap()
+            .first,
+        7
+    );
+    assert_eq!(extract(&agent.next().await), (1, vec![7]));
+}
+
+#[tokio::test]
+async fn whoever_waits_for_the_archive_waits_alone_and_is_told_when_it_is_away() {
+    let (mut kept, archive) = trimmed().await;
+    archive.mood.send_replace(Mood::Silent);
+    let mut agent = bound(&kept).await;
+    ask(&mut agent, Kind::READ, 0, 1, 10).await;
+    ask(&mut agent, Kind::FOLLOW, 1, 3, 10).await;
+    // Neither an append of the same client nor another page is behind them.
+    append(&mut agent, 2, None, &[new("seven", "[]")]).await;
+    agent.expect_nothing().await;
+    kept.sync();
+    assert_eq!(
+        AppendedMessages::decode(&agent.next().await.payload)
+            .unwrap()
+            .first,
+        7
+    );
+    ask(&mut agent, Kind::READ, 2, 5, 10).await;
+    assert_eq!(extract(&agent.next().await), (1, vec![5, 6, 7]));
+    agent.expect_nothing().await;
+    archive.mood.send_replace(Mood::Away);
+    for _ in 0..2 {
+        let frame = agent.next().await;
+        let failure = frame.failure();
+        assert_eq!(failure.code, ErrorCode::Unavailable);
+        assert!(
+            failure.message.contains("it is down"),
+            "{}",
+            failure.message
+        );
+    }
+    archive.mood.send_replace(Mood::Answers);
+    ask(&mut agent, Kind::READ, 0, 1, 10).await;
+    assert_eq!(extract(&agent.next().await), (1, vec![1, 2, 3, 4]));
+}
