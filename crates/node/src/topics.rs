@@ -18,6 +18,7 @@
 //! coordinator's, a partition's or a share of the groups, those of the journal.
 
 mod admin;
+mod compacting;
 mod coordinating;
 mod error;
 mod fetch;
@@ -28,6 +29,7 @@ mod keys;
 mod offsets;
 mod partition;
 mod pending;
+mod places;
 mod produce;
 mod reader;
 mod state;

@@ -13,7 +13,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::ProducerId;
-use crate::partition::{Ending, Partition};
+use crate::index::Index;
+use crate::partition::{Change, Ending, Partition, Place};
 use crate::transactions::Aborted;
 
 /// Facts of a batch that is looked at.
@@ -87,6 +88,23 @@ pub enum Verdict {
     },
 }
 
+/// A batch that is left, and where it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survivor {
+    /// Its place in the stream; before all that was not compacted.
+    pub record: u64,
+    /// The first offset that it had.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u32,
+    /// The highest timestamp in it.
+    pub timestamp_max: i64,
+}
+
+/// The batches that are left, as far as they are known; never larger than a bound.
+#[derive(Clone, Debug)]
+pub struct Left(Index);
+
 /// Bytes that a key takes besides its own.
 const KEY_OVERHEAD: usize = 48;
 
@@ -101,6 +119,32 @@ impl Partition {
             walk: Walk::new(&aborted),
             aborted,
         }
+    }
+
+    /// Nothing is left so far.
+    pub fn leave(&self) -> Left {
+        Left(self.index.empty())
+    }
+
+    /// Takes what a compaction has left of everything before `until`; the first batch behind that is
+    /// `rest`. What was written since it began stays as it is.
+    pub fn compacted(&mut self, until: u64, rest: u64, left: Left) {
+        self.index.replace(until, rest, self.end, left.0);
+        self.apply(Change::Cleaned(until));
+        self.index.trim(self.log_start);
+    }
+}
+
+impl Left {
+    /// The next batch that is left.
+    pub fn push(&mut self, survivor: &Survivor) {
+        let place = Place {
+            offset: survivor.offset,
+            record: survivor.record,
+            now_ms: 0,
+        };
+        self.0
+            .appended(place, survivor.size, survivor.timestamp_max);
     }
 }
 

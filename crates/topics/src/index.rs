@@ -98,6 +98,34 @@ impl Index {
         self.blocks = pairs.collect();
     }
 
+    /// Takes other blocks for those before `until`; what is behind begins with the batch `rest`.
+    pub(crate) fn replace(&mut self, until: u64, rest: u64, end: u64, before: Self) {
+        let behind = self.blocks.partition_point(|it| it.offset < until);
+        let mut blocks = before.blocks;
+        // Blocks may have become one while others were looked at.
+        if let Some(across) = behind.checked_sub(1).map(|at| self.blocks[at])
+            && self.blocks.get(behind).map_or(end, |it| it.offset) > until
+        {
+            blocks.push(Block {
+                record: rest,
+                offset: until,
+                peak: across.peak.max(until),
+                ..across
+            });
+        }
+        blocks.extend_from_slice(&self.blocks[behind..]);
+        let block_bytes = self.block_bytes.max(before.block_bytes);
+        *self = Self::restore(block_bytes, blocks, self.blocks_max);
+        while self.blocks.len() > self.blocks_max {
+            self.thin();
+        }
+    }
+
+    /// One without blocks, that will have blocks of the same size.
+    pub(crate) fn empty(&self) -> Self {
+        Self::new(self.block_bytes, self.blocks_max)
+    }
+
     /// Drops the blocks that end at or before `log_start`.
     pub(crate) fn trim(&mut self, log_start: u64) {
         let gone = self.blocks.partition_point(|it| it.offset <= log_start);

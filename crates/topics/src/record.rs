@@ -11,6 +11,8 @@
 //!                                           2 leader | epoch i32 | start u64
 //!                                           3 cleaned | offset u64
 //!                   3 PARTITION    see `partition`
+//!                   4 COMPACTED    first u64 | end u64 | rest u64: what was compacted is those records
+//!                                  of the stream beside, what was not begins with record `rest`
 //! the catalogue     1 TOPIC        id 16 | name text | partitions u32 | created_ms i64
 //!                                  | count × (key u8 | value text)
 //!                   2 TOPIC_GONE   id 16
@@ -29,7 +31,7 @@ mod catalogue;
 mod coordinator;
 mod partition;
 
-pub use partition::Snapshot;
+pub use partition::{Compacted, Snapshot};
 
 /// Tag of a record batch.
 pub const BATCH: u8 = 1;
@@ -37,6 +39,8 @@ pub const BATCH: u8 = 1;
 pub const CHANGE: u8 = 2;
 /// Tag of a [`Snapshot`].
 pub const PARTITION: u8 = 3;
+/// Tag of a [`Compacted`].
+pub const COMPACTED: u8 = 4;
 /// Tag of a [`crate::Topic`].
 pub const TOPIC: u8 = 1;
 /// Tag of the [`crate::TopicId`] of a topic that was deleted: its 16 bytes.

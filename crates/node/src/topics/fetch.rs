@@ -7,8 +7,9 @@ use bytes::Bytes;
 use journal::ReadLimit;
 
 use super::Topics;
-use super::error::FetchError;
+use super::error::{FetchError, Storage};
 use super::partition::{Live, Slot};
+use super::places::Places;
 use super::reader::{Next, Stored, Walked};
 use super::state::Topic;
 use crate::store::Reach;
@@ -66,12 +67,16 @@ impl Fetched {
 /// Bytes that are read before the batch that holds the offset, at most, on top of what is asked for.
 const SKIPPED_SIZE: usize = 64 << 10;
 
+/// How often a place is looked for whose records are gone when they are to be read.
+const TRIES: usize = 8;
+
 /// What was gathered of all partitions, as far as it was within reach.
 pub(super) type Gathered = Option<Vec<Result<Fetched, FetchError>>>;
 
 /// A partition as it stood when its batches were looked for.
 struct Standing {
     fetched: Fetched,
+    places: Places,
     /// Up to where the reader may see.
     visible: u64,
     /// From which record on to look for the offset, if there may be anything.
@@ -104,7 +109,7 @@ impl Topics {
     ) -> Result<Option<Fetched>, FetchError> {
         let slot = ask.topic.slot(ask.partition)?;
         let room = limits.bytes_max.saturating_sub(before).min(ask.bytes_max);
-        loop {
+        for _ in 0..TRIES {
             let standing = self.stand(slot, ask, limits.isolation)?;
             let Some(record) = standing.record else {
                 return Ok(Some(standing.fetched));
@@ -125,7 +130,7 @@ impl Topics {
                 records: usize::MAX,
                 bytes: room.saturating_add(SKIPPED_SIZE),
             };
-            match self.walk(reach, slot.at, record, limit, |it| taking.take(it))? {
+            match self.walk(reach, standing.places, record, limit, |it| taking.take(it))? {
                 Walked::OutOfReach => return Ok(None),
                 // The beginning has gone meanwhile: it may be out of range now.
                 Walked::Trimmed => continue,
@@ -142,6 +147,7 @@ impl Topics {
                 None => fetched,
             }));
         }
+        Err(Storage::unreadable("the beginning goes faster than it is read").into())
     }
 
     /// How a partition stands for a reader.
@@ -152,7 +158,7 @@ impl Topics {
         let sought = live.partition.seek(ask.offset)?;
         let record = (ask.offset < visible).then(|| live.hints.find(ask.offset).unwrap_or(sought));
         if ask.offset == live.partition.end() {
-            let next = live.next_record;
+            let next = live.next_number();
             live.hints.note(ask.offset, next);
         }
         Ok(Standing {
@@ -163,6 +169,7 @@ impl Topics {
                 log_start: live.partition.log_start(),
                 aborted: Vec::new(),
             },
+            places: live.places(slot),
             visible,
             record,
         })

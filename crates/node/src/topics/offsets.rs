@@ -15,6 +15,7 @@ use super::error::{FetchError, Storage, UnknownPartition};
 use super::keys::UNPACKED_SIZE_MAX;
 use super::partition::{LEADER_EPOCH, Live, Slot};
 use super::pending::{Durable, Pending};
+use super::places::Places;
 use super::reader::{Next, Stored, Walked};
 use super::state::Topic;
 use crate::later::Later;
@@ -96,11 +97,12 @@ impl Topics {
     }
 
     fn look(&self, reach: Reach, slot: &Slot, what: Find, isolation: Isolation) -> Looked {
-        let (found, offsets) = {
+        let (found, offsets, places) = {
             let live = slot.lock(&self.state.journal)?;
             let partition = &live.partition;
             let offsets = partition.log_start()..partition.visible(isolation);
-            (partition.find(what, isolation), offsets)
+            let places = live.places(slot);
+            (partition.find(what, isolation), offsets, places)
         };
         let mut seeking = Seeking::new(offsets);
         match found {
@@ -110,7 +112,7 @@ impl Topics {
                 record, timestamp, ..
             } => {
                 seeking.least = timestamp;
-                self.seek(reach, slot, record, &mut seeking)
+                self.seek(reach, places, record, &mut seeking)
             }
             Found::Highest {
                 record,
@@ -123,7 +125,7 @@ impl Topics {
                         .partition
                         .seek(known.offset)?;
                     seeking.least = known.timestamp;
-                    let Some(()) = self.seek(reach, slot, from, &mut seeking)? else {
+                    let Some(()) = self.seek(reach, places, from, &mut seeking)? else {
                         return Ok(None);
                     };
                     seeking.least = known.timestamp.saturating_add(1);
@@ -131,7 +133,7 @@ impl Topics {
                 seeking.until = until;
                 seeking.is_highest = true;
                 match record < until {
-                    true => self.seek(reach, slot, record, &mut seeking),
+                    true => self.seek(reach, places, record, &mut seeking),
                     false => Ok(Some(())),
                 }
             }
@@ -144,11 +146,11 @@ impl Topics {
     fn seek(
         &self,
         reach: Reach,
-        slot: &Slot,
+        places: Places,
         from: u64,
         seeking: &mut Seeking,
     ) -> Result<Option<()>, FetchError> {
-        match self.walk(reach, slot.at, from, CHUNK, |it| seeking.take(it))? {
+        match self.walk(reach, places, from, CHUNK, |it| seeking.take(it))? {
             Walked::OutOfReach => Ok(None),
             // What was sought has gone with the beginning.
             Walked::Done | Walked::Trimmed => Ok(Some(())),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ::topics::record::{self, Malformed};
+use ::topics::record::{self, Compacted, Malformed};
 use ::topics::{
     Batch, Change, Config, Ending, Limits, Marker, Partition, Place, ProducerId, Sequenced,
     Timestamps, Topic as About,
@@ -13,6 +13,7 @@ use recordbatch::{Batch as Bytes, MarkerKind};
 
 use super::error::UnknownPartition;
 use super::hints::Hints;
+use super::places::{OWN, Places};
 use super::state::OpenError;
 use super::{Options, TopicDurability};
 use crate::conversations::state_of;
@@ -52,8 +53,10 @@ pub(super) struct Live {
     pub(super) partition: Partition,
     pub(super) rules: Rules,
     pub(super) hints: Hints,
-    /// The next record of the stream.
+    /// The next record of the partition's own stream.
     pub(super) next_record: u64,
+    /// What was compacted.
+    pub(super) compacted: Compacted,
     /// Bytes behind the newest snapshot, how large that is, and when it was taken.
     pub(super) unsaved_bytes: u64,
     pub(super) saved_size: u64,
@@ -105,6 +108,7 @@ impl Slot {
                 rules: Rules::of(&about.config),
                 hints: Hints::default(),
                 next_record: 0,
+                compacted: Compacted::default(),
                 unsaved_bytes: 0,
                 saved_size: 0,
                 saved_ms: 0,
@@ -125,14 +129,18 @@ impl Slot {
         options: &Options,
     ) -> Result<Self, OpenError> {
         let limits = limits(options);
-        let mut snapshot = None;
+        let (mut snapshot, mut compacted) = (None, Compacted::default());
         let state = Location {
             stream: state_of(at.stream),
             ..at
         };
         store.each_record::<OpenError>(state, |it| {
-            if it.tag == record::PARTITION {
-                snapshot = Some(Partition::decode(&it.payload, limits)?);
+            match it.tag {
+                record::PARTITION => {
+                    snapshot = Some(Partition::decode(&it.payload, limits)?);
+                }
+                record::COMPACTED => compacted = Compacted::decode(&it.payload)?,
+                _ => return Err(NOT_OURS.into()),
             }
             Ok(())
         })?;
@@ -147,6 +155,7 @@ impl Slot {
         let slot = Self::holding(at, about, partition, None);
         let mut live = slot.live.lock();
         live.next_record = records;
+        live.compacted = compacted;
         live.replay(&store.journal, at)?;
         drop(live);
         Ok(slot)
@@ -224,13 +233,26 @@ impl Live {
     }
 
     fn place(&mut self, offset: u64, size: u32, now_ms: u64) -> Place {
-        let record = self.next_record;
+        let record = self.next_number();
         self.next_record += 1;
         self.unsaved_bytes += u64::from(size);
         Place {
             offset,
             record,
             now_ms: i64::try_from(now_ms).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// What the next record is called.
+    pub(super) fn next_number(&self) -> u64 {
+        OWN + self.next_record
+    }
+
+    /// Where its records are.
+    pub(super) fn places(&self, slot: &Slot) -> Places {
+        Places {
+            at: slot.at,
+            compacted: self.compacted,
         }
     }
 

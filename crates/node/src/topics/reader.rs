@@ -2,12 +2,13 @@
 
 use ::topics::record;
 use bytes::Bytes;
-use journal::{Read, ReadError, ReadLimit};
+use journal::{Read, ReadError, ReadLimit, ShardId};
 use recordbatch::{Batch, Header};
 
 use super::Topics;
 use super::error::Storage;
-use crate::store::{Location, Reach};
+use super::places::{Places, Run};
+use crate::store::Reach;
 
 /// A batch as it is stored.
 pub(super) struct Stored {
@@ -51,13 +52,14 @@ impl Topics {
     pub(super) fn walk(
         &self,
         reach: Reach,
-        at: Location,
+        places: Places,
         mut from: u64,
         limit: ReadLimit,
         mut look: impl FnMut(Stored) -> Next,
     ) -> Result<Walked, Storage> {
         loop {
-            let read = match self.read(reach, at, from, limit) {
+            let run = places.run(from);
+            let read = match self.read(reach, places.at.shard, run, limit) {
                 Err(ReadError::Trimmed { .. }) => return Ok(Walked::Trimmed),
                 Err(error) => return Err(Storage::read(&error)),
                 Ok(None) => return Ok(Walked::OutOfReach),
@@ -66,15 +68,12 @@ impl Topics {
             let Some(last) = read.records.last() else {
                 return Ok(Walked::Done);
             };
-            from = last.offset + 1;
-            for it in read
-                .records
-                .into_iter()
-                .filter(|it| it.tag == record::BATCH)
-            {
+            from = run.base + last.offset.min(run.until - 1) + 1;
+            let in_run = read.records.into_iter().filter(|it| it.offset < run.until);
+            for it in in_run.filter(|it| it.tag == record::BATCH) {
                 let (batch, _) = Batch::split(&it.payload).map_err(Storage::unreadable)?;
                 let stored = Stored {
-                    record: it.offset,
+                    record: run.base + it.offset,
                     header: *batch.header(),
                     bytes: it.payload,
                 };
@@ -88,14 +87,14 @@ impl Topics {
     fn read(
         &self,
         reach: Reach,
-        Location { shard, stream }: Location,
-        from: u64,
+        shard: ShardId,
+        run: Run,
         limit: ReadLimit,
     ) -> Result<Option<Read>, ReadError> {
         let journal = &self.state.journal;
         match reach {
-            Reach::Memory => journal.read_in_memory(shard, stream, from, limit),
-            Reach::Disk => journal.read(shard, stream, from, limit).map(Some),
+            Reach::Memory => journal.read_in_memory(shard, run.stream, run.from, limit),
+            Reach::Disk => journal.read(shard, run.stream, run.from, limit).map(Some),
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use ::topics::record::{self, Malformed};
 use ::topics::{Catalogue, Room, Topic as About, TopicId};
 use journal::{AppendError, Journal, ReadError, ShardId, Ticket};
 use parking_lot::{Mutex, RwLock};
 
+use super::compacting::Compaction;
 use super::coordinating::Coordinating;
 use super::error::UnknownPartition;
 use super::partition::{Rules, Slot};
@@ -120,6 +122,9 @@ pub(crate) struct State {
     pub(super) groups: Box<[groups::Share]>,
     pub(super) transactions: Mutex<Coordinating>,
     pub(super) looks: Mutex<Looks>,
+    /// The compaction that is under way, and whether somebody is at it.
+    pub(super) compaction: Mutex<Option<Compaction>>,
+    pub(super) is_compacting: AtomicBool,
 }
 
 /// Where the catalogue is written to.
@@ -149,6 +154,8 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
         groups: groups::open(store, &options, now_ms)?,
         transactions: Mutex::new(Coordinating::open(store, &options, now_ms)?),
         looks: Mutex::default(),
+        compaction: Mutex::default(),
+        is_compacting: AtomicBool::new(false),
         options,
     };
     let partitions = partitions_by_topic(store);

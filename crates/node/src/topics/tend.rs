@@ -1,11 +1,12 @@
 //! What is done now and then: emptying what was deleted, keeping starts short, letting go what is old.
 
-use ::topics::record::{PARTITION, TOPIC};
-use ::topics::{Config, Retention};
+use ::topics::record::{COMPACTED, Compacted, PARTITION, TOPIC};
+use ::topics::{Config, Partition, Retention};
 use journal::{AppendError, Status, Ticket};
 
 use super::Topics;
 use super::partition::{Live, Slot};
+use super::places::{OWN, compacted_of, streams_of};
 use super::state::State;
 use crate::conversations::state_of;
 use crate::store::Location;
@@ -18,6 +19,8 @@ const EXPIRE_MS: u64 = 60_000;
 const UNSAVED_SIZE_MAX: u64 = 1 << 20;
 /// What is less is read at a start only if it was written a moment ago.
 const UNSAVED_MS_MAX: u64 = 60_000;
+/// Records that a snapshot is: two that are kept, and three that cut off what was before.
+const WRITTEN: usize = 5;
 /// Records of the catalogue that do not count any more, at least, before it is written anew.
 const DEAD_RECORDS_MIN: usize = 1_000;
 
@@ -53,6 +56,7 @@ impl Topics {
     /// Whether any partition has something that is to be saved.
     fn tend_partitions(&self) -> bool {
         let mut is_any = false;
+        let mut dirty = None;
         for topic in self.list() {
             let config = &topic.about().config;
             for slot in &topic.slots {
@@ -63,9 +67,13 @@ impl Topics {
                 self.retain(slot, &mut live, config);
                 self.save(slot, &mut live);
                 is_any |= live.is_touched || live.unsaved_bytes > 0;
+                drop(live);
+                if dirty.is_none() && self.is_dirty(slot) {
+                    dirty = Some((topic.clone(), slot.clone()));
+                }
             }
         }
-        is_any
+        self.tend_compaction(dirty) || is_any
     }
 
     /// Lets go what is too old or too much.
@@ -94,29 +102,43 @@ impl Topics {
             return;
         }
         let silent_ms = self.state.options.producer_silent_ms;
-        live.partition.expire(self.time_ms(), silent_ms);
-        let mut bytes = Vec::new();
-        live.partition.encode(live.next_record, &mut bytes);
+        let mut partition = live.partition.clone();
+        partition.expire(self.time_ms(), silent_ms);
         // It is tried again; until then a start reads more.
-        let _ = self.write_snapshot(slot, live, &bytes, now_ms);
+        let compacted = live.compacted;
+        if self
+            .write_snapshot(slot, live, &partition, compacted)
+            .is_ok()
+        {
+            live.partition = partition;
+        }
     }
 
-    fn write_snapshot(
+    /// Writes down that a partition stands like this, and where what was compacted of it is; nothing of
+    /// it is written if not all of it is.
+    pub(super) fn write_snapshot(
         &self,
         slot: &Slot,
         live: &mut Live,
-        bytes: &[u8],
-        now_ms: u64,
+        partition: &Partition,
+        compacted: Compacted,
     ) -> Result<(), AppendError> {
         let Location { shard, stream } = slot.at;
-        let first = live.partition.seek(live.partition.log_start());
+        let now_ms = self.now_ms();
+        let (mut place, mut bytes) = (Vec::new(), Vec::new());
+        compacted.encode(&mut place);
+        partition.encode(live.next_record, &mut bytes);
         let mut guard = self.state.journal.lock(shard, now_ms);
-        let appended = guard.append(state_of(stream), None, PARTITION, bytes)?;
+        guard.reserve(place.len() + bytes.len(), WRITTEN)?;
+        let first = guard.append(state_of(stream), None, COMPACTED, &place)?;
         // The blocks of a shard become durable in their order: so does what the snapshot knows.
-        guard.trim(state_of(stream), appended.offset)?;
-        if let Ok(first) = first {
-            guard.trim(stream, first.min(live.next_record))?;
-        }
+        guard.append(state_of(stream), None, PARTITION, &bytes)?;
+        guard.trim(state_of(stream), first.offset)?;
+        let log_start = partition.seek(partition.log_start()).unwrap_or_default();
+        let own = log_start.checked_sub(OWN).unwrap_or(compacted.rest);
+        let kept = log_start.clamp(compacted.first, compacted.end);
+        guard.trim(compacted_of(stream), kept)?;
+        guard.trim(stream, own.min(live.next_record))?;
         live.saved_size = bytes.len() as u64;
         live.saved_ms = now_ms;
         live.unsaved_bytes = 0;
@@ -144,7 +166,7 @@ impl State {
     /// Empties streams. What cannot be emptied now is emptied after the next start.
     pub(super) fn empty_now(&self, places: &[Location], now_ms: u64) {
         for at in places {
-            for stream in [at.stream, state_of(at.stream)] {
+            for stream in streams_of(at.stream) {
                 if self.empty(Location { stream, ..*at }, now_ms).is_err() {
                     return;
                 }

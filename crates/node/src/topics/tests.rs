@@ -1,7 +1,11 @@
 //! Topics of a node on a disk in memory and a clock that is moved by hand.
 
+mod compacted;
+mod grouped;
 mod produced;
 mod stored;
+mod tended;
+mod transacted;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

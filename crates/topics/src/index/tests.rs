@@ -61,3 +61,28 @@ fn a_peak_that_was_trimmed_is_looked_for_only_where_it_may_be() {
     assert_eq!(index.peak(101), (peak(9, 102), None));
     assert_eq!(Index::new(1, 2).peak(0), (None, None));
 }
+
+#[test]
+fn what_a_compaction_has_left_takes_the_place_of_what_was_there() {
+    // Blocks of two batches each: from 100, 102 and 104 on.
+    let whole = index(8, &[5, 9, 3, 4, 1, 2]);
+    let mut left = whole.empty();
+    let place = Place {
+        offset: 101,
+        record: 7,
+        now_ms: 0,
+    };
+    left.appended(place, 5, 9);
+    let mut compacted = whole.clone();
+    compacted.replace(104, 1004, 106, left.clone());
+    assert_eq!(compacted.bytes(), 25);
+    assert_eq!((compacted.seek(100), compacted.seek(103)), (7, 7));
+    assert_eq!((compacted.seek(104), compacted.seek_time(2)), (4, Some(7)));
+    // Two blocks have become one since: what is behind is found where it begins.
+    let mut across = whole.clone();
+    across.replace(103, 1003, 106, left.clone());
+    assert_eq!((across.seek(102), across.seek(103)), (7, 1003));
+    let mut last = whole;
+    last.replace(105, 1005, 106, left);
+    assert_eq!((last.seek(104), last.seek(105)), (7, 1005));
+}

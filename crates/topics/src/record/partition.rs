@@ -38,6 +38,41 @@ pub struct Snapshot {
     pub partition: Partition,
 }
 
+/// Where the batches are that a compaction has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// The first of them in the stream beside.
+    pub first: u64,
+    /// Behind the last of them.
+    pub end: u64,
+    /// The first record of the partition's stream that was not compacted.
+    pub rest: u64,
+}
+
+impl Compacted {
+    /// The record.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        for number in [self.first, self.end, self.rest] {
+            out.put(number.to_le_bytes());
+        }
+    }
+
+    /// Reads a record back.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest::new(bytes, "place of what is compacted of a topic");
+        let compacted = Self {
+            first: rest.u64()?,
+            end: rest.u64()?,
+            rest: rest.u64()?,
+        };
+        if compacted.first > compacted.end {
+            return Err(rest.malformed());
+        }
+        rest.end()?;
+        Ok(compacted)
+    }
+}
+
 impl Change {
     /// Appends the record.
     pub fn encode(&self, out: &mut Vec<u8>) {

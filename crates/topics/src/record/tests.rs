@@ -87,6 +87,14 @@ fn partition() -> Partition {
     partition
 }
 
+fn compacted() -> Compacted {
+    Compacted {
+        first: 1,
+        end: 2,
+        rest: 3,
+    }
+}
+
 /// Everything that is read, of any bytes; what is read is what is written again.
 fn read_all(bytes: &[u8]) {
     if let Ok(change) = Change::decode(bytes) {
@@ -94,6 +102,9 @@ fn read_all(bytes: &[u8]) {
     }
     if let Ok(reserved) = Reserved::decode(bytes) {
         assert_eq!(reserved.encode(), bytes);
+    }
+    if let Ok(compacted) = Compacted::decode(bytes) {
+        assert_eq!(encoded(|out| compacted.encode(out)), bytes);
     }
     if let Ok(topic) = Topic::decode(bytes) {
         assert_eq!(Topic::decode(&encoded(|out| topic.encode(out))), Ok(topic));
@@ -116,14 +127,16 @@ fn what_is_cut_off_or_too_long_is_no_record() {
         encoded(|out| partition().encode(3, out)),
         encoded(|out| Change::Leader { epoch: 1, start: 2 }.encode(out)),
         Reserved(5).encode().to_vec(),
+        encoded(|out| compacted().encode(out)),
     ];
     type Read = fn(&[u8]) -> bool;
-    let reads: [Read; 5] = [
+    let reads: [Read; 6] = [
         |it| Topic::decode(it).is_ok(),
         |it| Transaction::decode(it).is_ok(),
         |it| Partition::decode(it, Limits::default()).is_ok(),
         |it| Change::decode(it).is_ok(),
         |it| Reserved::decode(it).is_ok(),
+        |it| Compacted::decode(it).is_ok(),
     ];
     for (mut record, is_read) in records.into_iter().zip(reads) {
         assert!(is_read(&record));

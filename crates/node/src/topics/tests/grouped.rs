@@ -1,0 +1,229 @@
+use super::*;
+
+/// Somebody who joins as nobody.
+fn joining<'a>(group: &'a str, member: &'a str) -> Join<'a> {
+    Join {
+        group,
+        member,
+        instance: None,
+        client_id: "client",
+        client_host: "here",
+        session_timeout_ms: 10_000,
+        rebalance_timeout_ms: 10_000,
+        protocol_type: "consumer",
+        protocols: vec![Protocol {
+            name: "range".into(),
+            metadata: Arc::from(&b"topics"[..]),
+        }],
+        topics: None,
+        random: 0,
+        identity_first: false,
+        may_skip_assignment: false,
+    }
+}
+
+impl World {
+    /// The only member of a group, in its generation.
+    fn member(&mut self, group: &str) -> (Arc<str>, i32) {
+        let joining = self.topics.join(joining(group, ""));
+        self.pass_ms(200);
+        let joined = self.told(joining).unwrap();
+        let caller = caller(group, &joined.member, joined.generation);
+        let assignments = [(&*joined.member, &b"all"[..])];
+        let synced = self.topics.sync(&Synchronize {
+            caller,
+            protocol_type: None,
+            protocol: None,
+            assignments: &assignments,
+        });
+        assert_eq!(&*self.told(synced).unwrap().assignment, b"all");
+        (joined.member, joined.generation)
+    }
+
+    fn commit(&mut self, caller: Caller<'_>, offset: i64) -> Result<(), GroupError> {
+        let committed = self.topics.commit(caller, &[mark(offset)], None);
+        let mut each = self.told(committed)?;
+        Ok(each.remove(0)?)
+    }
+
+    fn committed(&mut self, group: &str) -> Option<i64> {
+        let committed = self.topics.committed(group, Some(&[("t", 0)]));
+        let committed = self.told(committed).unwrap().remove(0);
+        committed.mark.map(|it| it.offset)
+    }
+}
+
+fn caller<'a>(group: &'a str, member: &'a str, generation: i32) -> Caller<'a> {
+    Caller {
+        group,
+        member,
+        instance: None,
+        generation,
+    }
+}
+
+fn mark(offset: i64) -> Mark<'static> {
+    Mark {
+        topic: "t",
+        partition: 0,
+        offset,
+        leader_epoch: -1,
+        metadata: "",
+    }
+}
+
+#[test]
+fn a_group_goes_on_after_a_stop_in_its_generation_with_its_offsets() {
+    let mut world = World::new();
+    let (member, generation) = world.member("g");
+    world.commit(caller("g", &member, generation), 42).unwrap();
+    let mut world = world.crash();
+    assert_eq!(world.committed("g"), Some(42));
+    let caller = caller("g", &member, generation);
+    let heard = world.topics.heartbeat(caller);
+    world.told(heard).unwrap();
+    world.commit(caller, 43).unwrap();
+    let described = world.topics.describe_group("g");
+    let described = world.told(described).unwrap().unwrap();
+    assert_eq!(described.state, GroupState::Stable);
+    assert_eq!(&*described.members[0].assignment, b"all");
+}
+
+#[test]
+fn nothing_of_a_group_is_told_before_it_is_durable() {
+    let mut world = World::new();
+    let (member, generation) = world.member("g");
+    let caller = caller("g", &member, generation);
+    let mut committed = world.topics.commit(caller, &[mark(1)], None);
+    assert!(committed.poll_answer(Waker::noop()).is_pending());
+    let mut read = world.topics.committed("g", None);
+    assert!(read.poll_answer(Waker::noop()).is_pending());
+    let mut heard = world.topics.heartbeat(caller);
+    assert!(heard.poll_answer(Waker::noop()).is_pending());
+    let mut all = world.topics.groups();
+    assert!(all.poll_answer(Waker::noop()).is_pending());
+    world.told(committed).unwrap();
+    let all = world.told(all).unwrap();
+    assert_eq!((all.len(), &*all[0].group), (1, "g"));
+    assert_eq!(world.told(read).unwrap().len(), 1);
+}
+
+#[test]
+fn a_member_that_falls_silent_is_gone_and_the_others_share_what_it_had() {
+    let mut world = World::new();
+    let (silent, generation) = world.member("g");
+    let other = world.topics.join(joining("g", ""));
+    world.pass_ms(500);
+    // The silent one does not come back to join again.
+    world.pass_ms(11_000);
+    let joined = world.told(other).unwrap();
+    assert_eq!(
+        (joined.generation, joined.members.len()),
+        (generation + 1, 1)
+    );
+    let refused = world.commit(caller("g", &silent, generation), 1);
+    assert!(matches!(
+        refused,
+        Err(GroupError::Refused(Refused::UnknownMember))
+    ));
+}
+
+#[test]
+fn a_commit_of_another_generation_is_refused_and_a_group_with_members_stays() {
+    let mut world = World::new();
+    let (member, generation) = world.member("g");
+    let refused = world.commit(caller("g", &member, generation + 1), 1);
+    assert!(matches!(
+        refused,
+        Err(GroupError::Refused(Refused::IllegalGeneration { .. }))
+    ));
+    let deleted = world.topics.delete_group("g");
+    let refused = world.told(deleted);
+    assert!(matches!(
+        refused,
+        Err(GroupError::Refused(Refused::NonEmpty))
+    ));
+    let leaver = Leaver {
+        member: &member,
+        instance: None,
+    };
+    let left = world.topics.leave("g", &[leaver]);
+    assert_eq!(world.told(left).unwrap(), [Ok(())]);
+    let deleted = world.topics.delete_group("g");
+    world.told(deleted).unwrap();
+    let mut world = world.crash();
+    let all = world.topics.groups();
+    assert_eq!(world.told(all).unwrap(), []);
+}
+
+#[test]
+fn what_was_decided_while_the_disk_was_full_is_told_to_nobody_and_kept_when_there_is_room() {
+    let mut world = World::new();
+    let topic = world.create("t", &[]);
+    let (member, generation) = world.member("g");
+    world.commit(caller("g", &member, generation), 1).unwrap();
+    world.disk.set_capacity(world.disk.used());
+    let value = "v".repeat(100_000);
+    while world.append(&topic, &world.batch(&[&value])).is_ok() {
+        world.sync();
+    }
+    let caller = caller("g", &member, generation);
+    for _ in 0..3 {
+        let refused = world.commit(caller, 2);
+        assert!(
+            matches!(refused, Err(GroupError::Storage(_))),
+            "{refused:?}"
+        );
+    }
+    world.disk.set_capacity(u64::MAX);
+    world.pass_ms(3_000);
+    assert_eq!(world.committed("g"), Some(2));
+    world.commit(caller, 3).unwrap();
+    let mut world = world.crash();
+    assert_eq!(world.committed("g"), Some(3));
+}
+
+#[test]
+fn a_group_that_commits_all_the_time_leaves_a_short_stream() {
+    let mut world = World::new();
+    let (member, generation) = world.member("g");
+    let shards = world.topics.state.journal.shard_count();
+    let size = |world: &World| {
+        let journal = &world.topics.state.journal;
+        let store = world.node.inner.store.as_ref().unwrap();
+        let streams = (0..shards).map(|shard| {
+            let at = store.find(crate::store::Kind::Topics, &format!("groups/{shard}"));
+            let at = at.unwrap();
+            journal.bytes(at.shard, at.stream).unwrap()
+        });
+        streams.sum::<u64>()
+    };
+    let metadata = "m".repeat(4_000);
+    for round in 0..600 {
+        let marks = [Mark {
+            metadata: &metadata,
+            ..mark(round)
+        }];
+        let caller = caller("g", &member, generation);
+        let committed = world.topics.commit(caller, &marks, None);
+        world.told(committed).unwrap();
+    }
+    world.pass_ms(300);
+    assert!(size(&world) < 1_100_000, "{}", size(&world));
+    let mut world = world.crash();
+    assert_eq!(world.committed("g"), Some(599));
+    let heard = world.topics.heartbeat(caller("g", &member, generation));
+    world.told(heard).unwrap();
+}
+
+#[test]
+fn nobody_has_read_anything_of_a_topic_that_is_made_anew() {
+    let mut world = World::new();
+    world.create("t", &[]);
+    let simple = caller("g", "", -1);
+    world.commit(simple, 5).unwrap();
+    let deleted = world.topics.delete(TopicRef::Name("t"));
+    world.told(deleted).unwrap();
+    world.create("t", &[]);
+    assert_eq!(world.committed("g"), None);
+}
