@@ -113,8 +113,7 @@ async fn a_message_without_an_id_is_given_one_that_its_author_is_told() {
     let mut agent = agent(&kept).await;
     let batch = [new("", "[]"), new("named", "[]"), new("", "[]")];
     append(&mut agent, 0, None, &batch).await;
-    kept.sync();
-    let frame = agent.next().await;
+    let frame = kept.answer(&mut agent).await;
     assert_eq!(appended(&frame), (1, 4, 0));
     let told = AppendedMessages::decode(&frame.payload).unwrap().made;
     let told: Vec<_> = told.iter().map(str::to_owned).collect();
