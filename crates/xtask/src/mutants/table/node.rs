@@ -14,8 +14,8 @@ pub(super) static MUTANTS: [Mutant; 5] = [
         harm: "a writer gives way to a message that the next power failure takes away",
         edits: &[Edit {
             file: "conversations/append.rs",
-            text: "Err(Failure::Resting(refusal)) => (tickets, Err(refusal)),",
-            replacement: "Err(Failure::Resting(refusal)) => ([None, None], Err(refusal)),",
+            text: "                (tickets, Err(refusal))",
+            replacement: "                ([None, None], Err(refusal))",
         }],
         proof: "conversations::tests::messages::another_head_than_expected_is_told_once_that_head_is_on_disk",
     },
@@ -64,7 +64,7 @@ pub(super) static MUTANTS: [Mutant; 5] = [
         subject: &NODE,
         harm: "a message counts as answered when its agent is called, and a crash leaves it without an answer",
         edits: &[Edit {
-            file: "webhooks.rs",
+            file: "webhooks/tend.rs",
             text: "        let (_, name, _) = self.store.named(StreamId(conversation))?;",
             replacement: "        let _ = self.pass_over(&agent, conversation, call.to_seq);\n        let (_, name, _) = self.store.named(StreamId(conversation))?;",
         }],
