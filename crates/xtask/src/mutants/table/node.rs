@@ -26,7 +26,7 @@ pub(super) static MUTANTS: [Mutant; 5] = [
         edits: &[Edit {
             file: "conversations/append.rs",
             text: "            Ok(appended) => (tickets, Ok(appended)),",
-            replacement: "            Ok(appended) if appended.deduplicated == batch.messages.len() => {\n                ([None, None], Ok(appended))\n            }\n            Ok(appended) => (tickets, Ok(appended)),",
+            replacement: "            Ok(appended) if appended.deduplicated == appended.seqs().len() => {\n                ([None, None], Ok(appended))\n            }\n            Ok(appended) => (tickets, Ok(appended)),",
         }],
         proof: "conversations::tests::messages::a_retry_is_answered_like_its_original_and_not_before_it",
     },
