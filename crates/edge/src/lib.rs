@@ -12,6 +12,7 @@ pub mod kafka;
 mod labels;
 pub mod native;
 mod preview;
+pub mod slim;
 mod sweep;
 mod together;
 

@@ -1,0 +1,164 @@
+//! Where messages change hands: who is subscribed, and copies for them.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use node::{Counter, Counters};
+use parking_lot::RwLock;
+use slim::{Forward, Key, Random, Routed, SubscribeError, Table, Unknown};
+
+use super::outlet::{Put, SlimOutlet};
+
+/// See the module's documentation.
+pub(super) struct Exchange {
+    table: RwLock<Table<Arc<SlimOutlet>>>,
+    /// For the keys of links.
+    pub(super) random: Random,
+}
+
+thread_local! {
+    static ROUND: RefCell<Round> = RefCell::default();
+}
+
+/// What one round of a client's task works with.
+#[derive(Default)]
+pub(super) struct Round {
+    pub(super) forward: Forward,
+    pub(super) scratch: Vec<u8>,
+    /// Clients to wake at its end.
+    pub(super) dirty: Vec<Arc<SlimOutlet>>,
+    /// Receivers of a message.
+    receivers: Vec<Arc<SlimOutlet>>,
+}
+
+impl Round {
+    /// Hands over the thread's own; rounds do not nest.
+    pub(super) fn with<T>(work: impl FnOnce(&mut Self) -> T) -> T {
+        ROUND.with_borrow_mut(work)
+    }
+}
+
+/// The fan-out of a message that is for one; any other is for all.
+const ONE: u32 = 1;
+
+impl Exchange {
+    pub(super) fn new() -> Self {
+        Self {
+            table: RwLock::default(),
+            random: Random::new(),
+        }
+    }
+
+    pub(super) fn subscribe(
+        &self,
+        key: Key,
+        connection: u64,
+        id: u64,
+        outlet: &Arc<SlimOutlet>,
+        count_max: usize,
+    ) -> Result<(), SubscribeError> {
+        self.table
+            .write()
+            .subscribe(key, connection, id, outlet, count_max)
+    }
+
+    pub(super) fn unsubscribe(&self, key: Key, connection: u64, id: u64) -> Result<(), Unknown> {
+        self.table.write().unsubscribe(key, connection, id)
+    }
+
+    /// A client has gone.
+    pub(super) fn remove(&self, connection: u64) {
+        self.table.write().remove(connection);
+    }
+
+    pub(super) fn subscription_count(&self) -> usize {
+        self.table.read().subscription_count()
+    }
+
+    /// Passes on what [`Forward::prepare`] has taken up. Those who should be waited for before more
+    /// is read are added to `pressing`.
+    pub(super) fn publish(
+        &self,
+        routed: &Routed<'_>,
+        tail: &Bytes,
+        sender: u64,
+        round: &mut Round,
+        pressing: &mut Vec<Arc<SlimOutlet>>,
+        counters: &Counters,
+    ) {
+        let header = &routed.header;
+        let key = header.destination.encoded.key();
+        let mut delivery = Delivery {
+            tail,
+            round,
+            pressing,
+            delivered: 0,
+            dropped: 0,
+        };
+        match header.fanout {
+            ONE => {
+                let table = self.table.read();
+                // Whoever is full is passed over, and when all are, the message is dropped once.
+                let taken = table
+                    .any(&key, sender)
+                    .any(|outlet| delivery.hand_over(outlet));
+                delivery.dropped = u32::from(!taken && delivery.dropped > 0);
+            }
+            _ => {
+                let mut receivers = std::mem::take(&mut delivery.round.receivers);
+                receivers.extend(self.table.read().all(&key, sender).cloned());
+                for outlet in receivers.drain(..) {
+                    delivery.hand_over(&outlet);
+                }
+                delivery.round.receivers = receivers;
+            }
+        }
+        let (delivered, dropped) = (delivery.delivered, delivery.dropped);
+        counters.count(Counter::Sends);
+        counters.add_to(Counter::Bytes, tail.len() as u64);
+        counters.add_to(Counter::Delivered, delivered.into());
+        counters.add_to(Counter::Dropped, dropped.into());
+        if delivered + dropped == 0 {
+            counters.count(Counter::Undeliverable);
+            tracing::debug!(name = %header.destination, "nobody is subscribed");
+        }
+    }
+}
+
+/// A message on its way.
+struct Delivery<'a> {
+    tail: &'a Bytes,
+    round: &'a mut Round,
+    pressing: &'a mut Vec<Arc<SlimOutlet>>,
+    delivered: u32,
+    dropped: u32,
+}
+
+impl Delivery<'_> {
+    fn hand_over(&mut self, outlet: &Arc<SlimOutlet>) -> bool {
+        let is_queued = self.put(outlet);
+        match is_queued {
+            true => self.delivered += 1,
+            false => self.dropped += 1,
+        }
+        is_queued
+    }
+
+    fn put(&mut self, outlet: &Arc<SlimOutlet>) -> bool {
+        // Whoever does not read costs no signature.
+        let Some(link) = outlet.link().filter(|_| outlet.has_room(self.tail.len())) else {
+            return false;
+        };
+        match outlet.put(self.round.forward.head(link), self.tail) {
+            Put::First => self.round.dirty.push(outlet.clone()),
+            Put::Behind => {}
+            Put::Full => return false,
+        }
+        let is_known = |other: &Arc<SlimOutlet>| Arc::ptr_eq(other, outlet);
+        if outlet.is_half_full() && !self.pressing.iter().any(is_known) {
+            self.pressing.push(outlet.clone());
+        }
+        true
+    }
+}

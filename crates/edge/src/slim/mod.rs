@@ -1,0 +1,85 @@
+//! The SLIM door: applications on `slim-bindings`, unchanged (`docs/slim.md`).
+//!
+//! One HTTP/2 connection, one task. It reads what has arrived, hands each message to the
+//! [`Exchange`], which puts copies into the queues of receivers, and writes what others have put into
+//! its own. gRPC is a prefix of five bytes and a status at the end, so the door speaks HTTP/2
+//! itself: a codec in a server's framework would have to end the stream at a message that is too large,
+//! and three tasks would pass on what one can.
+//!
+//! The exchange has a table of its own: names here are hashes, and any number of applications may
+//! hold one instance. Connections are the node's like all others: counted, limited, shown, drained and
+//! dismissed with them.
+
+mod client;
+mod exchange;
+mod io;
+mod outlet;
+mod status;
+mod stream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use exchange::Exchange;
+
+use crate::gate::Gate;
+
+/// What the door accepts and how long it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Largest message. Clients take 4 MiB themselves unless they are told otherwise.
+    pub message_size_max: u32,
+    /// Bytes queued for a client before copies to it are dropped; twice that of answers to
+    /// what it asks, and it is given up.
+    pub queue_size_max: usize,
+    /// Subscriptions of one connection.
+    pub subscriptions_max: usize,
+    /// How long a client may take to negotiate its link.
+    pub negotiation_timeout: Duration,
+    /// Silence after which the door pings; after two of them a client is dead.
+    pub keepalive: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            message_size_max: 16 << 20,
+            queue_size_max: 16 << 20,
+            subscriptions_max: model::limits::SUBSCRIPTIONS_PER_CONNECTION_MAX as usize,
+            negotiation_timeout: Duration::from_secs(5),
+            keepalive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// The SLIM door of one node. Cheap to clone.
+#[derive(Clone)]
+pub struct Door {
+    node: node::Handle,
+    gate: Arc<dyn Gate>,
+    options: Options,
+    exchange: Arc<Exchange>,
+}
+
+impl Door {
+    /// A door to `node`.
+    pub fn new(node: node::Handle, gate: Arc<dyn Gate>, options: Options) -> Self {
+        let exchange = Arc::new(Exchange::new());
+        Self {
+            node,
+            gate,
+            options,
+            exchange,
+        }
+    }
+
+    /// Serves one connection to its end.
+    pub async fn serve(&self, stream: net::Stream) {
+        client::serve(self, stream).await;
+    }
+
+    /// Subscriptions that clients hold.
+    pub fn subscription_count(&self) -> usize {
+        self.exchange.subscription_count()
+    }
+}

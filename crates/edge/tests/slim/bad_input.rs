@@ -1,0 +1,117 @@
+//! Whatever a client sends, it is no other client's problem.
+
+use edge::slim::Options;
+use node::Counter;
+use slim::{Draft, Message, Name};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::{Agent, Bench, PATIENCE};
+
+#[tokio::test]
+async fn garbage_and_other_protocols_on_the_port_are_closed_and_counted() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    let http1 = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for (count, bytes) in (1..).zip([&http1[..], &[0xff; 4096], b"\x16\x03\x01\x02\x00\x01"]) {
+        let mut socket = TcpStream::connect(bench.address).await.unwrap();
+        socket.write_all(bytes).await.unwrap();
+        socket.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        // It ends, in order or not.
+        let _ = timeout(PATIENCE, socket.read_to_end(&mut answer))
+            .await
+            .unwrap();
+        bench.counted(Counter::ProtocolErrors, count).await;
+    }
+    a.publish(b.name(), 1, b"unharmed");
+    assert_eq!(b.received().await.payload, b"unharmed");
+}
+
+#[tokio::test]
+async fn messages_that_are_none_are_dropped_and_the_stream_goes_on() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    // Garbage, nothing at all, and a publish whose content no decoder takes.
+    let mut broken = publish(&a, b.name());
+    let end = broken.len() - 8;
+    broken[end..].fill(0xff);
+    for (count, bytes) in (1..).zip([&b"garbage"[..], b"", &broken]) {
+        a.send(bytes);
+        bench.counted(Counter::SlimMalformed, count).await;
+    }
+    a.publish(b.name(), 1, b"good");
+    assert_eq!(b.received().await.payload, b"good");
+}
+
+fn publish(from: &Agent, to: Name<'static>) -> Vec<u8> {
+    let draft = Draft {
+        source: from.name(),
+        destination: to,
+        identity: "",
+        fanout: 1,
+    };
+    draft.publish([1, 1, 1, 1], b"payload", from.link())
+}
+
+#[tokio::test]
+async fn a_header_with_another_mac_is_dropped() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    // Signed for another link.
+    let foreign = publish(&b, b.name());
+    a.send(&foreign);
+    bench.counted(Counter::SlimBadMacs, 1).await;
+    // Changed after it was signed: the fan-out stands behind the identity, which is empty.
+    let mut changed = publish(&a, b.name());
+    let fields = [0x1a, 0, 0x20, 1];
+    let at = changed
+        .windows(4)
+        .position(|bytes| bytes == fields)
+        .unwrap();
+    changed[at + 3] = 7;
+    assert!(matches!(Message::scan(&changed), Ok(Message::Publish(_))));
+    a.send(&changed);
+    bench.counted(Counter::SlimBadMacs, 2).await;
+    a.publish(b.name(), 1, b"good");
+    assert_eq!(b.received().await.payload, b"good");
+}
+
+#[tokio::test]
+async fn a_message_above_the_limit_is_counted_and_skipped() {
+    let options = Options {
+        message_size_max: 1000,
+        ..Options::default()
+    };
+    let bench = Bench::with_options(options).await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    a.publish(b.name(), 1, &[7; 100_000]);
+    a.publish(b.name(), 1, b"small");
+    assert_eq!(b.received().await.payload, b"small");
+    assert_eq!(bench.count(Counter::Oversize), 1);
+}
+
+#[tokio::test]
+async fn a_message_above_four_mebibytes_passes_where_it_is_allowed() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    a.publish(b.name(), 1, &vec![7; 6 << 20]);
+    assert_eq!(b.received().await.payload.len(), 6 << 20);
+}
+
+#[tokio::test]
+async fn a_compressed_message_ends_its_own_stream_only() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    a.send_bytes(vec![1, 0, 0, 0, 1, 9]);
+    // UNIMPLEMENTED
+    assert_eq!(a.end().await, "12");
+    assert_eq!(b.subscribe(b.name()).await, None);
+}

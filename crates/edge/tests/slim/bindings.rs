@@ -1,0 +1,123 @@
+//! Clients that nobody here wrote: `slim-bindings` as PyPI has it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use node::Counter;
+use tokio::task::spawn_blocking;
+
+use crate::Bench;
+
+const REQUIREMENT: &str = "slim-bindings==3.3.8";
+
+/// A Python that has the bindings; made once, below the directory of builds.
+fn python() -> PathBuf {
+    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slim-bindings-3.3.8");
+    let python = environment.join("bin/python");
+    let has_bindings = || {
+        let mut probe = Command::new(&python);
+        let probe = probe
+            .args(["-c", "import slim_bindings"])
+            .stderr(Stdio::null());
+        probe.status().is_ok_and(|status| status.success())
+    };
+    if !has_bindings() {
+        let mut make = Command::new("python3");
+        run(make.args(["-m", "venv", "--clear"]).arg(&environment));
+        let install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ];
+        run(Command::new(&python).args(install).arg(REQUIREMENT));
+        assert!(has_bindings(), "{REQUIREMENT} is installed");
+    }
+    python
+}
+
+fn run(command: &mut Command) {
+    let status = command.status();
+    let is_done = status.as_ref().is_ok_and(|status| status.success());
+    assert!(is_done, "{command:?}: {status:?}");
+}
+
+/// Sessions that run, and end with the test.
+struct Sessions {
+    child: Child,
+    notes: BufReader<ChildStderr>,
+}
+
+impl Sessions {
+    fn start(url: &str, names: &[&str]) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slim/sessions.py");
+        let mut command = Command::new(python());
+        command.arg(script).arg(url).args(names);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let notes = BufReader::new(child.stderr.take().unwrap());
+        Self { child, notes }
+    }
+
+    /// Waits until it says that. Whatever else it says is why it failed, if it does.
+    fn wait_for(&mut self, note: &str) {
+        let mut said = Vec::new();
+        for line in self.notes.by_ref().lines() {
+            match line.unwrap() {
+                line if line == note => return,
+                other => said.push(other),
+            }
+        }
+        panic!("the sessions ended before `{note}`: {said:#?}");
+    }
+
+    fn go_on(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn every_kind_of_session_runs_and_one_survives_the_end_of_its_links() {
+    let bench = Bench::new().await;
+    let url = format!("http://{}", bench.address);
+    let kinds = [
+        "point-to-point",
+        "reliable",
+        "mls",
+        "reliable-mls",
+        "group",
+        "group-mls",
+    ];
+    let mut sessions = spawn_blocking(move || {
+        let mut sessions = Sessions::start(&url, &[&kinds[..], &["survives"]].concat());
+        for kind in kinds {
+            sessions.wait_for(&format!("done {kind}"));
+        }
+        sessions.wait_for("end the node");
+        sessions
+    })
+    .await
+    .unwrap();
+    assert_eq!(bench.count(Counter::SlimMalformed), 0);
+    assert_eq!(bench.count(Counter::SlimBadMacs), 0);
+    assert_eq!(bench.count(Counter::Dropped), 0);
+    bench.node.close_all();
+    sessions.go_on();
+    spawn_blocking(move || sessions.wait_for("done survives"))
+        .await
+        .unwrap();
+}

@@ -1,0 +1,133 @@
+//! Who gets what.
+
+use node::Counter;
+use slim::Name;
+
+use crate::agent::Received;
+use crate::{Agent, Bench, until};
+
+const ONE: u32 = 1;
+const ALL: u32 = 256;
+
+fn name(agent: &'static str, id: Option<u128>) -> Name<'static> {
+    Name::new(["org", "ns", agent], id)
+}
+
+#[tokio::test]
+async fn a_message_arrives_with_one_hop_less_and_the_receivers_own_mac() {
+    let bench = Bench::new().await;
+    let mut a = Agent::subscribed(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    a.publish(b.name(), ONE, b"hello");
+    let payload = b"hello".to_vec();
+    assert_eq!(b.received().await, Received { ttl: 7, payload });
+    b.publish(name("a", None), ONE, b"back");
+    assert_eq!(a.received().await.payload, b"back");
+    bench.counted(Counter::Delivered, 2).await;
+    assert_eq!(bench.node.connections().len(), 2);
+    assert_eq!(bench.node.connections()[0].door, "slim");
+}
+
+#[tokio::test]
+async fn messages_between_two_keep_their_order_whatever_their_size() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    for index in 0..60u8 {
+        let size = if index % 3 == 0 { 40_000 } else { 20 };
+        a.publish(b.name(), ONE, &vec![index; size]);
+    }
+    for index in 0..60u8 {
+        let size = if index % 3 == 0 { 40_000 } else { 20 };
+        assert_eq!(b.received().await.payload, vec![index; size]);
+    }
+}
+
+#[tokio::test]
+async fn one_of_many_is_each_in_turn_and_never_the_sender() {
+    let bench = Bench::new().await;
+    let mut sender = Agent::subscribed(&bench, "worker", 9).await;
+    let mut workers = Vec::new();
+    for id in 1..=3 {
+        workers.push(Agent::subscribed(&bench, "worker", id).await);
+    }
+    for _ in 0..8 {
+        sender.publish(name("worker", None), ONE, b"job");
+    }
+    bench.counted(Counter::Delivered, 8).await;
+    for worker in &mut workers {
+        for _ in 0..2 {
+            assert_eq!(worker.received().await.payload, b"job");
+        }
+    }
+    // The sender has its own name, and is not reached by it.
+    sender.publish(sender.name(), ONE, b"to myself");
+    bench.counted(Counter::Undeliverable, 1).await;
+}
+
+#[tokio::test]
+async fn all_are_reached_once_but_for_the_sender() {
+    let bench = Bench::new().await;
+    let channel = name("room", Some(77));
+    let mut members = Vec::new();
+    for id in 1..=3 {
+        let mut member = Agent::subscribed(&bench, "member", id).await;
+        assert_eq!(member.subscribe(channel).await, None);
+        members.push(member);
+    }
+    members[0].publish(channel, ALL, b"to the room");
+    members[1].publish(name("member", None), ALL, b"to all instances");
+    assert_eq!(members[0].received().await.payload, b"to all instances");
+    assert_eq!(members[1].received().await.payload, b"to the room");
+    for payload in ["to the room", "to all instances"] {
+        assert_eq!(members[2].received().await.payload, payload.as_bytes());
+    }
+    bench.counted(Counter::Delivered, 4).await;
+}
+
+#[tokio::test]
+async fn a_replayed_subscription_counts_and_is_not_answered() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::linked(&bench, "b", 2).await;
+    b.replay(b.name());
+    // The next answer is the one to this.
+    assert_eq!(b.subscribe(b.name()).await, None);
+    let id = b.subscription_id();
+    assert_eq!(b.unsubscribe(b.name(), id).await, None);
+    a.publish(b.name(), ONE, b"still there");
+    assert_eq!(b.received().await.payload, b"still there");
+}
+
+#[tokio::test]
+async fn what_cannot_be_given_up_is_answered_and_the_stream_goes_on() {
+    let bench = Bench::new().await;
+    let mut a = Agent::subscribed(&bench, "a", 1).await;
+    let id = a.subscription_id();
+    let unknown = a.unsubscribe(a.name(), id + 5).await.unwrap();
+    assert!(unknown.contains(&(id + 5).to_string()), "{unknown}");
+    assert!(a.unsubscribe(name("b", None), id).await.is_some());
+    assert_eq!(a.unsubscribe(a.name(), id).await, None);
+    assert!(a.unsubscribe(a.name(), id).await.is_some());
+    assert_eq!(a.subscribe(a.name()).await, None);
+}
+
+#[tokio::test]
+async fn whoever_vanishes_is_subscribed_to_nothing() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let b = Agent::subscribed(&bench, "b", 2).await;
+    assert_eq!(bench.door.subscription_count(), 1);
+    let gone = b.name();
+    drop(b);
+    until("the subscription to end", || {
+        bench.door.subscription_count() == 0
+    })
+    .await;
+    a.publish(gone, ONE, b"anybody?");
+    bench.counted(Counter::Undeliverable, 1).await;
+    until("the connection to end", || {
+        bench.node.connection_count() == 1
+    })
+    .await;
+}

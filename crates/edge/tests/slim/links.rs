@@ -1,0 +1,188 @@
+//! How a stream begins and ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use edge::slim::Options;
+use edge::{Gate, Pass, Refused, Role};
+use http::Request;
+use node::{Counter, Limits};
+use slim::{ConnectionKind, Negotiation};
+use tokio::time::timeout;
+
+use crate::agent::{call, request, status};
+use crate::{Agent, Bench, PATIENCE, until};
+
+const ASKED: Negotiation<'static> = Negotiation {
+    link_id: "a link",
+    version: "3.4.6",
+    is_reply: false,
+    public_key: &[9; 32],
+    kind: ConnectionKind::Edge,
+    node_id: "client",
+    deployment: "",
+    kem: None,
+};
+
+#[tokio::test]
+async fn what_is_no_request_for_a_link_ends_the_stream_with_a_reason() {
+    let bench = Bench::new().await;
+    let bad: [&[u8]; 5] = [
+        b"no message",
+        &slim::Ack {
+            subscription_id: 1,
+            error: None,
+        }
+        .encode(),
+        &Negotiation {
+            public_key: &[1; 31],
+            ..ASKED
+        }
+        .encode(),
+        &Negotiation {
+            is_reply: true,
+            ..ASKED
+        }
+        .encode(),
+        &Negotiation {
+            link_id: "",
+            ..ASKED
+        }
+        .encode(),
+    ];
+    for (count, first) in (1..).zip(bad) {
+        let mut agent = Agent::open(&bench).await;
+        agent.send(first);
+        // INVALID_ARGUMENT
+        assert_eq!(agent.end().await, "3");
+        bench.counted(Counter::ProtocolErrors, count).await;
+    }
+    let mut agent = Agent::open(&bench).await;
+    agent.send(&ASKED.encode());
+    agent.next().await;
+}
+
+#[tokio::test]
+async fn a_client_that_says_nothing_is_sent_away() {
+    let negotiation_timeout = Duration::from_millis(50);
+    let options = Options {
+        negotiation_timeout,
+        ..Options::default()
+    };
+    let bench = Bench::with_options(options).await;
+    let agent = Agent::open(&bench).await;
+    // DEADLINE_EXCEEDED
+    assert_eq!(agent.end().await, "4");
+    until("the connection to end", || {
+        bench.node.connection_count() == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_idle_client_that_is_there_stays() {
+    let keepalive = Duration::from_millis(20);
+    let negotiation_timeout = keepalive;
+    let options = Options {
+        keepalive,
+        negotiation_timeout,
+        ..Options::default()
+    };
+    let bench = Bench::with_options(options).await;
+    let mut agent = Agent::linked(&bench, "a", 1).await;
+    tokio::time::sleep(10 * keepalive).await;
+    assert_eq!(agent.subscribe(agent.name()).await, None);
+    assert_eq!(bench.count(Counter::Silent), 0);
+}
+
+#[tokio::test]
+async fn other_methods_and_other_protocols_are_answered() {
+    let bench = Bench::new().await;
+    let other = Request::post("http://127.0.0.1/other.Service/Method");
+    let other = other
+        .header("content-type", "application/grpc")
+        .body(())
+        .unwrap();
+    let (response, _send) = call(&bench, other).await;
+    let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+    // UNIMPLEMENTED
+    assert_eq!(status(response.headers()), "12");
+    let page = Request::get("http://127.0.0.1/").body(()).unwrap();
+    let (response, _send) = call(&bench, page).await;
+    let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+    assert_eq!(response.status(), 415);
+}
+
+struct Password;
+
+impl Gate for Password {
+    fn admit(&self, token: &str) -> Result<Pass, Refused> {
+        match token {
+            "" => Err(Refused::Missing),
+            "secret" => Ok(Pass {
+                role: Role::Agent,
+                token: None,
+            }),
+            _ => Err(Refused::Unknown),
+        }
+    }
+}
+
+#[tokio::test]
+async fn where_tokens_are_required_a_stream_shows_one() {
+    let bench = Bench::with(Options::default(), Limits::default(), Arc::new(Password)).await;
+    for (shown, answered) in [
+        (None, "16"),
+        (Some("Bearer wrong"), "16"),
+        (Some("Bearer secret"), ""),
+    ] {
+        let mut asked = request();
+        if let Some(shown) = shown {
+            asked = asked.header("authorization", shown);
+        }
+        let (response, _send) = call(&bench, asked.body(()).unwrap()).await;
+        let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+        let refused = response.headers().get("grpc-status");
+        assert_eq!(
+            refused.map_or("", |value| value.to_str().unwrap()),
+            answered,
+            "{shown:?}"
+        );
+    }
+    assert_eq!(bench.count(Counter::Unauthenticated), 2);
+}
+
+#[tokio::test]
+async fn connections_and_subscriptions_have_limits() {
+    let limits = Limits {
+        connections_max: 1,
+        ..Limits::default()
+    };
+    let options = Options {
+        subscriptions_max: 1,
+        ..Options::default()
+    };
+    let bench = Bench::with(options, limits, Arc::new(edge::Open)).await;
+    let mut agent = Agent::subscribed(&bench, "a", 1).await;
+    let refused = agent
+        .subscribe(slim::Name::new(["org", "ns", "b"], None))
+        .await
+        .unwrap();
+    assert!(refused.contains("at most 1"), "{refused}");
+    let (response, _send) = call(&bench, request().body(()).unwrap()).await;
+    let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+    // UNAVAILABLE
+    assert_eq!(status(response.headers()), "14");
+}
+
+#[tokio::test]
+async fn a_node_that_goes_down_says_so() {
+    let bench = Bench::new().await;
+    let agent = Agent::subscribed(&bench, "a", 1).await;
+    bench.node.drain(1000);
+    assert_eq!(agent.end().await, "14");
+    until("the connection to end", || {
+        bench.node.connection_count() == 0
+    })
+    .await;
+}
