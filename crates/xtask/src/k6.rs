@@ -114,7 +114,13 @@ impl Plan {
             "127.0.0.1:0",
         ]);
         serve
-            .args(["--http-listen", "127.0.0.1:0", "--kafka-listen", "none", "--data"])
+            .args([
+                "--http-listen",
+                "127.0.0.1:0",
+                "--kafka-listen",
+                "none",
+                "--data",
+            ])
             .arg(place.join("data"));
         let (_node, ready) = Process::start(&mut serve)?;
         let summary = place.join("summary.json");

@@ -41,13 +41,13 @@ impl Workers {
     }
 
     /// Has a connection served by the thread that has the fewest.
-    fn serve<T: 'static, F: Future<Output = ()>>(
+    fn serve<T, F>(
         &self,
         accepted: Box<dyn FnOnce() -> io::Result<T> + Send>,
         serve: impl FnOnce(T) -> F + Send + 'static,
     ) where
-        T: Send,
-        F: Send,
+        T: Send + 'static,
+        F: Future<Output = ()> + Send,
     {
         let load = |worker: &&Worker| worker.connections.load(Ordering::Relaxed);
         let Some(worker) = self.0.iter().min_by_key(load) else {
