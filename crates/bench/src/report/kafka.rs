@@ -1,14 +1,17 @@
 //! Topics in the form of Chronik's report: throughput, bandwidth and latencies for each ack; and what that
 //! report lacks: intervals, the broker's work for each message, what was read back, and ratios.
 
-use serde::Serialize;
+mod rows;
+
+pub use rows::{csv, json};
 
 use super::Table;
 use crate::format::{bytes, figures, human, thousands};
 use crate::histogram::Histogram;
-use crate::measurement::{Measurement, Streamed, Verified};
+use crate::measurement::{Streamed, Verified};
 use crate::model::{Area, CaseResult, Metric, Results, Run};
-use crate::workload::kafka::PRODUCE;
+use crate::stats::{Interval, describe};
+use crate::workload::kafka::{END_TO_END, PRODUCE};
 
 /// What Chronik published of 128 producers with 256 bytes each, standalone (`BASELINE_PERFORMANCE.md`,
 /// 2025-11-28): acks, rate, bandwidth, p50, p99, p99.9. The first row's own count over its 30 seconds is
@@ -64,6 +67,7 @@ pub(super) fn current(results: &Results) -> String {
         ("Latency Distribution", latencies(&cases)),
         ("Work For Each Message", work(&cases)),
         ("Read Back", read_back(&cases)),
+        ("End To End Against Its Floors", end_to_end(&cases)),
         ("Ratios", ratios(results, &cases)),
     ];
     let mut sections = Vec::new();
@@ -305,6 +309,42 @@ fn read_back(cases: &[&CaseResult]) -> Table {
     table
 }
 
+/// A message on its way to a consumer needs a sync and two round trips: its median over the sum of
+/// theirs, repeat by repeat, since those of a repeat ran side by side.
+fn end_to_end(cases: &[&CaseResult]) -> Table {
+    let heads = [
+        "Target",
+        "acks",
+        "p50 over a raw sync and two raw round trips",
+        "95 % interval",
+    ];
+    let mut table = Table::new(heads, 2);
+    let is_alone = |one: &CaseResult| (one.case.clients, one.case.in_flight) == (1, Some(1));
+    let floor = |target: &str| {
+        let mut floors = cases.iter().filter(|one| is_alone(one));
+        floors.find(|one| one.case.target == target)
+    };
+    let (Some(disk), Some(echo)) = (floor("disk-floor"), floor("floor")) else {
+        return table;
+    };
+    let p50 = |one: &CaseResult, run: usize| one.runs.get(run)?.metrics.get(Metric::LatencyP50);
+    for one in cases.iter().filter(|one| one.case.mode == END_TO_END) {
+        let ratio = |run| Some(p50(one, run)? / (p50(disk, run)? + 2.0 * p50(echo, run)?));
+        let ratios: Vec<f64> = (0..one.runs.len()).filter_map(ratio).collect();
+        let Some(found) = describe(&ratios) else {
+            continue;
+        };
+        let interval = found.interval.map(Interval::from_zero);
+        table.row([
+            Some(name(one)),
+            acks(one),
+            Some(format!("{} ×", figures(found.mean))),
+            interval.map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+        ]);
+    }
+    table
+}
+
 fn ratios(results: &Results, cases: &[&CaseResult]) -> Table {
     let heads = [
         "Mode",
@@ -341,260 +381,5 @@ fn ratios(results: &Results, cases: &[&CaseResult]) -> Table {
     table
 }
 
-/// A run as chronik-bench writes it, with the columns and fields of its `BenchmarkResults`.
-#[derive(Debug, Serialize)]
-struct Row {
-    timestamp: String,
-    mode: String,
-    target: String,
-    acks: String,
-    duration: Seconds,
-    total_messages: u64,
-    failed_messages: u64,
-    total_bytes: u64,
-    throughput_msg_per_sec: f64,
-    throughput_mb_per_sec: f64,
-    success_rate_pct: f64,
-    latency_p50_us: u64,
-    latency_p90_us: u64,
-    latency_p95_us: u64,
-    latency_p99_us: u64,
-    latency_p999_us: u64,
-    latency_max_us: u64,
-    message_size: u64,
-    concurrency: u32,
-    compression: String,
-}
-
-#[derive(Debug, Serialize)]
-struct Seconds {
-    secs: u64,
-    nanos: u64,
-}
-
-impl Row {
-    fn of(results: &Results, one: &CaseResult, measured: &Measurement) -> Self {
-        let parameter = |name: &str, otherwise: &str| {
-            let found = one.case.parameters.get(name);
-            found.map_or(otherwise.to_owned(), Clone::clone)
-        };
-        let us = |quantile: f64| {
-            measured
-                .service
-                .as_ref()
-                .map_or(0, |latency| latency.quantile(quantile) / 1_000)
-        };
-        let failed: u64 = measured.errors.values().sum();
-        let (window_s, bytes) = (
-            measured.window_ns as f64 / 1e9,
-            measured.streamed.map_or(0, |streamed| streamed.bytes),
-        );
-        let all = measured.completed + failed;
-        Self {
-            timestamp: results.generated.clone(),
-            mode: one.case.mode.name.to_string(),
-            target: name(one),
-            acks: parameter("acks", ""),
-            duration: Seconds {
-                secs: measured.window_ns / 1_000_000_000,
-                nanos: measured.window_ns % 1_000_000_000,
-            },
-            total_messages: measured.completed,
-            failed_messages: failed,
-            total_bytes: bytes,
-            throughput_msg_per_sec: measured.completed as f64 / window_s,
-            throughput_mb_per_sec: bytes as f64 / MB / window_s,
-            success_rate_pct: 100.0 * measured.completed as f64 / all.max(1) as f64,
-            latency_p50_us: us(0.5),
-            latency_p90_us: us(0.9),
-            latency_p95_us: us(0.95),
-            latency_p99_us: us(0.99),
-            latency_p999_us: us(0.999),
-            latency_max_us: us(1.0),
-            message_size: one.case.size,
-            concurrency: one.case.clients * one.case.in_flight.unwrap_or(1),
-            compression: parameter("compression", "none"),
-        }
-    }
-
-    fn latencies_us(&self) -> [u64; 6] {
-        [
-            self.latency_p50_us,
-            self.latency_p90_us,
-            self.latency_p95_us,
-            self.latency_p99_us,
-            self.latency_p999_us,
-            self.latency_max_us,
-        ]
-    }
-}
-
-/// Every run that produced or consumed.
-fn rows(results: &Results) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for one in &results.cases {
-        let measured = one.runs.iter().filter_map(|run| run.measured.as_ref());
-        let of_topics = measured.filter(|run| run.streamed.is_some());
-        rows.extend(of_topics.map(|run| Row::of(results, one, run)));
-    }
-    rows
-}
-
-const CSV_HEADER: &str = "timestamp,mode,duration_secs,total_messages,failed_messages,total_bytes,\
-    throughput_msg_per_sec,throughput_mb_per_sec,success_rate_pct,latency_p50_us,latency_p90_us,\
-    latency_p95_us,latency_p99_us,latency_p999_us,latency_max_us,latency_p50_ms,latency_p90_ms,\
-    latency_p95_ms,latency_p99_ms,latency_p999_ms,latency_max_ms,message_size,concurrency,compression,\
-    target,acks";
-
-/// A line per run with chronik-bench's columns, and two of ours behind them.
-#[must_use]
-pub fn csv(results: &Results) -> String {
-    let mut text = format!("{CSV_HEADER}\n");
-    for row in rows(results) {
-        let us = row.latencies_us().map(|us| us.to_string()).join(",");
-        let ms = row
-            .latencies_us()
-            .map(|us| format!("{:.3}", us as f64 / 1e3))
-            .join(",");
-        let seconds = row.duration.secs as f64 + row.duration.nanos as f64 / 1e9;
-        text += &format!(
-            "{},{},{seconds:.3},{},{},{},{:.2},{:.2},{:.2},{us},{ms},{},{},{},\"{}\",{}\n",
-            row.timestamp,
-            row.mode,
-            row.total_messages,
-            row.failed_messages,
-            row.total_bytes,
-            row.throughput_msg_per_sec,
-            row.throughput_mb_per_sec,
-            row.success_rate_pct,
-            row.message_size,
-            row.concurrency,
-            row.compression,
-            row.target,
-            row.acks,
-        );
-    }
-    text
-}
-
-/// An object per run with the fields of chronik-bench's, and two of ours.
-///
-/// # Errors
-/// Never: the fields are numbers and texts.
-pub fn json(results: &Results) -> serde_json::Result<String> {
-    Ok(serde_json::to_string_pretty(&rows(results))? + "\n")
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Case, Environment, SCHEMA_VERSION, Setup};
-    use crate::tally::Tally;
-    use crate::workload::kafka::CONSUME;
-
-    fn measured(verified: Option<Verified>) -> Measurement {
-        let mut tally = Tally::new();
-        for number in 0..1_000 {
-            tally.sent();
-            tally.answered(0, 1_000_000 + number);
-        }
-        tally.sent();
-        tally.failed("not-leader-or-follower");
-        Measurement {
-            streamed: Some(Streamed {
-                requests: Some(100),
-                bytes: 256_000,
-                verified,
-            }),
-            ..tally.over(500_000_000)
-        }
-    }
-
-    fn results(verified: Verified) -> Results {
-        let produce = Case::new("telpher", Area::Kafka, PRODUCE)
-            .in_flight(128)
-            .size(256)
-            .parameter("acks", "all")
-            .parameter("durability", "disk");
-        let consume = Case::new("kafka", Area::Kafka, CONSUME).size(1024);
-        let consumed = Measurement {
-            service: None,
-            errors: std::collections::BTreeMap::new(),
-            ..measured(None)
-        };
-        let result = |case: Case, measured| {
-            let run = Run::of(&case, 1, 1, measured);
-            CaseResult::of(case, vec![run])
-        };
-        Results {
-            schema_version: SCHEMA_VERSION,
-            name: "kafka".to_owned(),
-            generated: "2026-06-26 08:01:47".to_owned(),
-            environment: Environment::default(),
-            setup: Setup::default(),
-            cases: vec![
-                result(produce, measured(Some(verified))),
-                result(consume, consumed),
-            ],
-            comparisons: Vec::new(),
-            sweeps: Vec::new(),
-        }
-    }
-
-    const CLEAN: Verified = Verified {
-        acked: 1_500,
-        found: 1_500,
-        lost: 0,
-        duplicated: 0,
-        moved: 0,
-        damaged: 0,
-    };
-
-    #[test]
-    fn the_rows_are_those_of_the_published_report_beside_it() {
-        let text = chronik(&results(CLEAN));
-        for expected in [
-            "| produce | Chronik as published | 1 | 1 × 128, 256 B | 309,590 msg/s |",
-            "| produce | telpher, durability disk | all | 1 × 128, 256 B | 2,000 msg/s |",
-            "| consume | kafka |",
-            "| produce | telpher, durability disk | all | 1,500 | 0 | 0 | 0 | 0 | pass |",
-            "1,001 μs (1.00 ms)",
-        ] {
-            assert!(text.contains(expected), "{expected} is missing:\n{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_lost_fails() {
-        let lost = Verified { lost: 1, ..CLEAN };
-        let text = chronik(&results(lost));
-        assert!(text.contains("| 1,500 | 1 | 0 | 0 | 0 | FAIL |"), "{text}");
-    }
-
-    #[test]
-    fn the_files_have_the_columns_and_fields_of_chronik_bench() {
-        let results = results(CLEAN);
-        let csv = csv(&results);
-        let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
-        assert_eq!(lines.len(), 3);
-        assert_eq!(lines[0][..3], ["timestamp", "mode", "duration_secs"]);
-        assert_eq!(
-            lines[1][1..9],
-            [
-                "produce", "0.500", "1000", "1", "256000", "2000.00", "0.49", "99.90"
-            ]
-        );
-        let json: serde_json::Value = serde_json::from_str(&json(&results).unwrap()).unwrap();
-        assert_eq!(json[0]["total_messages"], 1_000);
-        assert_eq!(json[0]["duration"]["nanos"], 500_000_000);
-        assert_eq!(
-            (&json[1]["mode"], &json[1]["latency_p50_us"]),
-            (&"consume".into(), &0.into())
-        );
-    }
-
-    #[test]
-    fn results_without_topics_have_no_such_tables() {
-        assert_eq!(current(&crate::fixture::results()), "");
-    }
-}
+mod tests;

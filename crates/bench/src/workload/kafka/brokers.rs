@@ -134,8 +134,7 @@ impl Running {
 
 fn start_node(surroundings: &Surroundings, directory: &Path) -> Result<Running, WorkloadError> {
     let place = place(directory)?;
-    let flags = ["--kafka-listen", "127.0.0.1:0"];
-    let node = Node::start_in(&surroundings.executable, place.path(), &flags)?;
+    let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
     prepared::wait(&place.path().join("journal")).map_err(told)?;
     let address = node.kafka_address().map(str::to_owned);
     let address =

@@ -274,10 +274,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return outcome;
     };
     args.write(&results)?;
-    outcome?;
+    // What is lost is worse than what was refused, and told first.
     let misses = kafka::misses(&results);
     match misses.is_empty() {
-        true => Ok(()),
+        true => outcome,
         false => {
             let message = format!("not as it must be\n  {}", misses.join("\n  "));
             Err(Failure::new(Exit::Failed, message).hint(
