@@ -338,6 +338,31 @@ async fn what_is_over_is_gone_at_once() {
 }
 
 #[tokio::test]
+async fn how_the_views_stand_is_among_the_metrics() {
+    let door = Door::open().await;
+    let metric = async |name: &str| {
+        let answer = door.get("/metrics").await;
+        let text = answer.text();
+        let line = text.lines().find(|it| it.split(' ').next() == Some(name));
+        let value = line
+            .unwrap_or_else(|| panic!("no {name}: {text}"))
+            .rsplit(' ')
+            .next();
+        value.unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(
+        metric("telpher_views_ready").await,
+        0,
+        "nothing was looked at"
+    );
+    put(&door, "a", json!({"ttl_s": 10})).await;
+    door.tend();
+    assert_eq!(metric("telpher_views_ready").await, 1);
+    assert_eq!(metric("telpher_views_lag_events").await, 0);
+    assert!(metric("telpher_view_updates_total").await > 0);
+}
+
+#[tokio::test]
 async fn what_is_exported_can_be_imported_elsewhere_and_again() {
     let door = Door::open().await;
     for number in 0..230 {
