@@ -133,7 +133,7 @@ fn what_was_filed_long_ago_is_read_from_where_it_lies() {
     let value = "v".repeat(1000);
     for _ in 0..5_000 {
         world.append(&topic, &world.batch(&[&value])).unwrap();
-        if world.topics.view(&topic, 0).unwrap().end % 100 == 0 {
+        if world.topics.view(&topic, 0).unwrap().end.is_multiple_of(100) {
             world.sync();
         }
     }
