@@ -132,8 +132,8 @@ fn what_was_filed_long_ago_is_read_from_where_it_lies() {
     let topic = world.create("t", &[]);
     let value = "v".repeat(1000);
     for _ in 0..5_000 {
-        world.append(&topic, &world.batch(&[&value])).unwrap();
-        if world.topics.view(&topic, 0).unwrap().end.is_multiple_of(100) {
+        let placed = world.append(&topic, &world.batch(&[&value])).unwrap();
+        if placed.offset.is_multiple_of(100) {
             world.sync();
         }
     }
