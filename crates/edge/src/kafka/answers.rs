@@ -9,15 +9,18 @@ use std::task::{Context, Poll};
 
 use super::reply::{Answer, Reply};
 
-/// Requests of a connection that may wait for their answers, and bytes of those requests; above either
-/// nothing more is read from it.
+/// Requests of a connection that may wait for their answers, and bytes of those requests and of answers
+/// that are made already; above either nothing more is read from it.
 const COUNT_MAX: usize = 8_192;
 const SIZE_MAX: usize = 16 << 20;
+
+/// What an answer counts as that is made already: it may be as long as there are topics.
+const MADE_SIZE: usize = 128 << 10;
 
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct Answers {
-    /// Each with the bytes of its request.
+    /// Each with the bytes that it counts as.
     waiting: VecDeque<(Answer, usize)>,
     size: usize,
 }
@@ -25,6 +28,10 @@ pub(super) struct Answers {
 impl Answers {
     /// Adds the newest, to a request of that many bytes.
     pub(super) fn push(&mut self, answer: Answer, size: usize) {
+        let size = match answer {
+            Answer::Now(_) => size + MADE_SIZE,
+            Answer::Later(_) | Answer::Never => size,
+        };
         self.waiting.push_back((answer, size));
         self.size += size;
     }

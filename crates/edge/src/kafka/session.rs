@@ -151,6 +151,10 @@ impl Session {
 
     /// Reads while there is something and room for what comes of it.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        if !self.outlet.is_leaving() {
+            // What was read when there was no room for more.
+            self.take_in().map_err(End::Fatal)?;
+        }
         for _ in 0..READS_PER_POLL {
             if self.is_full() || self.outlet.is_leaving() {
                 return Ok(());
@@ -185,8 +189,9 @@ impl Session {
         })
     }
 
+    /// Handles what has arrived, while there is room for what comes of it.
     fn take_in(&mut self) -> Result<(), Fatal> {
-        loop {
+        while !self.is_full() {
             let frame = self.inbox.next(self.client.trust());
             let Some(frame) = frame.map_err(|error| Fatal::new(error.to_string()))? else {
                 return Ok(());
@@ -194,6 +199,7 @@ impl Session {
             let answer = dispatch(&mut self.client, &frame)?;
             self.answers.push(answer, frame.len());
         }
+        Ok(())
     }
 
     /// Hands out what is due, as far as the client takes it.

@@ -63,3 +63,21 @@ async fn whoever_leaves_answers_unread_is_not_read_from() {
     }
     assert!(received >= asked * stored / 2, "{received}");
 }
+
+#[tokio::test]
+async fn more_requests_than_may_wait_are_all_answered_in_the_end() {
+    let mut bench = Bench::new();
+    let mut client = bench.with_topic("t").await;
+    let first = client.send(9, &produce("t", 1, batch(b"1"))).await;
+    // Far more than are taken in while the first waits.
+    let mut last = first;
+    for _ in 0..2_000 {
+        last = client.send(0, &ApiVersions::default()).await;
+    }
+    bench.connect().is_heard().await;
+    bench.sync();
+    assert_eq!(client.receive::<Produce>(9).await.0, first);
+    for number in first + 1..=last {
+        assert_eq!(client.receive::<ApiVersions>(0).await.0, number);
+    }
+}
