@@ -20,6 +20,7 @@ mod readers;
 mod ready;
 mod revocation;
 mod running;
+mod shared_quotas;
 mod signals;
 mod system;
 mod views;

@@ -16,7 +16,7 @@ use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::{Native, Workers};
-use super::{agents, archive, backup, journal, kafka, views};
+use super::{agents, archive, backup, journal, kafka, shared_quotas, views};
 use crate::failure::{Exit, Failure};
 
 /// A node that serves while this is held.
@@ -70,6 +70,7 @@ impl Running {
         let node = Handle::with_journal(limits, ports, journal, options);
         let node = node.map_err(|error| Failure::new(Exit::Failed, error))?;
         node.show_sync_times(sync_times);
+        shared_quotas::use_store(&node, config)?;
         let quotas = node
             .quotas()
             .open(config.quota.to_node(), config.limits.clone());
@@ -92,6 +93,7 @@ impl Running {
         let mut tasks = doors.open(tls, spawn, workers, kafka, node.clone(), gate);
         tasks.spawn(agents);
         tasks.spawn(edge::sweep(node.clone()));
+        tasks.spawn(shared_quotas::tend(node.clone()));
         tasks.spawn(views::tend(node.clone(), config.views.interval));
         if let Some(archive) = archive {
             tasks.spawn(archive);
@@ -145,6 +147,7 @@ impl Running {
         // The node's own connection is nobody to wait for.
         drop(system);
         drain(&node, config.shutdown.drain, signals).await;
+        shared_quotas::leave(&node).await;
         // The journal is flushed when everything that was taken is on its way there.
         node.quotas().flush_all();
         if let Some(path) = addresses.socket {

@@ -1,0 +1,336 @@
+//! Quotas that several nodes share in a Redis of the test's own: killed and started again under load,
+//! as the nodes are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::quotas::Asking;
+use crate::redis::Redis;
+use crate::support::{Node, Place, eventually};
+
+const NODES: u64 = 3;
+/// Of each node.
+const CONNECTIONS: u64 = 2;
+
+fn place(capacity: u64, refill: &str, on_unreachable: &str) -> Place {
+    let place = Place::new();
+    let limits = format!(
+        r#"
+[[limit]]
+name = "calls"
+match = "*/*/*"
+unit = "requests"
+capacity = {capacity}
+refill = "{refill}"
+on_unreachable = "{on_unreachable}"
+"#
+    );
+    place.write("telpher.toml", &limits);
+    place
+}
+
+fn serve(place: &Place, redis: &Redis, name: &str, flags: &str) -> Node {
+    let url = redis.url();
+    place.serve(&format!(
+        "--data {name} --quota-store-redis {url} --quota-store-nodes {NODES} \
+         --quota-store-deadline 2s {flags}"
+    ))
+}
+
+/// Takes on several connections of one node until it is told to stop, or its node is gone.
+struct Load {
+    stop: Arc<AtomicBool>,
+    counts: Arc<Counts>,
+    takers: Vec<thread::JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Counts {
+    admitted: AtomicU64,
+    degraded: AtomicU64,
+    denied: AtomicU64,
+    unavailable: AtomicU64,
+}
+
+impl Counts {
+    fn note(&self, status: u16, answer: &Value) {
+        let count = match status {
+            200 => &self.admitted,
+            429 | 403 => &self.denied,
+            503 => &self.unavailable,
+            _ => panic!("{status}: {answer}"),
+        };
+        count.fetch_add(1, Ordering::SeqCst);
+        if status == 200 && answer["degraded"] == json!(true) {
+            self.degraded.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Load {
+    fn start(node: &Node) -> Self {
+        let (stop, counts) = (Arc::<AtomicBool>::default(), Arc::<Counts>::default());
+        let body = json!({"subject": "acme/load/hot"}).to_string();
+        let takers = (0..CONNECTIONS).map(|_| {
+            let mut asking = Asking::open(node.url("http"));
+            let (stop, counts, body) = (stop.clone(), counts.clone(), body.clone());
+            thread::spawn(move || {
+                while !stop.load(Ordering::SeqCst)
+                    && let Some((status, answer)) = asking.ask("POST", "/v1/take", &body)
+                {
+                    counts.note(status, &answer);
+                }
+            })
+        });
+        Self {
+            takers: takers.collect(),
+            stop,
+            counts,
+        }
+    }
+
+    fn admitted(&self) -> u64 {
+        self.counts.admitted.load(Ordering::SeqCst)
+    }
+
+    fn denied(&self) -> u64 {
+        self.counts.denied.load(Ordering::SeqCst)
+    }
+
+    fn unavailable(&self) -> u64 {
+        self.counts.unavailable.load(Ordering::SeqCst)
+    }
+
+    /// What was admitted all in all.
+    fn end(self) -> u64 {
+        self.stop.store(true, Ordering::SeqCst);
+        self.takers.into_iter().for_each(|one| one.join().unwrap());
+        self.counts.admitted.load(Ordering::SeqCst)
+    }
+}
+
+fn admitted(loads: &[Load]) -> u64 {
+    loads.iter().map(Load::admitted).sum()
+}
+
+fn look(node: &Node) -> (u16, Value) {
+    let mut asking = Asking::open(node.url("http"));
+    asking.ask("GET", "/v1/quota/acme/load/hot", "").unwrap()
+}
+
+fn remaining(node: &Node) -> Option<i64> {
+    let (status, seen) = look(node);
+    (status == 200).then(|| seen["limits"][0]["remaining"].as_i64().unwrap())
+}
+
+#[test]
+fn three_nodes_admit_exactly_the_capacity_and_mostly_by_leases() {
+    let (redis, place) = (Redis::started(), place(30_000, "0/s", "deny"));
+    let nodes = ["a", "b", "c"].map(|name| serve(&place, &redis, name, ""));
+    let loads = nodes.each_ref().map(Load::start);
+    eventually("everything is taken", || admitted(&loads) >= 30_000);
+    let denied = loads.each_ref().map(Load::denied);
+    eventually("everybody is denied", || {
+        let now = loads.each_ref().map(Load::denied);
+        now.iter()
+            .zip(denied)
+            .all(|(now, before)| *now > before + 20)
+    });
+    let admitted: u64 = loads.into_iter().map(Load::end).sum();
+    assert_eq!(admitted, 30_000);
+    assert_eq!(remaining(&nodes[0]), Some(0));
+    let sum = |name: &str| -> u64 { nodes.iter().map(|node| node.metric(name)).sum() };
+    let (leased, asked) = (
+        sum("telpher_quota_store_leased_total"),
+        sum("telpher_quota_store_asked_total"),
+    );
+    assert!(leased > 4 * asked, "{leased} by leases, {asked} asked");
+    assert_eq!(sum("telpher_quota_degraded_total"), 0);
+    for node in nodes {
+        node.stop().expect(0);
+    }
+}
+
+#[test]
+fn a_node_that_is_killed_forgets_what_it_had_leased_and_nothing_else() {
+    const CAPACITY: u64 = 60_000;
+    let (redis, place) = (Redis::started(), place(CAPACITY, "0/s", "deny"));
+    let [a, b, c] = ["a", "b", "c"].map(|name| serve(&place, &redis, name, ""));
+    let loads = [&a, &b, &c].map(Load::start);
+    eventually("all take", || {
+        loads.iter().all(|load| load.admitted() > 500)
+    });
+    a.signal(Signal::KILL);
+    a.end();
+    let again = serve(&place, &redis, "a", "");
+    let more = Load::start(&again);
+    eventually("nothing is left", || {
+        remaining(&b) == Some(0) && remaining(&c) == Some(0) && remaining(&again) == Some(0)
+    });
+    let admitted: u64 = loads.into_iter().chain([more]).map(Load::end).sum();
+    // A lease, and takes whose answers nobody heard.
+    let lost = CAPACITY / (4 * NODES) + CONNECTIONS;
+    let expected = CAPACITY - lost..=CAPACITY;
+    assert!(expected.contains(&admitted), "{admitted}, not {expected:?}");
+}
+
+#[test]
+fn a_redis_that_is_killed_under_load_admits_nothing_twice_and_is_used_again() {
+    let (mut redis, place) = (Redis::started(), place(20_000, "200/s", "deny"));
+    let begin = Instant::now();
+    let nodes = ["a", "b", "c"].map(|name| serve(&place, &redis, name, ""));
+    let loads = nodes.each_ref().map(Load::start);
+    for _ in 0..2 {
+        let before = loads.each_ref().map(Load::admitted);
+        eventually("all take", || {
+            let now = loads.each_ref().map(Load::admitted);
+            now.iter()
+                .zip(before)
+                .all(|(now, before)| *now > before + 20)
+        });
+        let before = loads.each_ref().map(Load::unavailable);
+        redis.crash();
+        eventually("all are told so", || {
+            let now = loads.each_ref().map(Load::unavailable);
+            now.iter().zip(before).all(|(now, before)| *now > before)
+        });
+        redis.start();
+    }
+    eventually("everybody is denied", || {
+        loads.iter().all(|load| load.denied() > 100)
+    });
+    let admitted: u64 = loads.into_iter().map(Load::end).sum();
+    let there = 20_000 + begin.elapsed().as_millis() as u64 * 200 / 1_000 + 1;
+    assert!(
+        (10_000..=there).contains(&admitted),
+        "{admitted} of {there}"
+    );
+    for node in nodes {
+        node.stop().expect(0);
+    }
+}
+
+#[test]
+fn with_a_refill_three_nodes_admit_the_capacity_and_what_came_back() {
+    let (redis, place) = (Redis::started(), place(300, "300/s", "deny"));
+    let nodes = ["a", "b", "c"].map(|name| serve(&place, &redis, name, ""));
+    let begin = Instant::now();
+    let loads = nodes.each_ref().map(Load::start);
+    eventually("much has come back", || admitted(&loads) > 1_500);
+    let took = begin.elapsed();
+    let admitted: u64 = loads.into_iter().map(Load::end).sum();
+    let there = 300 + begin.elapsed().as_millis() as u64 * 300 / 1_000 + 1;
+    assert!(admitted <= there, "{admitted} of {there}");
+    // What is leased lies still for a moment: most of what comes back is admitted all the same.
+    let at_least = took.as_millis() as u64 * 300 / 1_000 * 6 / 10;
+    assert!(admitted >= at_least, "{admitted}, not {at_least}");
+}
+
+#[test]
+fn while_redis_is_away_each_node_gives_its_share_and_owes_it() {
+    let (mut redis, place) = (Redis::started(), place(300, "0/s", "degrade"));
+    let node = serve(&place, &redis, "a", "");
+    eventually("it is connected", || {
+        node.metric("telpher_quota_store_connected") == 1
+    });
+    redis.crash();
+    let mut asking = Asking::open(node.url("http"));
+    let body = json!({"subject": "acme/load/hot"}).to_string();
+    let mut told = BTreeMap::<(u16, bool), u64>::new();
+    for _ in 0..150 {
+        let (status, answer) = asking.ask("POST", "/v1/take", &body).unwrap();
+        let is_degraded = answer["degraded"] == json!(true);
+        *told.entry((status, is_degraded)).or_default() += 1;
+    }
+    assert_eq!(
+        told,
+        BTreeMap::from([((200, true), 100), ((403, true), 50)])
+    );
+    assert_eq!(node.metric("telpher_quota_degraded_total"), 150);
+    assert_eq!(look(&node).0, 503);
+    redis.start();
+    eventually("it is charged", || remaining(&node) == Some(200));
+    assert_eq!(node.metric("telpher_quota_store_owed"), 0);
+    node.stop().expect(0);
+}
+
+#[test]
+fn the_profile_tells_of_its_redis() {
+    let mut redis = Redis::started();
+    let place = Place::new().with_variable("PORT", "0");
+    let node = serve(&place, &redis, "a", "--compat-limiter");
+    let mut asking = Asking::open(node.url("limiter"));
+    let mut health = || asking.ask("GET", "/health", "").unwrap();
+    eventually("it is connected", || {
+        health() == (200, with_time(&health().1, "ok", "connected"))
+    });
+    let mut asking = Asking::open(node.url("limiter"));
+    let (status, tested) = asking.ask("GET", "/test-redis", "").unwrap();
+    assert_eq!(
+        (status, &tested["success"]),
+        (200, &json!(true)),
+        "{tested}"
+    );
+    assert!(tested["redisVersion"].as_str().unwrap().contains('.'));
+    let body = json!({"agentId": "a", "tokens": 60}).to_string();
+    let (status, taken) = asking.ask("POST", "/api/request", &body).unwrap();
+    assert_eq!((status, &taken["remaining"]), (200, &json!(40)), "{taken}");
+    let (_, quota) = asking.ask("GET", "/api/quota/a", "").unwrap();
+    assert_eq!(quota["status"], json!("active"), "{quota}");
+    redis.crash();
+    eventually("it is disconnected", || {
+        let (status, health) = asking.ask("GET", "/health", "").unwrap();
+        (status, &health["redis"]) == (503, &json!("disconnected"))
+    });
+    let (status, _) = asking.ask("GET", "/test-redis", "").unwrap();
+    assert_eq!(status, 500);
+    node.stop().expect(0);
+}
+
+fn with_time(seen: &Value, status: &str, redis: &str) -> Value {
+    json!({"status": status, "timestamp": seen["timestamp"], "redis": redis})
+}
+
+#[test]
+fn what_would_stand_at_one_node_alone_is_refused() {
+    let (redis, place) = (Redis::started(), place(10, "0/s", "deny"));
+    let node = serve(&place, &redis, "a", "");
+    let mut asking = Asking::open(node.url("http"));
+    let body = json!({"subject": "acme/load/hot", "cost": 10}).to_string();
+    assert_eq!(asking.ask("POST", "/v1/take", &body).unwrap().0, 200);
+    let reset = json!({"subject": "acme/load/hot", "reason": "a test"}).to_string();
+    assert_eq!(asking.ask("POST", "/v1/reset", &reset).unwrap().0, 200);
+    assert_eq!(remaining(&node), Some(10));
+    let halt = json!({"prefix": "acme", "reason": "a test"}).to_string();
+    let (status, refused) = asking.ask("POST", "/v1/halt", &halt).unwrap();
+    assert_eq!(
+        (status, &refused["code"]),
+        (501, &json!("unsupported")),
+        "{refused}"
+    );
+    let grant = json!({
+        "limit": "calls", "prefix": "acme/load/hot", "grant": 5, "reason": "a test"
+    });
+    let (status, granted) = asking
+        .ask("PUT", "/v1/overrides", &grant.to_string())
+        .unwrap();
+    assert_eq!((status, remaining(&node)), (200, Some(15)), "{granted}");
+    node.stop().expect(0);
+}
+
+#[test]
+fn an_address_that_cannot_be_used_is_told_and_its_password_is_not() {
+    let refused = Place::new().run("serve --quota-store-redis http://u:s3cret@h");
+    refused.expect(2);
+    let told = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(
+        told.contains("redis://") && !told.contains("s3cret"),
+        "{told}"
+    );
+}
