@@ -20,6 +20,7 @@ mod doctor;
 mod documents;
 mod http_agent;
 mod inspect;
+mod kafka;
 mod kept;
 mod kill9;
 mod kill9_conversations;
