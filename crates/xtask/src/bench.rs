@@ -29,7 +29,7 @@ enum Peers {
     Without,
 }
 
-const SUITES: [Suite; 23] = [
+const SUITES: [Suite; 27] = [
     Suite {
         name: "slim-smoke",
         about: "the smoke run of the SLIM suite: three modes, 25 repeats",
@@ -171,8 +171,8 @@ const SUITES: [Suite; 23] = [
     },
     Suite {
         name: "quota-redis",
-        about: "nodes that share a Redis: takes from what they lease beside a call of a function for each take",
-        line: "quota --store redis --nodes 1,3 --agents 1,100 -c 48 --pipeline 16 --batch 100 --door http,native \
+        about: "nodes that share a Redis: one agent, whose takes they lease, beside a million, whose takes are a call each",
+        line: "quota --store redis --nodes 1,3 --agents 1,1000000 -c 48 --pipeline 16 --batch 100 --door http,native \
                --duration 4s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
@@ -181,6 +181,31 @@ const SUITES: [Suite; 23] = [
         about: "takes on a schedule: latencies at a rate that all of them can keep",
         line: "quota --agents 10000 -c 50 --rate 1000 --duration 10s --repeats 5 --dir target",
         peers: Peers::Beside,
+    },
+    Suite {
+        name: "kafka-acks",
+        about: "128 producers who await each ack, over one connection and over 128, beside Apache Kafka and the floors",
+        line: "kafka --mode produce,connections -c 128 -s 256 -d 5s -w 2s --acks all --durability disk,memory \
+               --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "kafka-bulk",
+        about: "as much as goes through, and reading it, beside Apache Kafka",
+        line: "kafka --mode bulk,consume -d 5s -w 2s --acks all --durability disk,memory --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "kafka-end-to-end",
+        about: "one message at a time to a consumer that waits for it, beside Apache Kafka, a raw sync and a raw round trip",
+        line: "kafka --mode end-to-end -s 256 -d 5s -w 2s --acks all --repeats 5 --dir target",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "kafka-chronik",
+        about: "the test of Chronik's report: 128 producers, 256 bytes, 30 seconds, both acks",
+        line: "kafka -c 128 -s 256 -d 30s -w 5s --acks 1,all --repeats 3 --dir target",
+        peers: Peers::Without,
     },
 ];
 

@@ -1,0 +1,324 @@
+//! Consumer groups: joined, committed for, looked at, left.
+
+use anyhow::Result;
+use bytes::Bytes;
+use kafka::{
+    delete_groups, describe_groups, find_coordinator, heartbeat, join_group, leave_group,
+    list_groups, offset_commit, offset_delete, offset_fetch, sync_group,
+};
+
+use super::script::Script;
+use super::topics::{make, topic};
+
+const TOPIC: &str = "grouped";
+const GROUP: &str = "group";
+
+/// What each broker calls the member.
+type Members = [String; 2];
+
+pub(super) fn compare(script: &mut Script) -> Result<()> {
+    script.both("for groups", 4, &make(vec![topic(TOPIC)]))?;
+    coordinators(script)?;
+    without_members(script)?;
+    if let Some(members) = joined(script)? {
+        with_a_member(script, &members)?;
+    }
+    emptied(script)
+}
+
+fn coordinators(script: &mut Script) -> Result<()> {
+    let find = |key: &str, key_type| find_coordinator::Request {
+        key: key.to_owned(),
+        key_type,
+        coordinator_keys: vec![key.to_owned()],
+    };
+    // The topic behind groups is made when the first is asked for.
+    for _ in 0..50 {
+        let [theirs, _] = script.both("of a group, perhaps not yet", 3, &find(GROUP, 0))?;
+        if theirs.is_some_and(|answer| !answer.error_code.is_error()) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    script.forget("of a group, perhaps not yet");
+    script.both("of a group", 3, &find(GROUP, 0))?;
+    script.both("of groups", 4, &find(GROUP, 0))?;
+    script.both("of a group without a name", 4, &find("", 0))?;
+    script.both("of a kind that is none", 4, &find(GROUP, 9))?;
+    Ok(())
+}
+
+fn join(group: &str, member: &str) -> join_group::Request {
+    join_group::Request {
+        group_id: group.to_owned(),
+        session_timeout_ms: 10_000,
+        rebalance_timeout_ms: 10_000,
+        member_id: member.to_owned(),
+        protocol_type: "consumer".to_owned(),
+        protocols: vec![join_group::Protocol {
+            name: "range".to_owned(),
+            metadata: Bytes::from_static(b"metadata"),
+        }],
+        ..join_group::Request::default()
+    }
+}
+
+fn beat(group: &str, generation_id: i32, member: &str) -> heartbeat::Request {
+    heartbeat::Request {
+        group_id: group.to_owned(),
+        generation_id,
+        member_id: member.to_owned(),
+        ..heartbeat::Request::default()
+    }
+}
+
+fn commit(
+    group: &str,
+    generation: i32,
+    member: &str,
+    topic: &str,
+    partition: i32,
+) -> offset_commit::Request {
+    offset_commit::Request {
+        group_id: group.to_owned(),
+        generation_id_or_member_epoch: generation,
+        member_id: member.to_owned(),
+        topics: vec![offset_commit::Topic {
+            name: topic.to_owned(),
+            partitions: vec![offset_commit::Partition {
+                partition_index: partition,
+                committed_offset: 5,
+                committed_leader_epoch: 0,
+                committed_metadata: Some("a note".to_owned()),
+            }],
+        }],
+        ..offset_commit::Request::default()
+    }
+}
+
+fn fetch(group: &str, topics: Option<&[(&str, i32)]>) -> offset_fetch::Request {
+    let topic = |(name, partition): &(&str, i32)| offset_fetch::Topic {
+        name: (*name).to_owned(),
+        partition_indexes: vec![*partition],
+    };
+    let topics = topics.map(|topics| topics.iter().map(topic).collect::<Vec<_>>());
+    offset_fetch::Request {
+        group_id: group.to_owned(),
+        topics: topics.clone(),
+        groups: vec![offset_fetch::Group {
+            group_id: group.to_owned(),
+            topics,
+            ..offset_fetch::Group::default()
+        }],
+        require_stable: false,
+    }
+}
+
+fn describe(group: &str) -> describe_groups::Request {
+    describe_groups::Request {
+        groups: vec![group.to_owned()],
+        include_authorized_operations: false,
+    }
+}
+
+fn leave(group: &str, member: &str) -> leave_group::Request {
+    leave_group::Request {
+        group_id: group.to_owned(),
+        member_id: member.to_owned(),
+        members: vec![leave_group::Member {
+            member_id: member.to_owned(),
+            ..leave_group::Member::default()
+        }],
+    }
+}
+
+fn delete(group: &str) -> delete_groups::Request {
+    delete_groups::Request {
+        groups_names: vec![group.to_owned()],
+    }
+}
+
+fn sync(group: &str, generation_id: i32, member: &str) -> sync_group::Request {
+    sync_group::Request {
+        group_id: group.to_owned(),
+        generation_id,
+        member_id: member.to_owned(),
+        protocol_type: Some("consumer".to_owned()),
+        protocol_name: Some("range".to_owned()),
+        assignments: vec![sync_group::Assignment {
+            member_id: member.to_owned(),
+            assignment: Bytes::from_static(b"assignment"),
+        }],
+        ..sync_group::Request::default()
+    }
+}
+
+fn without_members(script: &mut Script) -> Result<()> {
+    script.both("nobody's", 4, &beat("nobody", 1, "x"))?;
+    script.both("without a name", 4, &beat("", 1, "x"))?;
+    script.both("nobody's", 5, &sync("nobody", 1, "x"))?;
+    script.both("nobody's", 5, &leave("nobody", "x"))?;
+    script.both("nobody's", 6, &describe("nobody"))?;
+    script.both("nobody's, as of old", 5, &describe("nobody"))?;
+    script.both("nobody's", 2, &delete("nobody"))?;
+    for version in [5, 8] {
+        script.both("of nobody", version, &fetch("nobody", Some(&[(TOPIC, 0)])))?;
+        script.both("of nobody, all", version, &fetch("nobody", None))?;
+    }
+    script.both("into no group", 9, &join("", ""))?;
+    script.both("as somebody that is not there", 9, &join("nobody", "x"))?;
+    let session = |session_timeout_ms| join_group::Request {
+        session_timeout_ms,
+        ..join("nobody", "")
+    };
+    script.both("for too short", 9, &session(1))?;
+    script.both("for too long", 9, &session(i32::MAX))?;
+    let bare = join_group::Request {
+        protocols: Vec::new(),
+        ..join("nobody", "")
+    };
+    script.both("without a protocol", 9, &bare)?;
+    // Whoever commits without a group has one made.
+    script.both("without a group", 8, &commit("simple", -1, "", TOPIC, 0))?;
+    script.both(
+        "without a group, of no topic",
+        8,
+        &commit("simple", -1, "", "absent", 0),
+    )?;
+    script.both(
+        "without a group, of no partition",
+        8,
+        &commit("simple", -1, "", TOPIC, 9),
+    )?;
+    script.both(
+        "of a generation of nobody",
+        8,
+        &commit("nobody", 4, "x", TOPIC, 0),
+    )?;
+    let long = {
+        let mut request = commit("simple", -1, "", TOPIC, 0);
+        request.topics[0].partitions[0].committed_metadata = Some("x".repeat(5_000));
+        request
+    };
+    script.both("with a long note", 8, &long)?;
+    for version in [5, 8] {
+        script.both(
+            "what was committed",
+            version,
+            &fetch("simple", Some(&[(TOPIC, 0)])),
+        )?;
+        script.both(
+            "what was not",
+            version,
+            &fetch("simple", Some(&[(TOPIC, 9)])),
+        )?;
+        script.both("everything", version, &fetch("simple", None))?;
+    }
+    script.both("of one without members", 5, &describe("simple"))?;
+    Ok(())
+}
+
+/// A member on both sides: the leader of the first generation.
+fn joined(script: &mut Script) -> Result<Option<Members>> {
+    let answers = script.both("without an id", 9, &join(GROUP, ""))?;
+    let [Some(theirs), Some(ours)] = answers else {
+        return Ok(None);
+    };
+    let members = [theirs.member_id, ours.member_id];
+    script.both("of one that has yet to join", 5, &describe(GROUP))?;
+    let requests = members.clone().map(|member| join(GROUP, &member));
+    script.each("with the id", 9, [&requests[0], &requests[1]])?;
+    Ok(Some(members))
+}
+
+fn with_a_member(script: &mut Script, members: &Members) -> Result<()> {
+    /// The same asked for the member of each.
+    macro_rules! each {
+        ($name:literal, $version:literal, |$member:ident| $request:expr) => {{
+            let requests = members.each_ref().map(|$member| $request);
+            script.each($name, $version, [&requests[0], &requests[1]])?
+        }};
+    }
+    each!("before the assignment", 5, |_member| describe(GROUP));
+    each!("of another generation", 5, |member| sync(GROUP, 9, member));
+    script.both("of somebody else", 5, &sync(GROUP, 1, "x"))?;
+    each!("by another protocol", 5, |member| sync_group::Request {
+        protocol_name: Some("robin".to_owned()),
+        ..sync(GROUP, 1, member)
+    });
+    each!("the leader's", 5, |member| sync(GROUP, 1, member));
+    each!("the leader's again", 5, |member| sync(GROUP, 1, member));
+    each!("stable", 5, |_member| describe(GROUP));
+    each!("in time", 4, |member| beat(GROUP, 1, member));
+    each!("of a generation before", 4, |member| beat(GROUP, 0, member));
+    each!("of a generation to come", 4, |member| beat(
+        GROUP, 2, member
+    ));
+    script.both("of somebody else", 4, &beat(GROUP, 1, "x"))?;
+    each!("of the member", 8, |member| commit(
+        GROUP, 1, member, TOPIC, 0
+    ));
+    each!("of a generation to come", 8, |member| commit(
+        GROUP, 2, member, TOPIC, 0
+    ));
+    script.both("of somebody else", 8, &commit(GROUP, 1, "x", TOPIC, 0))?;
+    script.both(
+        "of nobody while there are members",
+        8,
+        &commit(GROUP, -1, "", TOPIC, 0),
+    )?;
+    let all = list_groups::Request::default();
+    script.both(
+        "all",
+        4,
+        &list_groups::Request {
+            states_filter: vec!["Stable".to_owned()],
+            ..all
+        },
+    )?;
+    script.both("with members", 2, &delete(GROUP))?;
+    let offsets = |topic: &str| offset_delete::Request {
+        group_id: GROUP.to_owned(),
+        topics: vec![offset_delete::Topic {
+            name: topic.to_owned(),
+            partitions: vec![offset_delete::Partition { partition_index: 0 }],
+        }],
+    };
+    script.both("of no topic", 0, &offsets("absent"))?;
+    let foreign = join_group::Request {
+        protocol_type: "stranger".to_owned(),
+        ..join(GROUP, "")
+    };
+    script.both("of another kind", 3, &foreign)?;
+    script.both("of somebody else", 5, &leave(GROUP, "x"))?;
+    each!("of the member", 5, |member| leave(GROUP, member));
+    each!("of the member again", 5, |member| leave(GROUP, member));
+    Ok(())
+}
+
+fn emptied(script: &mut Script) -> Result<()> {
+    script.both("that everybody has left", 5, &describe(GROUP))?;
+    script.both(
+        "what was committed by who has left",
+        8,
+        &fetch(GROUP, Some(&[(TOPIC, 0)])),
+    )?;
+    script.both("that is empty", 2, &delete(GROUP))?;
+    script.both("that is gone", 2, &delete(GROUP))?;
+    script.both(
+        "what was committed to what is gone",
+        8,
+        &fetch(GROUP, Some(&[(TOPIC, 0)])),
+    )?;
+    let offsets = |group: &str| offset_delete::Request {
+        group_id: group.to_owned(),
+        topics: vec![offset_delete::Topic {
+            name: TOPIC.to_owned(),
+            partitions: vec![offset_delete::Partition { partition_index: 0 }],
+        }],
+    };
+    script.both("of nobody", 0, &offsets("nobody"))?;
+    script.both("of one without members", 0, &offsets("simple"))?;
+    script.both("that were deleted", 8, &fetch("simple", None))?;
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! The idempotent producer: what is taken once, and what is taken for another.
+
+use anyhow::Result;
+use kafka::init_producer_id;
+use recordbatch::{Producer, Template};
+
+use super::records::{append, batch};
+use super::script::Script;
+use super::topics::{make, topic};
+
+const TOPIC: &str = "produced";
+
+/// A producer of each broker.
+type Ids = [(i64, i16); 2];
+
+pub(super) fn compare(script: &mut Script) -> Result<()> {
+    script.both("for producers", 4, &make(vec![topic(TOPIC)]))?;
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let Some(ids) = producers(script)? else {
+        return Ok(());
+    };
+    let step = |script: &mut Script, name: &str, count, sequence, epoch: i16| {
+        let requests = ids.map(|(id, own)| appended(id, own + epoch, sequence, count));
+        script.each(name, 9, [&requests[0], &requests[1]])
+    };
+    step(script, "the first batch", 2, 0, 0)?;
+    step(script, "the first batch again", 2, 0, 0)?;
+    step(script, "the second", 3, 2, 0)?;
+    step(script, "the first once more", 2, 0, 0)?;
+    step(script, "one after a gap", 1, 9, 0)?;
+    step(script, "half of the second", 1, 2, 0)?;
+    for number in 0..5 {
+        step(
+            script,
+            &format!("number {number} of five more"),
+            1,
+            5 + number,
+            0,
+        )?;
+    }
+    step(script, "the first when five came behind it", 2, 0, 0)?;
+    step(script, "the fifth last", 1, 5, 0)?;
+    step(script, "of the next epoch, not from the start", 1, 5, 1)?;
+    step(script, "of the next epoch", 1, 0, 1)?;
+    step(script, "of the epoch before", 1, 10, 0)?;
+    let unknown = [0, 1].map(|_| appended(987_654_321, 0, 0, 1));
+    script.each(
+        "of somebody unknown, from the start",
+        9,
+        [&unknown[0], &unknown[1]],
+    )?;
+    let unknown = [0, 1].map(|_| appended(987_654_322, 0, 5, 1));
+    script.each(
+        "of somebody unknown, not from the start",
+        9,
+        [&unknown[0], &unknown[1]],
+    )?;
+    let requests = [0, 1].map(|_| appended(5, -1, 0, 1));
+    script.each("of an epoch that is none", 9, [&requests[0], &requests[1]])?;
+    Ok(())
+}
+
+fn appended(id: i64, epoch: i16, sequence: i32, count: i64) -> kafka::produce::Request {
+    let template = Template {
+        producer: Some(Producer {
+            id,
+            epoch,
+            sequence,
+        }),
+        ..Template::default()
+    };
+    append(TOPIC, 0, -1, batch(count, 1_000, &template))
+}
+
+fn producers(script: &mut Script) -> Result<Option<Ids>> {
+    let request = init_producer_id::Request {
+        transaction_timeout_ms: 60_000,
+        ..init_producer_id::Request::default()
+    };
+    let answers = script.both("of nobody in particular", 4, &request)?;
+    let [Some(theirs), Some(ours)] = answers else {
+        return Ok(None);
+    };
+    Ok(Some(
+        [theirs, ours].map(|one| (one.producer_id, one.producer_epoch)),
+    ))
+}

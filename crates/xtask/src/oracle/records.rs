@@ -1,0 +1,310 @@
+//! Records: produced, fetched, looked for, deleted.
+
+use anyhow::Result;
+use bytes::Bytes;
+use kafka::{Records, delete_records, fetch, list_offsets, offset_for_leader_epoch, produce};
+use recordbatch::{Attributes, Builder, Template};
+
+use super::script::Script;
+use super::topics::{make, topic, topic_with};
+
+const TOPIC: &str = "records";
+const COMPACTED: &str = "records-compacted";
+const SMALL: &str = "records-small";
+
+pub(super) fn compare(script: &mut Script) -> Result<()> {
+    let topics = vec![
+        topic(TOPIC),
+        topic_with(COMPACTED, "cleanup.policy", "compact"),
+        topic_with(SMALL, "max.message.bytes", "200"),
+    ];
+    script.both("for records", 4, &make(topics))?;
+    // A leader that has just become one may not know it yet.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    refused(script)?;
+    taken(script)?;
+    fetched(script)?;
+    looked_for(script)?;
+    deleted(script)
+}
+
+/// A batch of so many records of that time and later, as the template says.
+pub(super) fn batch(count: i64, time: i64, template: &Template) -> Vec<u8> {
+    let mut builder = Builder::new();
+    for number in 0..count {
+        let value = format!("value {number}");
+        builder.push(time + number, Some(b"key"), Some(value.as_bytes()), &[]);
+    }
+    let mut bytes = Vec::new();
+    builder.finish(template, &mut bytes);
+    bytes
+}
+
+fn plain(count: i64, time: i64) -> Vec<u8> {
+    batch(count, time, &Template::default())
+}
+
+/// A request to append it to a partition.
+pub(super) fn append(topic: &str, index: i32, acks: i16, batch: Vec<u8>) -> produce::Request {
+    produce::Request {
+        acks,
+        timeout_ms: 5_000,
+        topic_data: vec![produce::Topic {
+            name: topic.to_owned(),
+            partition_data: vec![produce::Partition {
+                index,
+                records: Some(Records::from(Bytes::from(batch))),
+            }],
+            ..produce::Topic::default()
+        }],
+        ..produce::Request::default()
+    }
+}
+
+/// Bytes of a good batch, one field of it overwritten, with a checksum that is right again.
+fn altered(at: usize, field: &[u8]) -> Vec<u8> {
+    let mut bytes = plain(2, 1_000);
+    bytes[at..at + field.len()].copy_from_slice(field);
+    let crc = crc32c::crc32c(&bytes[21..]).to_be_bytes();
+    bytes[17..21].copy_from_slice(&crc);
+    bytes
+}
+
+fn refused(script: &mut Script) -> Result<()> {
+    let good = || plain(2, 1_000);
+    let mut torn = good();
+    torn.truncate(torn.len() - 3);
+    let mut damaged = good();
+    if let Some(last) = damaged.last_mut() {
+        *last ^= 1;
+    }
+    let cases: [(&str, &str, i32, i16, Vec<u8>); 19] = [
+        ("to no topic", "absent", 0, 1, good()),
+        ("to a name that cannot be", "no good", 0, 1, good()),
+        ("to no partition", TOPIC, 7, 1, good()),
+        ("to a partition below none", TOPIC, -1, 1, good()),
+        ("with acks of two", TOPIC, 0, 2, good()),
+        ("torn", TOPIC, 0, -1, torn),
+        ("damaged", TOPIC, 0, -1, damaged),
+        ("two batches", TOPIC, 0, -1, [good(), good()].concat()),
+        ("of format 1", TOPIC, 0, -1, altered(16, &[1])),
+        ("of format 3", TOPIC, 0, -1, altered(16, &[3])),
+        (
+            "of a compression that is none",
+            TOPIC,
+            0,
+            -1,
+            altered(21, &[0, 7]),
+        ),
+        ("of a broker's time", TOPIC, 0, -1, altered(21, &[0, 8])),
+        (
+            "of a transaction of nobody",
+            TOPIC,
+            0,
+            -1,
+            altered(21, &[0, 16]),
+        ),
+        ("a marker", TOPIC, 0, -1, altered(21, &[0, 32])),
+        (
+            "with more offsets than records",
+            TOPIC,
+            0,
+            -1,
+            altered(23, &5_i32.to_be_bytes()),
+        ),
+        (
+            "with more records than there are",
+            TOPIC,
+            0,
+            -1,
+            altered(57, &9_i32.to_be_bytes()),
+        ),
+        (
+            "that begins elsewhere",
+            TOPIC,
+            0,
+            -1,
+            altered(0, &5_i64.to_be_bytes()),
+        ),
+        ("too large", SMALL, 0, -1, plain(50, 1_000)),
+        ("nothing", TOPIC, 0, -1, Vec::new()),
+    ];
+    for (name, topic, index, acks, bytes) in cases {
+        script.both(name, 9, &append(topic, index, acks, bytes))?;
+    }
+    let mut builder = Builder::new();
+    builder.push(1_000, None, Some(b"without a key"), &[]);
+    let mut keyless = Vec::new();
+    builder.finish(&Template::default(), &mut keyless);
+    script.both(
+        "without a key where that is needed",
+        9,
+        &append(COMPACTED, 0, -1, keyless),
+    )?;
+    let packed = Template {
+        attributes: Attributes::of(recordbatch::Compression::Zstd),
+        ..Template::default()
+    };
+    script.both(
+        "zstd before there was",
+        6,
+        &append(TOPIC, 0, -1, batch(1, 1_000, &packed)),
+    )?;
+    let by_no_id = append("", 0, -1, good());
+    script.both("by an id that is none", 13, &by_no_id)?;
+    Ok(())
+}
+
+/// Offsets 0 to 9 in four batches, times 1,000 and on.
+fn taken(script: &mut Script) -> Result<()> {
+    for (version, count, time) in [(3, 1, 1_000), (7, 2, 2_000), (9, 3, 3_000), (11, 4, 4_000)] {
+        let request = append(TOPIC, 0, -1, plain(count, time));
+        script.both("taken", version, &request)?;
+    }
+    Ok(())
+}
+
+/// A request for a partition, which waits for nothing.
+pub(super) fn fetch_from(topic: &str, partition: i32, offset: i64) -> fetch::Request {
+    fetch::Request {
+        max_wait_ms: 0,
+        min_bytes: 1,
+        max_bytes: 1 << 20,
+        topics: vec![fetch::Topic {
+            topic: topic.to_owned(),
+            partitions: vec![fetch::Partition {
+                partition,
+                fetch_offset: offset,
+                partition_max_bytes: 1 << 20,
+                ..fetch::Partition::default()
+            }],
+            ..fetch::Topic::default()
+        }],
+        ..fetch::Request::default()
+    }
+}
+
+fn fetched(script: &mut Script) -> Result<()> {
+    for version in [4, 11, 12] {
+        for offset in [0, 1, 2, 9, 10, 11, -1, -5] {
+            let request = fetch_from(TOPIC, 0, offset);
+            script.both(&format!("from {offset}"), version, &request)?;
+        }
+    }
+    script.both("of no topic", 12, &fetch_from("absent", 0, 0))?;
+    script.both("of no partition", 12, &fetch_from(TOPIC, 7, 0))?;
+    script.both("by an id that is none", 13, &fetch_from("", 0, 0))?;
+    for epoch in [0, 1, 99] {
+        let mut request = fetch_from(TOPIC, 0, 0);
+        request.topics[0].partitions[0].current_leader_epoch = epoch;
+        script.both(&format!("at epoch {epoch}"), 12, &request)?;
+    }
+    // The first batch comes whole, whatever may be taken.
+    for bytes in [0, 1, 100] {
+        let mut request = fetch_from(TOPIC, 0, 0);
+        request.max_bytes = bytes;
+        request.topics[0].partitions[0].partition_max_bytes = bytes;
+        script.both(&format!("of {bytes} bytes at most"), 12, &request)?;
+    }
+    let session = fetch::Request {
+        session_id: 12_345,
+        session_epoch: 3,
+        ..fetch_from(TOPIC, 0, 0)
+    };
+    script.both("of a session that is none", 12, &session)?;
+    let epochs = |leader_epoch, current_leader_epoch| offset_for_leader_epoch::Request {
+        replica_id: -1,
+        topics: vec![offset_for_leader_epoch::Topic {
+            topic: TOPIC.to_owned(),
+            partitions: vec![offset_for_leader_epoch::Partition {
+                partition: 0,
+                current_leader_epoch,
+                leader_epoch,
+            }],
+        }],
+    };
+    for (leader_epoch, current) in [(0, -1), (0, 0), (5, -1), (0, 9), (-1, -1)] {
+        let name = format!("epoch {leader_epoch} at {current}");
+        script.both(&name, 4, &epochs(leader_epoch, current))?;
+    }
+    Ok(())
+}
+
+fn looked_for(script: &mut Script) -> Result<()> {
+    let at =
+        |topic: &str, partition_index, timestamp, current_leader_epoch| list_offsets::Request {
+            replica_id: -1,
+            topics: vec![list_offsets::Topic {
+                name: topic.to_owned(),
+                partitions: vec![list_offsets::Partition {
+                    partition_index,
+                    current_leader_epoch,
+                    timestamp,
+                }],
+            }],
+            ..list_offsets::Request::default()
+        };
+    for timestamp in [
+        -2,
+        -1,
+        -3,
+        -77,
+        0,
+        999,
+        1_000,
+        1_001,
+        2_001,
+        3_000,
+        4_003,
+        4_004,
+        i64::MAX,
+    ] {
+        let request = at(TOPIC, 0, timestamp, -1);
+        script.both(&format!("at time {timestamp}"), 7, &request)?;
+    }
+    script.both("of an empty partition, the end", 7, &at(SMALL, 0, -1, -1))?;
+    script.both(
+        "of an empty partition, the highest time",
+        7,
+        &at(SMALL, 0, -3, -1),
+    )?;
+    script.both("of an empty partition, a time", 7, &at(SMALL, 0, 5, -1))?;
+    script.both("of no topic", 7, &at("absent", 0, -1, -1))?;
+    script.both("of no partition", 7, &at(TOPIC, 7, -1, -1))?;
+    script.both("at an epoch to come", 7, &at(TOPIC, 0, -1, 99))?;
+    Ok(())
+}
+
+fn deleted(script: &mut Script) -> Result<()> {
+    let upto = |topic: &str, partition_index, offset| delete_records::Request {
+        topics: vec![delete_records::Topic {
+            name: topic.to_owned(),
+            partitions: vec![delete_records::Partition {
+                partition_index,
+                offset,
+            }],
+        }],
+        timeout_ms: 5_000,
+    };
+    script.both("of no topic", 2, &upto("absent", 0, 0))?;
+    script.both("of no partition", 2, &upto(TOPIC, 7, 0))?;
+    script.both("beyond the end", 2, &upto(TOPIC, 0, 11))?;
+    script.both("below none", 2, &upto(TOPIC, 0, -2))?;
+    script.both("where records are compacted", 2, &upto(COMPACTED, 0, 0))?;
+    script.both("up to the middle of a batch", 2, &upto(TOPIC, 0, 2))?;
+    script.both("up to where they begin already", 2, &upto(TOPIC, 0, 1))?;
+    for offset in [0, 1, 2] {
+        script.both(
+            &format!("from {offset} of what is deleted in part"),
+            12,
+            &fetch_from(TOPIC, 0, offset),
+        )?;
+    }
+    script.both("all", 2, &upto(TOPIC, 0, -1))?;
+    script.both(
+        "at the end of what is deleted",
+        12,
+        &fetch_from(TOPIC, 0, 10),
+    )?;
+    Ok(())
+}

@@ -1,0 +1,301 @@
+//! Topics: made, looked at, changed, removed.
+
+use anyhow::Result;
+use kafka::{
+    alter_configs, create_partitions, create_topics, delete_topics, describe_cluster,
+    describe_configs, describe_topic_partitions, incremental_alter_configs, metadata,
+};
+
+use super::script::Script;
+
+/// A topic resource in requests about configuration.
+const TOPIC: i8 = 2;
+
+pub(super) fn compare(script: &mut Script) -> Result<()> {
+    metadata_of(script, "of what is not there", "absent")?;
+    metadata_of(script, "of a name that cannot be", "no good")?;
+    metadata_of(script, "of an empty name", "")?;
+    creations(script)?;
+    metadata_of(script, "of what is there", "plain")?;
+    let pages = describe_topic_partitions::Request {
+        topics: ["absent", "plain"].map(named).to_vec(),
+        ..describe_topic_partitions::Request::default()
+    };
+    script.both("of what is there and what is not", 0, &pages)?;
+    partitions(script)?;
+    configs(script)?;
+    let cluster = describe_cluster::Request {
+        endpoint_type: 2,
+        ..describe_cluster::Request::default()
+    };
+    script.both("of controllers", 1, &cluster)?;
+    deletions(script)
+}
+
+fn named(name: &str) -> describe_topic_partitions::TopicRequest {
+    describe_topic_partitions::TopicRequest {
+        name: name.to_owned(),
+    }
+}
+
+fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
+    for version in [1, 9, 12] {
+        let request = metadata::Request {
+            topics: Some(vec![metadata::TopicRequest {
+                name: Some(name.to_owned()),
+                ..metadata::TopicRequest::default()
+            }]),
+            allow_auto_topic_creation: false,
+            ..metadata::Request::default()
+        };
+        // Version 1 cannot say that nothing is to be made.
+        if version >= 4 {
+            script.both(title, version, &request)?;
+        }
+    }
+    Ok(())
+}
+
+/// A topic to be, with one partition.
+pub(super) fn topic(name: &str) -> create_topics::Topic {
+    create_topics::Topic {
+        name: name.to_owned(),
+        num_partitions: 1,
+        replication_factor: 1,
+        ..create_topics::Topic::default()
+    }
+}
+
+/// The same with a setting.
+pub(super) fn topic_with(name: &str, setting: &str, value: &str) -> create_topics::Topic {
+    create_topics::Topic {
+        configs: vec![create_topics::Config {
+            name: setting.to_owned(),
+            value: Some(value.to_owned()),
+        }],
+        ..topic(name)
+    }
+}
+
+/// A request to make them.
+pub(super) fn make(topics: Vec<create_topics::Topic>) -> create_topics::Request {
+    create_topics::Request {
+        topics,
+        timeout_ms: 10_000,
+        validate_only: false,
+    }
+}
+
+fn creations(script: &mut Script) -> Result<()> {
+    script.both("a plain one", 4, &make(vec![topic("plain")]))?;
+    script.both("one that is there", 4, &make(vec![topic("plain")]))?;
+    let counts = |num_partitions, replication_factor| create_topics::Topic {
+        num_partitions,
+        replication_factor,
+        ..topic("counts")
+    };
+    script.both("no partitions", 4, &make(vec![counts(0, 1)]))?;
+    script.both("fewer than none", 4, &make(vec![counts(-2, 1)]))?;
+    script.both("no replicas", 4, &make(vec![counts(1, 0)]))?;
+    script.both("more replicas than brokers", 4, &make(vec![counts(1, 3)]))?;
+    let names = [
+        "",
+        ".",
+        "..",
+        "a b",
+        "ä",
+        &"x".repeat(249),
+        &"x".repeat(250),
+    ];
+    for name in names {
+        script.both(&format!("named {:.9?}", name), 4, &make(vec![topic(name)]))?;
+    }
+    script.both("one twice", 4, &make(vec![topic("twice"), topic("twice")]))?;
+    script.both(
+        "two that collide",
+        4,
+        &make(vec![topic("a.b"), topic("a_b")]),
+    )?;
+    let settings = [
+        ("retention.ms", "1000"),
+        ("retention.ms", "never"),
+        ("retention.ms", "-2"),
+        ("retention.bytes", "-1"),
+        ("segment.bytes", "1"),
+        ("max.message.bytes", "-1"),
+        ("cleanup.policy", "compact"),
+        ("cleanup.policy", "compact,delete"),
+        ("cleanup.policy", "burn"),
+        ("message.timestamp.type", "LogAppendTime"),
+        ("message.timestamp.type", "Sundial"),
+        ("compression.type", "producer"),
+        ("compression.type", "brotli"),
+        ("no.such.setting", "1"),
+    ];
+    for (number, (setting, value)) in settings.into_iter().enumerate() {
+        let name = format!("with-{number}");
+        let request = make(vec![topic_with(&name, setting, value)]);
+        script.both(&format!("with {setting}={value}"), 4, &request)?;
+    }
+    let looked_at = create_topics::Request {
+        validate_only: true,
+        ..make(vec![topic("looked-at"), counts(-1, -1)])
+    };
+    script.both("only looked at", 4, &looked_at)?;
+    let assigned = create_topics::Topic {
+        num_partitions: 1,
+        assignments: vec![create_topics::Assignment {
+            partition_index: 0,
+            broker_ids: vec![1],
+        }],
+        ..topic("assigned")
+    };
+    script.both("with a count and an assignment", 4, &make(vec![assigned]))?;
+    Ok(())
+}
+
+fn partitions(script: &mut Script) -> Result<()> {
+    let request = |name: &str, count| create_partitions::Request {
+        topics: vec![create_partitions::Topic {
+            name: name.to_owned(),
+            count,
+            assignments: None,
+        }],
+        timeout_ms: 10_000,
+        validate_only: false,
+    };
+    script.both("more", 2, &request("plain", 3))?;
+    script.both("as many", 2, &request("plain", 3))?;
+    script.both("fewer", 2, &request("plain", 2))?;
+    script.both("none", 2, &request("plain", 0))?;
+    script.both("of what is not there", 2, &request("absent", 3))?;
+    let twice = create_partitions::Request {
+        topics: [4, 5]
+            .map(|count| request("plain", count).topics.remove(0))
+            .to_vec(),
+        ..request("plain", 4)
+    };
+    script.both("of one topic twice", 2, &twice)?;
+    Ok(())
+}
+
+/// What a broker of ours knows as well.
+const SETTINGS: [&str; 7] = [
+    "cleanup.policy",
+    "compression.type",
+    "max.message.bytes",
+    "message.timestamp.type",
+    "retention.bytes",
+    "retention.ms",
+    "segment.bytes",
+];
+
+fn configs(script: &mut Script) -> Result<()> {
+    let describe = |resource_type, name: &str| describe_configs::Request {
+        resources: vec![describe_configs::Resource {
+            resource_type,
+            resource_name: name.to_owned(),
+            configuration_keys: Some(SETTINGS.map(str::to_owned).to_vec()),
+        }],
+        ..describe_configs::Request::default()
+    };
+    script.both("of what is not there", 4, &describe(TOPIC, "absent"))?;
+    script.both("of a name that cannot be", 4, &describe(TOPIC, "no good"))?;
+    script.both("of a kind that is none", 4, &describe(77, "plain"))?;
+    script.both("of a topic", 4, &describe(TOPIC, "plain"))?;
+    let change = |name: &str, setting: &str, operation, value: Option<&str>| {
+        incremental_alter_configs::Request {
+            resources: vec![incremental_alter_configs::Resource {
+                resource_type: TOPIC,
+                resource_name: name.to_owned(),
+                configs: vec![incremental_alter_configs::Config {
+                    name: setting.to_owned(),
+                    config_operation: operation,
+                    value: value.map(str::to_owned),
+                }],
+            }],
+            validate_only: false,
+        }
+    };
+    let (set, delete, append) = (0, 1, 2);
+    script.both(
+        "set",
+        1,
+        &change("plain", "retention.ms", set, Some("5000")),
+    )?;
+    script.both("of a topic that was changed", 4, &describe(TOPIC, "plain"))?;
+    script.both("deleted", 1, &change("plain", "retention.ms", delete, None))?;
+    script.both(
+        "set to nothing",
+        1,
+        &change("plain", "retention.ms", set, None),
+    )?;
+    script.both(
+        "set to a word",
+        1,
+        &change("plain", "retention.ms", set, Some("x")),
+    )?;
+    script.both(
+        "of no setting",
+        1,
+        &change("plain", "no.such.setting", set, Some("1")),
+    )?;
+    script.both(
+        "of no topic",
+        1,
+        &change("absent", "retention.ms", set, Some("1")),
+    )?;
+    script.both(
+        "a number appended to",
+        1,
+        &change("plain", "retention.ms", append, Some("1")),
+    )?;
+    script.both(
+        "a list appended to",
+        1,
+        &change("plain", "cleanup.policy", append, Some("compact")),
+    )?;
+    script.both(
+        "an operation that is none",
+        1,
+        &change("plain", "retention.ms", 9, Some("1")),
+    )?;
+    let replace = |name: &str, value: &str| alter_configs::Request {
+        resources: vec![alter_configs::Resource {
+            resource_type: TOPIC,
+            resource_name: name.to_owned(),
+            configs: vec![alter_configs::Config {
+                name: "retention.ms".to_owned(),
+                value: Some(value.to_owned()),
+            }],
+        }],
+        validate_only: false,
+    };
+    script.both("replaced", 1, &replace("plain", "7000"))?;
+    script.both("replaced by a word", 1, &replace("plain", "x"))?;
+    script.both("of no topic", 1, &replace("absent", "1"))?;
+    script.both(
+        "of a topic whose settings were replaced",
+        4,
+        &describe(TOPIC, "plain"),
+    )?;
+    Ok(())
+}
+
+fn deletions(script: &mut Script) -> Result<()> {
+    let request = |names: &[&str]| delete_topics::Request {
+        topic_names: names.iter().map(|name| (*name).to_owned()).collect(),
+        timeout_ms: 10_000,
+        ..delete_topics::Request::default()
+    };
+    script.both("what is not there", 5, &request(&["absent"]))?;
+    script.both("what is there", 5, &request(&["plain"]))?;
+    script.both("what was there", 5, &request(&["plain"]))?;
+    let by_nothing = delete_topics::Request {
+        topics: vec![delete_topics::Topic::default()],
+        timeout_ms: 10_000,
+        ..delete_topics::Request::default()
+    };
+    script.both("by an id that is none", 6, &by_nothing)?;
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! Transactions: begun, ended, fenced, and what a reader of committed records sees meanwhile.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use kafka::{
+    add_offsets_to_txn, add_partitions_to_txn, end_txn, find_coordinator, init_producer_id,
+    list_offsets, txn_offset_commit,
+};
+use recordbatch::{Attributes, Producer, Template};
+
+use super::records::{append, batch, fetch_from};
+use super::script::Script;
+use super::topics::{make, topic};
+
+const TOPIC: &str = "transacted";
+const ID: &str = "transactional";
+
+/// A transaction's markers are written behind its end.
+const BEHIND: Duration = Duration::from_secs(1);
+
+/// A producer of each broker.
+type Ids = [(i64, i16); 2];
+
+pub(super) fn compare(script: &mut Script) -> Result<()> {
+    script.both("for transactions", 4, &make(vec![topic(TOPIC)]))?;
+    coordinator(script)?;
+    let refused = |timeout_ms, id: &str| init_producer_id::Request {
+        transactional_id: Some(id.to_owned()),
+        transaction_timeout_ms: timeout_ms,
+        ..init_producer_id::Request::default()
+    };
+    script.both("without a name", 4, &refused(60_000, ""))?;
+    script.both("for no time", 4, &refused(0, "short"))?;
+    script.both("for too long", 4, &refused(i32::MAX, "long"))?;
+    let Some(ids) = begin(script, "the first")? else {
+        return Ok(());
+    };
+    out_of_turn(script, ids)?;
+    written(script, ids)?;
+    let Some(next) = begin(script, "the next")? else {
+        return Ok(());
+    };
+    let fenced = [ended(ids[0], true), ended(ids[1], true)];
+    script.each("by who was fenced", 3, [&fenced[0], &fenced[1]])?;
+    let late = [added(ids[0], TOPIC), added(ids[1], TOPIC)];
+    script.each("by who was fenced", 3, [&late[0], &late[1]])?;
+    let late = ids.map(|id| append_of(id, 9));
+    script.each("by who was fenced", 9, [&late[0], &late[1]])?;
+    offsets(script, next)
+}
+
+fn coordinator(script: &mut Script) -> Result<()> {
+    let find = find_coordinator::Request {
+        key: ID.to_owned(),
+        key_type: 1,
+        ..find_coordinator::Request::default()
+    };
+    const NOT_YET: &str = "of a transaction, perhaps not yet";
+    for _ in 0..50 {
+        let [theirs, _] = script.both(NOT_YET, 3, &find)?;
+        if theirs.is_some_and(|answer| !answer.error_code.is_error()) {
+            break;
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    script.forget(NOT_YET);
+    script.both("of a transaction", 3, &find)?;
+    // It has yet to load what it coordinates.
+    thread::sleep(BEHIND);
+    Ok(())
+}
+
+fn begin(script: &mut Script, name: &str) -> Result<Option<Ids>> {
+    let request = init_producer_id::Request {
+        transactional_id: Some(ID.to_owned()),
+        transaction_timeout_ms: 60_000,
+        ..init_producer_id::Request::default()
+    };
+    let answers = script.both(name, 4, &request)?;
+    let [Some(theirs), Some(ours)] = answers else {
+        return Ok(None);
+    };
+    Ok(Some(
+        [theirs, ours].map(|one| (one.producer_id, one.producer_epoch)),
+    ))
+}
+
+fn added((id, epoch): (i64, i16), topic: &str) -> add_partitions_to_txn::Request {
+    add_partitions_to_txn::Request {
+        v3_and_below_transactional_id: ID.to_owned(),
+        v3_and_below_producer_id: id,
+        v3_and_below_producer_epoch: epoch,
+        v3_and_below_topics: vec![add_partitions_to_txn::Topic {
+            name: topic.to_owned(),
+            partitions: vec![0],
+        }],
+        ..add_partitions_to_txn::Request::default()
+    }
+}
+
+fn ended((id, epoch): (i64, i16), committed: bool) -> end_txn::Request {
+    end_txn::Request {
+        transactional_id: ID.to_owned(),
+        producer_id: id,
+        producer_epoch: epoch,
+        committed,
+    }
+}
+
+fn append_of((id, epoch): (i64, i16), sequence: i32) -> kafka::produce::Request {
+    let template = Template {
+        attributes: Attributes::default().transactional(),
+        producer: Some(Producer {
+            id,
+            epoch,
+            sequence,
+        }),
+        ..Template::default()
+    };
+    kafka::produce::Request {
+        transactional_id: Some(ID.to_owned()),
+        ..append(TOPIC, 0, -1, batch(1, 1_000, &template))
+    }
+}
+
+fn out_of_turn(script: &mut Script, ids: Ids) -> Result<()> {
+    let nothing = ids.map(|id| ended(id, true));
+    script.each("before there is anything", 3, [&nothing[0], &nothing[1]])?;
+    let unadded = ids.map(|id| append_of(id, 0));
+    script.each("to what was not added", 9, [&unadded[0], &unadded[1]])?;
+    let absent = ids.map(|id| added(id, "absent"));
+    script.each("of no topic", 3, [&absent[0], &absent[1]])?;
+    let stranger = ids.map(|(_, epoch)| added((987_654_321, epoch), TOPIC));
+    script.each("of somebody else", 3, [&stranger[0], &stranger[1]])?;
+    let late = ids.map(|(id, epoch)| added((id, epoch + 5), TOPIC));
+    script.each("of an epoch to come", 3, [&late[0], &late[1]])?;
+    Ok(())
+}
+
+fn written(script: &mut Script, ids: Ids) -> Result<()> {
+    for (round, committed) in [(0, true), (1, false)] {
+        let add = ids.map(|id| added(id, TOPIC));
+        script.each(&format!("round {round}"), 3, [&add[0], &add[1]])?;
+        let produce = ids.map(|id| append_of(id, round));
+        script.each(
+            &format!("round {round} of a transaction"),
+            9,
+            [&produce[0], &produce[1]],
+        )?;
+        seen(script, &format!("while round {round} is open"))?;
+        let end = ids.map(|id| ended(id, committed));
+        script.each(&format!("round {round}"), 3, [&end[0], &end[1]])?;
+        thread::sleep(BEHIND);
+        script.each(&format!("round {round} again"), 3, [&end[0], &end[1]])?;
+        seen(script, &format!("behind round {round}"))?;
+    }
+    let changed = ids.map(|id| ended(id, true));
+    script.each(
+        "committed when it was aborted",
+        3,
+        [&changed[0], &changed[1]],
+    )?;
+    Ok(())
+}
+
+/// What readers see, of everything and of what is committed.
+fn seen(script: &mut Script, when: &str) -> Result<()> {
+    for isolation_level in [0, 1] {
+        let fetch = kafka::fetch::Request {
+            isolation_level,
+            ..fetch_from(TOPIC, 0, 0)
+        };
+        // Who aborted is told by a producer id, which is masked, and an offset, which is not.
+        script.both(&format!("level {isolation_level}, {when}"), 11, &fetch)?;
+        let end = list_offsets::Request {
+            replica_id: -1,
+            isolation_level,
+            topics: vec![list_offsets::Topic {
+                name: TOPIC.to_owned(),
+                partitions: vec![list_offsets::Partition {
+                    timestamp: -1,
+                    ..list_offsets::Partition::default()
+                }],
+            }],
+            ..list_offsets::Request::default()
+        };
+        script.both(&format!("level {isolation_level}, {when}"), 7, &end)?;
+    }
+    Ok(())
+}
+
+fn offsets(script: &mut Script, ids: Ids) -> Result<()> {
+    let group = "transacting";
+    let add = ids.map(|(id, epoch)| add_offsets_to_txn::Request {
+        transactional_id: ID.to_owned(),
+        producer_id: id,
+        producer_epoch: epoch,
+        group_id: group.to_owned(),
+    });
+    script.each("of a group", 3, [&add[0], &add[1]])?;
+    let commit = ids.map(|(id, epoch)| txn_offset_commit::Request {
+        transactional_id: ID.to_owned(),
+        group_id: group.to_owned(),
+        producer_id: id,
+        producer_epoch: epoch,
+        topics: vec![txn_offset_commit::Topic {
+            name: TOPIC.to_owned(),
+            partitions: vec![txn_offset_commit::Partition {
+                committed_offset: 3,
+                ..txn_offset_commit::Partition::default()
+            }],
+        }],
+        ..txn_offset_commit::Request::default()
+    });
+    script.each("of a group", 3, [&commit[0], &commit[1]])?;
+    let committed = |require_stable| kafka::offset_fetch::Request {
+        group_id: group.to_owned(),
+        topics: Some(vec![kafka::offset_fetch::Topic {
+            name: TOPIC.to_owned(),
+            partition_indexes: vec![0],
+        }]),
+        groups: Vec::new(),
+        require_stable,
+    };
+    script.both("before the end", 7, &committed(false))?;
+    script.both("before the end, what is certain", 7, &committed(true))?;
+    let end = ids.map(|id| ended(id, true));
+    script.each("with offsets", 3, [&end[0], &end[1]])?;
+    thread::sleep(BEHIND);
+    script.both("behind the end", 7, &committed(true))?;
+    Ok(())
+}
