@@ -5,6 +5,7 @@
 
 mod bench;
 mod check;
+mod compat;
 mod crash;
 mod demo;
 mod deps;
@@ -30,7 +31,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 15] = [
+const TASKS: [Task; 16] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; what CI runs",
@@ -90,6 +91,11 @@ const TASKS: [Task; 15] = [
         name: "peers",
         about: "build what benchmarks run beside ours, and try it",
         run: peers::run,
+    },
+    Task {
+        name: "compat",
+        about: "run clients that no one here wrote against a node: librdkafka, kafka-python, kafkajs, java",
+        run: compat::run,
     },
     Task {
         name: "k6",
