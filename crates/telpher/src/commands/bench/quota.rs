@@ -23,9 +23,8 @@ or fewer fails.
 
 With --peers an HTTP server that decides nothing, a limiter on Express and Redis, and throttlecrab do the same in \
 the same run, as far as they are in that directory; the runs take turns, and every run has a server of its \
-own. With --store redis nodes share a redis-server: the rate of takes from what they have leased stands beside \
-that of a call of a function in Redis for each take, and a run in which they admit more than they share \
-fails. With --url a server that runs already takes the place of the node: its CPU time is not known then.";
+own. With --store redis nodes share a redis-server: the rate of takes from what they lease stands beside that of \
+a call for each take, by a node and without one, and a run in which they admit more than they share fails. With --url a server that runs already takes the place of the node: its CPU time is not known then.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,8 +38,8 @@ Examples:
       one agent instead of many, many takes in a request, many requests under way
   telpher bench quota --door http,native --pipeline 1,16 --batch 100
       over the native protocol beside HTTP
-  telpher bench quota --store redis --nodes 1,3 --agents 1 --door http,native
-      one agent of nodes that share a Redis
+  telpher bench quota --store redis --nodes 1,3 --agents 1,1000000 --door http,native --pipeline 16
+      nodes that share a Redis: one agent, of which they lease, and so many that each take is a call
   telpher bench quota --rate 5000,20000
       on a schedule
   telpher bench quota --url http://127.0.0.1:3000 --vus 50
