@@ -313,7 +313,8 @@ impl Pending {
         is_open && !is_told
     }
 
-    /// Ends the calls whose time is up with `error(batch)`; the peer still owes their answers.
+    /// Ends the calls whose time is up with `error(batch)`; the peer still owes their answers. The time
+    /// of those that are fresh begins.
     pub(crate) fn expire(
         &mut self,
         now: Millis,
@@ -324,6 +325,8 @@ impl Pending {
         if self.deadline_min.is_none_or(|earliest| now < earliest) {
             return expired;
         }
+        // `now` is rounded down, and a start is rounded up.
+        self.stamp(now + 1);
         self.deadline_min = None;
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];

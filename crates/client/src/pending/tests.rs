@@ -42,13 +42,19 @@ impl Bench {
 
     /// A call that may take `time_ms`, counted from now.
     fn call(&mut self, now: Millis, time_ms: u64) -> (u64, Correlation) {
+        let call = self.fresh_call(time_ms);
+        self.pending.stamp(now);
+        call
+    }
+
+    /// A call that may take `time_ms`, counted from when it is looked after.
+    fn fresh_call(&mut self, time_ms: u64) -> (u64, Correlation) {
         self.made += 1;
         let (function, tag) = (&self.function, self.made);
         let holder =
             |functions: &mut Functions| Holder::Callback(functions.enter(function, 0), tag);
         let timeout = Timeout::new(Some(Duration::from_millis(time_ms)));
         let correlation = self.pending.insert(holder, 0, timeout);
-        self.pending.stamp(now);
         (self.made, correlation)
     }
 
@@ -103,6 +109,18 @@ fn a_late_answer_never_meets_the_call_that_has_its_slot_now() {
         (vec!["one".into()], vec!["two".into()])
     );
     assert_eq!(bench.pending.occupied(), 0);
+}
+
+#[test]
+fn the_time_of_a_call_never_ends_before_it_has_begun() {
+    let mut bench = Bench::new();
+    let (_, answered) = bench.call(0, 10);
+    bench.answer(answered, b"one");
+    let (tag, _) = bench.fresh_call(10);
+    assert_eq!(bench.expire(20), 0);
+    assert_eq!(bench.expire(30), 0);
+    assert_eq!(bench.expire(31), 1);
+    assert_eq!(bench.ends(tag), ["deadline_exceeded"]);
 }
 
 #[test]
