@@ -37,7 +37,7 @@ pub struct Together {
 }
 
 impl Together {
-    /// For this thread: what is made by [`waker`] here from now on is woken by it.
+    /// For this thread: what is made by `waker` here from now on is woken by it.
     #[expect(
         clippy::new_without_default,
         reason = "it changes what the thread does"

@@ -15,6 +15,7 @@ mod fuzz;
 mod k6;
 mod layers;
 mod mutants;
+mod oracle;
 mod outside;
 mod peers;
 mod setup;
@@ -31,7 +32,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 16] = [
+const TASKS: [Task; 17] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; what CI runs",
@@ -91,6 +92,11 @@ const TASKS: [Task; 16] = [
         name: "peers",
         about: "build what benchmarks run beside ours, and try it",
         run: peers::run,
+    },
+    Task {
+        name: "oracle",
+        about: "ask Apache Kafka and a node the same over the Kafka protocol, and compare",
+        run: oracle::run,
     },
     Task {
         name: "compat",

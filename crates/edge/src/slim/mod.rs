@@ -1,7 +1,7 @@
 //! The SLIM door: applications on `slim-bindings`, unchanged (`docs/slim.md`).
 //!
 //! One HTTP/2 connection, one task. It reads what has arrived, hands each message to the
-//! [`Exchange`], which puts copies into the queues of receivers, and writes what others have put into
+//! `Exchange`, which puts copies into the queues of receivers, and writes what others have put into
 //! its own. gRPC is a prefix of five bytes and a status at the end, so the door speaks HTTP/2
 //! itself: a codec in a server's framework would have to end the stream at a message that is too large,
 //! and three tasks would pass on what one can.

@@ -15,7 +15,7 @@ pub(super) fn open(
     gate: Arc<dyn Gate>,
     config: &Config,
 ) -> Result<Option<Door>, Failure> {
-    let opened = node.open_topics(node::topics::Options::default());
+    let opened = node.open_topics(config.topics.to_node());
     opened.map_err(|error| Failure::new(Exit::Failed, error))?;
     let Some(topics) = node.topics() else {
         return Ok(None);

@@ -203,3 +203,19 @@ fn the_memory_of_buckets_is_told() {
         (&500.into(), &0.into())
     );
 }
+
+#[test]
+fn nodes_that_share_a_redis_admit_together_what_one_may() {
+    let results = run_nodes(
+        "--store redis --nodes 2 --agents 1,1000 -c 4 --pipeline 4 --batch 8 --door http,native --warmup 20ms \
+         --duration 100ms",
+    );
+    let may_allow = |case: &::bench::model::CaseResult| {
+        let measured = case.runs[0].measured.as_ref().unwrap();
+        measured.answered.as_ref().unwrap().may_allow
+    };
+    let bounds: Vec<u64> = results.cases.iter().filter_map(may_allow).collect();
+    // Of one agent, over each door.
+    assert_eq!((results.cases.len(), bounds.len()), (12, 2));
+    assert!(bounds.iter().all(|bound| *bound >= 11_000), "{bounds:?}");
+}

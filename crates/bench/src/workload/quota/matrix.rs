@@ -171,6 +171,9 @@ pub(super) struct Asking {
     agents: u32,
 }
 
+/// How many agents take part, as cases have it.
+pub(super) const AGENTS: &str = "agents";
+
 /// What names of agents begin with, up to a number that no other run has.
 const PREFIX_SIZE: usize = 9;
 
@@ -235,7 +238,7 @@ impl Matrix {
         Case::new(target.name(), Area::Quota, mode)
             .clients(connections)
             .size((PREFIX_SIZE + DIGITS) as u64)
-            .parameter("agents", agents)
+            .parameter(AGENTS, agents)
     }
 }
 

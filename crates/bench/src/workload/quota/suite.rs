@@ -1,7 +1,7 @@
 //! Runs a matrix: the subject, and beside it the floor and what others do of the same.
 
 use super::exact::{exactness, excess};
-use super::matrix::Asking;
+use super::matrix::{AGENTS, Asking};
 use super::server::{Server, Standing};
 use super::target::Target;
 use super::threshold::thresholds;
@@ -188,7 +188,8 @@ fn times(pace: &Pace) -> (Warmup, std::time::Duration) {
 }
 
 /// The subject's cases against those of others that are asked the same in the same way, and against the
-/// fastest way of each of them; and against its own first, where that is another.
+/// fastest way of each of them; against its own first, where that is another; and against its own with more
+/// agents, which says what one that is hot costs, and among nodes that share what a lease spares.
 fn compare(cases: &[CaseResult]) -> Vec<CaseComparison> {
     let Some(first) = cases.first() else {
         return Vec::new();
@@ -202,6 +203,7 @@ fn compare(cases: &[CaseResult]) -> Vec<CaseComparison> {
             let is_rival = other.case.target != first.case.target && other.case.target != floor;
             let is_same_way = other.case.in_flight == ours.case.in_flight;
             is_own_first
+                || has_more_agents(&ours.case, &other.case)
                 || (is_rival
                     && is_same_question(&ours.case, &other.case)
                     && (is_same_way || is_fastest(other, cases)))
@@ -212,6 +214,13 @@ fn compare(cases: &[CaseResult]) -> Vec<CaseComparison> {
         }
     }
     found
+}
+
+/// Whether the other is the same in all but that it has more agents.
+fn has_more_agents(ours: &Case, other: &Case) -> bool {
+    let agents = |case: &Case| case.parameters.get(AGENTS)?.parse::<u32>().ok();
+    let as_many = ours.parameters.get(AGENTS).map_or("", String::as_str);
+    agents(other) > agents(ours) && *ours == other.clone().parameter(AGENTS, as_many)
 }
 
 /// Whether both are asked for the same takes; how they are put, and to how many nodes, may differ.
@@ -379,7 +388,8 @@ fn load_words(work: &Work) -> String {
         }
         Work::Shared { load, .. } => format!(
             "{} connections, each kept busy, spread over the nodes; each agent has a bucket of 10,000,000 that no load \
-             empties, or one of 10,000 that every load does",
+             empties, or one of 10,000 that every load does. What nodes lease is of agents that are asked for again and \
+             again: of so many that each is asked for now and then, each take is a call of Redis",
             load.connections
         ),
         Work::Scheduled { connections, .. } => format!(
@@ -401,5 +411,35 @@ fn warmup_words(matrix: &Matrix) -> String {
         Work::Mix { .. } | Work::Count { .. } => {
             format!("takes for other agents, as fast as they are answered, for {warmup:?}")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Area;
+    use crate::workload::quota::TAKE;
+
+    #[test]
+    fn one_agent_is_held_against_many_that_are_asked_for_alike() {
+        let case = |agents: u32| Case::new("telpher", Area::Quota, TAKE).parameter(AGENTS, agents);
+        assert!(has_more_agents(&case(1), &case(10_000)));
+        assert!(!has_more_agents(&case(10_000), &case(1)));
+        assert!(!has_more_agents(&case(1), &case(1)));
+        assert!(!has_more_agents(&case(1), &case(10_000).in_flight(16)));
+        let theirs = Case::new("express", Area::Quota, TAKE).parameter(AGENTS, 2);
+        assert!(!has_more_agents(&case(1), &theirs));
+    }
+
+    #[test]
+    fn nodes_are_held_against_a_redis_alone_that_is_asked_for_as_many_agents() {
+        let alone = Case::new("redis-script", Area::Quota, TAKE).parameter(AGENTS, 1);
+        let nodes = Case::new("telpher", Area::Quota, TAKE)
+            .parameter(AGENTS, 1)
+            .parameter("nodes", 3)
+            .parameter("batch", 100)
+            .parameter("door", "native");
+        assert!(is_same_question(&nodes, &alone));
+        assert!(!is_same_question(&nodes, &alone.parameter(AGENTS, 2)));
     }
 }
