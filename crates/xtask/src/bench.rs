@@ -231,7 +231,7 @@ const CHECKS: [Check; 4] = [
     Check {
         name: "store-idle",
         about: "a million idle conversations of 10 messages: memory of each, and a cold start with all of them",
-        line: "bench store --idle 1000000 --size 64 --door http --dir target --quiet",
+        line: "bench store --idle 1000000 --size 64 --door native --dir target --quiet",
     },
     Check {
         name: "quota-memory",
