@@ -107,6 +107,13 @@ fn a_server_that_reads_its_file_takes_nothing() {
     assert_eq!(asker.ask(), Ok(99));
     let fill = "for i = 1, 1000 do redis.call('SET', i, string.rep('x', 200)) end";
     server.cli(&["eval", fill, "0"]);
+    // While it reads a list of commands it answers nobody; while it reads an image it does.
+    server.cli(&["bgrewriteaof"]);
+    eventually("there is an image", || {
+        let info = server.cli(&["info", "persistence"]);
+        let has = |word: &str| info.contains(word);
+        has("aof_rewrites:1") && has("aof_rewrite_in_progress:0") && has("aof_rewrite_scheduled:0")
+    });
     let slowly = ["--key-load-delay", "4000"];
     server.set(&slowly);
     server.set(&["--loading-process-events-interval-bytes", "1024"]);
