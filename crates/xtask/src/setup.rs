@@ -55,6 +55,13 @@ const NEEDS: [Need; 7] = [
     },
 ];
 
+/// No program of its own says whether it is there.
+const VENV: Need = Need {
+    program: "python3 -m venv",
+    package: "python3-venv",
+    reason: "tests of the SLIM door run SLIM's own bindings, from PyPI",
+};
+
 /// Parts of the toolchain that a minimal installation leaves out, by `cargo` command.
 const COMPONENTS: [(&str, &str); 2] = [("fmt", "rustfmt"), ("clippy", "clippy")];
 
@@ -64,6 +71,10 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     install(&NEEDS)?;
+    let mut probe = Command::new("python3");
+    if step::read(probe.args(["-c", "import ensurepip, venv"])).is_err() {
+        install(&[VENV])?;
+    }
     for (command, component) in COMPONENTS {
         if step::read(&mut cargo(&[command, "--version"])).is_err() {
             let mut rustup = Command::new("rustup");
