@@ -1,8 +1,12 @@
 //! Something that is made elsewhere, for a task that comes back for it.
 
+use std::sync::Arc;
 use std::task::Waker;
 
 use parking_lot::Mutex;
+
+use crate::handle::Inner;
+use crate::ports::offload::Overloaded;
 
 /// Put once, taken once.
 pub(crate) struct Later<T>(Mutex<Inside<T>>);
@@ -10,6 +14,19 @@ pub(crate) struct Later<T>(Mutex<Inside<T>>);
 struct Inside<T> {
     value: Option<T>,
     waker: Option<Waker>,
+}
+
+impl Inner {
+    /// Has something made by whoever may wait for the disk.
+    pub(crate) fn make_elsewhere<T: Send + 'static>(
+        &self,
+        make: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Arc<Later<T>>, Overloaded> {
+        let later = Arc::new(Later::default());
+        let put = later.clone();
+        self.offload(Box::new(move || put.put(make())))?;
+        Ok(later)
+    }
 }
 
 impl<T> Default for Later<T> {

@@ -11,6 +11,7 @@ pub mod config;
 mod connection;
 pub mod conversations;
 mod counters;
+mod durable;
 mod handle;
 mod lane;
 mod later;

@@ -47,11 +47,13 @@ pub(crate) use door::{Charged, InFlight};
 pub use elsewhere::ElsewhereView;
 pub use events::{Event, EventKind, Watch, Watched};
 pub use kept::OpenError;
-pub use outcome::{Begun, Denial, Durable, Outcome, Take, Taken, Unconfirmed};
+pub use outcome::{Begun, Denial, Outcome, Take, Taken};
 pub use parked::{Attempt, Parked};
 pub use settle::Settling;
 pub use top::{TopBy, TopRow};
 pub use written::{Written, parse_factor, parse_refill};
+
+pub use crate::durable::{Durable, Unconfirmed};
 // What doors speak of.
 pub use quota::{
     AMOUNT_MAX, AdminError, Cost, Every, Factor, Halt, HoldId, Kind, Limit, Mistake, Mode,

@@ -61,11 +61,13 @@ pub use fetch::{Ask, FetchLimits, Fetched};
 pub use fetching::Fetching;
 pub use groups::{Committed, GroupView};
 pub use offsets::{Located, PartitionView};
-pub use pending::{Durable, Pending, Unconfirmed};
+pub use pending::Pending;
 pub use produce::{Placed, Producing};
 pub use recordbatch::{BadRecord, Malformed, Rejected};
 pub use state::{OpenError, Topic};
 pub use transactions::{InitProducer, MarkerToWrite};
+
+pub use crate::durable::{Durable, Unconfirmed};
 
 pub(crate) use state::State;
 

@@ -217,9 +217,8 @@ pub(super) fn elsewhere<T: Send + 'static, U: Send + 'static>(
     told: fn(Result<T, Refusal>) -> U,
     work: impl FnOnce(Conversations<'_>) -> Result<T, Refusal> + Send + 'static,
 ) -> Arc<Later<U>> {
-    let later = Arc::new(Later::default());
     let job = {
-        let (inner, later) = (inner.clone(), later.clone());
+        let inner = inner.clone();
         move || {
             let done = match &inner.store {
                 Some(store) => work(Conversations {
@@ -232,13 +231,14 @@ pub(super) fn elsewhere<T: Send + 'static, U: Send + 'static>(
                     "this node keeps nothing",
                 )),
             };
-            later.put(told(done));
+            told(done)
         }
     };
-    if let Err(overloaded) = inner.offload(Box::new(job)) {
+    inner.make_elsewhere(job).unwrap_or_else(|overloaded| {
+        let later = Later::default();
         later.put(told(Err(overloaded.into())));
-    }
-    later
+        Arc::new(later)
+    })
 }
 
 impl Turn<'_> {

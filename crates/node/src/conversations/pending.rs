@@ -5,9 +5,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use journal::{Journal, Status, Ticket};
+use journal::{Journal, Ticket};
 
 use super::Refusal;
+use crate::durable::Durable;
 
 /// An outcome, and what must be durable before it may be told.
 pub(crate) struct Undurable<T> {
@@ -19,8 +20,7 @@ pub(crate) struct Undurable<T> {
 /// to look at from the front of a queue ([`Pending::poll_durable`]).
 #[must_use = "it is done in any case, and nobody is told"]
 pub struct Pending<T> {
-    journal: Arc<Journal>,
-    tickets: [Option<Ticket>; 2],
+    durable: Durable,
     /// Until it is told.
     outcome: Option<Result<T, Refusal>>,
 }
@@ -32,8 +32,7 @@ impl<T> Pending<T> {
         outcome: Result<T, Refusal>,
     ) -> Self {
         Self {
-            journal: journal.clone(),
-            tickets,
+            durable: Durable::new(journal, tickets),
             outcome: Some(outcome),
         }
     }
@@ -41,8 +40,7 @@ impl<T> Pending<T> {
     /// The same, told as something else.
     pub fn map<U>(self, told: impl FnOnce(T) -> U) -> Pending<U> {
         Pending {
-            journal: self.journal,
-            tickets: self.tickets,
+            durable: self.durable,
             outcome: self.outcome.map(|outcome| outcome.map(told)),
         }
     }
@@ -50,7 +48,7 @@ impl<T> Pending<T> {
     /// What must be durable, and what may be told then.
     pub(super) fn into_undurable(self) -> Undurable<T> {
         Undurable {
-            tickets: self.tickets,
+            tickets: self.durable.tickets(),
             outcome: self.outcome.unwrap_or_else(|| Err(Refusal::unconfirmed())),
         }
     }
@@ -58,20 +56,9 @@ impl<T> Pending<T> {
     /// The outcome, once it may be told; else the waker is woken once when that may be. After it
     /// was told there is nothing more.
     pub fn poll_durable(&mut self, waker: &Waker) -> Poll<Result<T, Refusal>> {
-        let mut is_lost = false;
-        for ticket in self.tickets.into_iter().flatten() {
-            let status = match self.journal.status(ticket) {
-                Status::Pending => self.journal.notify(ticket, waker),
-                status => status,
-            };
-            match status {
-                Status::Pending => return Poll::Pending,
-                Status::Durable => {}
-                Status::Failed => is_lost = true,
-            }
-        }
-        match self.outcome.take() {
-            Some(outcome) if !is_lost => Poll::Ready(outcome),
+        let durable = std::task::ready!(self.durable.poll_durable(waker));
+        match (durable, self.outcome.take()) {
+            (Ok(()), Some(outcome)) => Poll::Ready(outcome),
             _ => Poll::Ready(Err(Refusal::unconfirmed())),
         }
     }
@@ -89,6 +76,6 @@ impl<T> Future for Pending<T> {
 
 impl<T> std::fmt::Debug for Pending<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Pending({:?})", self.tickets)
+        write!(f, "Pending({:?})", self.durable)
     }
 }

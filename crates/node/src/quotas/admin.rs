@@ -12,7 +12,7 @@ use quota::{AdminError, Factor, Halt, Limit, Mistake, Override, Policies, Prefix
 use super::Quotas;
 use super::desk::Desk;
 use super::events::EventKind;
-use super::outcome::Durable;
+use crate::durable::Durable;
 use crate::ports::quota_store::Away;
 
 /// Who changes something, and why.

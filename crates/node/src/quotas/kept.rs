@@ -21,9 +21,9 @@ use quota::record::{self, Audit};
 use quota::{Rules, Subject};
 
 use super::desk::Desk;
-use super::outcome::Durable;
 use super::take::Note;
 use super::{Quotas, SHARDS, Take};
+use crate::durable::Durable;
 use rewrite::Rewriting;
 
 pub use restore::OpenError;
@@ -57,7 +57,7 @@ impl Quotas<'_> {
             .journal
             .lock(kept.shard, self.inner.ports.clock.unix_ms());
         let ticket = guard.last_ticket(kept.state);
-        Some(Durable::new(&kept.journal, ticket))
+        Some(Durable::new(&kept.journal, [Some(ticket), None]))
     }
 
     /// Keeps a take before its answer, if one of its limits wants that. Its cells are locked.
@@ -114,7 +114,9 @@ impl Quotas<'_> {
     fn append(self, kept: &Kept, records: &[(u8, &[u8])]) -> Result<Option<Durable>, String> {
         let now_ms = self.inner.ports.clock.unix_ms();
         match kept.append(kept.journal.lock(kept.shard, now_ms), records) {
-            Ok(ticket) => Ok(ticket.map(|ticket| Durable::new(&kept.journal, ticket))),
+            Ok(ticket) => {
+                Ok(ticket.map(|ticket| Durable::new(&kept.journal, [Some(ticket), None])))
+            }
             Err(error) => Err(error.to_string()),
         }
     }
@@ -202,7 +204,10 @@ impl Quotas<'_> {
         if audited.offset >= audit_max * 2 {
             guard.trim(kept.audit, audited.offset - audit_max)?;
         }
-        Ok(Some(Durable::new(&kept.journal, audited.ticket)))
+        Ok(Some(Durable::new(
+            &kept.journal,
+            [Some(audited.ticket), None],
+        )))
     }
 
     /// Trims the changes once everything that stands was written behind them anew.

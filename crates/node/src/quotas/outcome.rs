@@ -1,15 +1,12 @@
 //! What is asked, and what is answered.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use journal::{Journal, Status, Ticket};
 use quota::{Cost, HoldId, Kind, Limit, Refused, Subject, When};
 
 use super::Parked;
+use crate::durable::Durable;
 
 /// A take.
 #[derive(Clone, Copy, Debug)]
@@ -122,61 +119,5 @@ impl Denial {
     /// What would pass now.
     pub fn would_pass(&self) -> u64 {
         u64::try_from(self.have.max(0)).unwrap_or(u64::MAX)
-    }
-}
-
-/// What was taken may be on disk, or not: the journal has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the journal has failed: whether this is on disk will be known when the node is started again"
-)]
-pub struct Unconfirmed;
-
-/// Ends when something is on disk: a future; or, for whoever answers in order, something to look at.
-#[derive(Clone)]
-pub struct Durable {
-    journal: Arc<Journal>,
-    ticket: Ticket,
-}
-
-impl Durable {
-    pub(crate) fn new(journal: &Arc<Journal>, ticket: Ticket) -> Self {
-        let journal = journal.clone();
-        Self { journal, ticket }
-    }
-
-    /// Whether it is on disk; until that is known nothing, and the waker is woken once it may be.
-    pub fn poll_durable(&self, waker: &Waker) -> Poll<Result<(), Unconfirmed>> {
-        let status = match self.journal.status(self.ticket) {
-            Status::Pending => self.journal.notify(self.ticket, waker),
-            status => status,
-        };
-        match status {
-            Status::Pending => Poll::Pending,
-            Status::Durable => Poll::Ready(Ok(())),
-            Status::Failed => Poll::Ready(Err(Unconfirmed)),
-        }
-    }
-
-    /// Sleeps until that is known. Nobody does who serves others.
-    pub fn wait(&self) -> Result<(), Unconfirmed> {
-        match self.journal.wait(self.ticket) {
-            Status::Durable => Ok(()),
-            Status::Pending | Status::Failed => Err(Unconfirmed),
-        }
-    }
-}
-
-impl Future for Durable {
-    type Output = Result<(), Unconfirmed>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_durable(cx.waker())
-    }
-}
-
-impl std::fmt::Debug for Durable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Durable({:?})", self.ticket)
     }
 }

@@ -4,8 +4,8 @@ use quota::record;
 use quota::{Hold, HoldId, Prefix, Rules, Settled, Subject};
 
 use super::desk::Desk;
-use super::outcome::Durable;
 use super::{Locked, Quotas, SHARDS};
+use crate::durable::Durable;
 
 /// Holds that are ended at a time when they are over.
 const EXPIRED_AT_ONCE: usize = 4_096;

@@ -2,7 +2,7 @@
 
 use ::mailbox::record::{self, Malformed};
 use ::mailbox::{Limits, Mailbox, Span, Written};
-use journal::{Read, ReadError, ReadLimit};
+use journal::{Journal, Read, ReadError, ReadLimit};
 use model::{ErrorCode, Name};
 
 use super::directory::{Kind, Location};
@@ -23,6 +23,22 @@ pub(crate) enum Reach {
     Memory,
     /// It may wait for the disk.
     Disk,
+}
+
+impl Reach {
+    /// Reads a stream's records; `None` if they are not within reach.
+    pub(crate) fn read(
+        self,
+        journal: &Journal,
+        Location { shard, stream }: Location,
+        from: u64,
+        limit: ReadLimit,
+    ) -> Result<Option<Read>, ReadError> {
+        match self {
+            Self::Memory => journal.read_in_memory(shard, stream, from, limit),
+            Self::Disk => journal.read(shard, stream, from, limit).map(Some),
+        }
+    }
 }
 
 /// Why a mailbox cannot be loaded.
@@ -117,14 +133,11 @@ impl Store {
     pub(crate) fn read_within(
         &self,
         reach: Reach,
-        Location { shard, stream }: Location,
+        location: Location,
         from: u64,
         limit: ReadLimit,
     ) -> Result<Option<Read>, ReadError> {
-        match reach {
-            Reach::Memory => self.journal.read_in_memory(shard, stream, from, limit),
-            Reach::Disk => self.journal.read(shard, stream, from, limit).map(Some),
-        }
+        reach.read(&self.journal, location, from, limit)
     }
 }
 

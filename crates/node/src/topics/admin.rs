@@ -7,9 +7,10 @@ use journal::{AppendError, Ticket};
 
 use super::error::{AdminError, Storage};
 use super::partition::Slot;
-use super::pending::{Durable, Pending};
+use super::pending::Pending;
 use super::state::{State, Topic, Writing, stream_name};
 use super::{TopicRef, Topics};
+use crate::durable::Durable;
 use crate::store::{Kind, Location};
 
 /// A topic that is to be made.

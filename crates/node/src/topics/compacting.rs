@@ -17,7 +17,7 @@ use recordbatch::{Batch, Compression, Header, MarkerKind, Records, retain, seal}
 use super::Topics;
 use super::error::Storage;
 use super::keys::UNPACKED_SIZE_MAX;
-use super::partition::Slot;
+use super::partition::{Live, Slot};
 use super::places::{OWN, Places, compacted_of};
 use super::reader::{Next, Stored, Walked};
 use super::state::Topic;
@@ -58,15 +58,14 @@ enum Came {
     ToTheEnd(u64),
 }
 
-impl Topics {
-    /// Whether a partition is to be compacted now.
-    pub(super) fn is_dirty(&self, slot: &Slot) -> bool {
-        let live = slot.lock(&self.state.journal);
-        live.is_ok_and(|live| {
-            live.rules.is_compacted && live.partition.decide_compaction(DIRTY).is_some()
-        })
+impl Live {
+    /// Whether the partition is to be compacted now.
+    pub(super) fn is_dirty(&self) -> bool {
+        self.rules.is_compacted && self.partition.decide_compaction(DIRTY).is_some()
     }
+}
 
+impl Topics {
     /// Has a partition compacted, or goes on with the one that is under way; whether it is.
     pub(super) fn tend_compaction(&self, dirty: Option<(Arc<Topic>, Arc<Slot>)>) -> bool {
         let state = &self.state;

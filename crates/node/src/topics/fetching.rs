@@ -79,12 +79,9 @@ impl Fetching {
     }
 
     fn read_elsewhere(&mut self) -> Result<(), Storage> {
-        let later = Arc::new(Later::default());
         let (topics, asks, limits) = (self.topics.clone(), self.asks.clone(), self.limits);
-        let put = later.clone();
-        let work = move || put.put(topics.gather(Reach::Disk, &asks, limits));
-        self.topics.inner.offload(Box::new(work))?;
-        self.under_way = Some(later);
+        let gather = move || topics.gather(Reach::Disk, &asks, limits);
+        self.under_way = Some(self.topics.inner.make_elsewhere(gather)?);
         Ok(())
     }
 

@@ -17,9 +17,10 @@ use journal::{Journal, ShardId, Ticket};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::error::{GroupError, Storage};
-use super::pending::{Durable, Pending};
+use super::pending::Pending;
 use super::state::{OpenError, State};
 use super::{Options, Topics};
+use crate::durable::Durable;
 use crate::later::Later;
 use crate::store::{Kind, Location, Store};
 

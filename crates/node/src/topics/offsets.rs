@@ -14,11 +14,11 @@ use super::Topics;
 use super::error::{FetchError, Storage, UnknownPartition};
 use super::keys::UNPACKED_SIZE_MAX;
 use super::partition::{LEADER_EPOCH, Live, Slot};
-use super::pending::{Durable, Pending};
+use super::pending::Pending;
 use super::places::Places;
 use super::reader::{Next, Stored, Walked};
 use super::state::Topic;
-use crate::later::Later;
+use crate::durable::Durable;
 use crate::store::Reach;
 
 /// Where an offset is that somebody looked for.
@@ -83,12 +83,12 @@ impl Topics {
         what: Find,
         isolation: Isolation,
     ) -> Pending<Result<Option<Located>, FetchError>> {
-        let later = Arc::new(Later::default());
-        let (topics, put) = (self.clone(), later.clone());
-        let work = move || put.put(topics.look(Reach::Disk, &slot, what, isolation));
-        if let Err(overloaded) = self.inner.offload(Box::new(work)) {
-            return Pending::now(Err(Storage::from(overloaded).into()));
-        }
+        let topics = self.clone();
+        let look = move || topics.look(Reach::Disk, &slot, what, isolation);
+        let later = match self.inner.make_elsewhere(look) {
+            Ok(later) => later,
+            Err(overloaded) => return Pending::now(Err(Storage::from(overloaded).into())),
+        };
         // The disk is within reach: nothing that is not there is found there.
         Pending::steps(move |waker| match later.take(waker) {
             Some(looked) => Poll::Ready(Ok(looked.map(Option::flatten))),

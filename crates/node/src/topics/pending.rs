@@ -2,60 +2,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use journal::{Journal, Status, Ticket};
-
-/// What was done may be on disk, or not: the journal has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "the journal has failed: whether this is on disk will be known when the node is started again"
-)]
-pub struct Unconfirmed;
-
-/// Ends when something is on disk: a future; or, for whoever answers in order, something to look at.
-#[derive(Clone)]
-#[must_use = "nothing is told before it is on disk"]
-pub struct Durable {
-    journal: Arc<Journal>,
-    /// What it is, and what it rests on; nothing if it need not be on disk.
-    tickets: [Option<Ticket>; 2],
-}
-
-impl Durable {
-    pub(super) fn new(journal: &Arc<Journal>, tickets: [Option<Ticket>; 2]) -> Self {
-        let journal = journal.clone();
-        Self { journal, tickets }
-    }
-
-    /// Whether it is on disk; until that is known nothing, and the waker is woken once it may be.
-    pub fn poll_durable(&mut self, waker: &Waker) -> Poll<Result<(), Unconfirmed>> {
-        for ticket in &mut self.tickets {
-            let Some(waited) = *ticket else { continue };
-            match self.journal.notify(waited, waker) {
-                Status::Pending => return Poll::Pending,
-                Status::Failed => return Poll::Ready(Err(Unconfirmed)),
-                Status::Durable => *ticket = None,
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl Future for Durable {
-    type Output = Result<(), Unconfirmed>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.poll_durable(cx.waker())
-    }
-}
-
-impl std::fmt::Debug for Durable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Durable({:?})", self.tickets)
-    }
-}
+use crate::durable::{Durable, Unconfirmed};
 
 /// What goes on until there is an answer. It is called again when the waker was woken.
 type Steps<T> = Box<dyn FnMut(&Waker) -> Poll<Result<T, Unconfirmed>> + Send>;

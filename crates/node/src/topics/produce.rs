@@ -6,9 +6,9 @@ use recordbatch::{Batch, BatchMut, validate};
 
 use super::error::{ProduceError, Storage};
 use super::partition::{LEADER_EPOCH, Live, Slot, facts};
-use super::pending::Durable;
 use super::state::Topic;
 use super::{Timestamps, TopicDurability, Topics, keys};
+use crate::durable::Durable;
 
 /// Appends batches that one sync is to serve: made for what one read brought, dropped when that is
 /// done with. Nothing that was appended is sure to become durable before that.
@@ -18,6 +18,13 @@ pub struct Producing {
     round: Round,
     /// The batch that is being appended, with its place in it.
     placed: Vec<u8>,
+}
+
+/// The parts of a [`Producing`], while one batch is appended.
+struct Placing<'p> {
+    topics: &'p Topics,
+    round: &'p Round,
+    placed: &'p mut Vec<u8>,
 }
 
 /// A batch that is in its partition.
@@ -48,6 +55,11 @@ impl Topics {
 }
 
 impl Producing {
+    /// Where it appends.
+    pub fn topics(&self) -> &Topics {
+        &self.topics
+    }
+
     /// Appends one record batch, as its producer made it. A batch of a transaction comes with whose it
     /// is, and is refused without.
     pub fn append(
@@ -57,6 +69,12 @@ impl Producing {
         bytes: &[u8],
         transactional_id: Option<&str>,
     ) -> Result<Placed, ProduceError> {
+        let topics = &self.topics;
+        let mut placing = Placing {
+            topics,
+            round: &self.round,
+            placed: &mut self.placed,
+        };
         let slot = topic.slot(partition)?;
         let (batch, rest) = Batch::split(bytes)?;
         if !rest.is_empty() {
@@ -77,7 +95,7 @@ impl Producing {
             .producer()
             .filter(|_| header.attributes.is_transactional())
         else {
-            return self.place(slot, &batch);
+            return placing.place(slot, &batch);
         };
         let claim = Claim {
             name: transactional_id.ok_or(Denied::NoName)?,
@@ -89,15 +107,16 @@ impl Producing {
             index: partition,
         };
         // Held until it is appended: the transaction does not end meanwhile.
-        let state = self.topics.state.clone();
-        let coordinating = state.transactions.lock();
+        let coordinating = topics.state.transactions.lock();
         coordinating.verify(&claim, &participant)?;
-        self.place(slot, &batch)
+        placing.place(slot, &batch)
     }
+}
 
+impl Placing<'_> {
     /// Decides and appends, under the partition's lock.
     fn place(&mut self, slot: &Slot, batch: &Batch<'_>) -> Result<Placed, ProduceError> {
-        let state = self.topics.state.clone();
+        let state = &self.topics.state;
         let mut facts = facts(batch).ok_or(ProduceError::NotOne)?;
         let mut live = slot.lock(&state.journal)?;
         let (offset, end, stamp, is_duplicate) = match live.partition.decide(&facts)? {
@@ -113,7 +132,7 @@ impl Producing {
                 }
                 self.stamp(&live, batch, offset, stamp)?;
                 let mut guard = self.round.lock(slot.at.shard, now_ms);
-                let appended = guard.append(slot.at.stream, None, record::BATCH, &self.placed);
+                let appended = guard.append(slot.at.stream, None, record::BATCH, self.placed);
                 let appended = appended.map_err(|it| Storage::append(&state.journal, it))?;
                 live.appended(offset, &facts, now_ms);
                 drop(guard);
@@ -144,7 +163,7 @@ impl Producing {
     ) -> Result<(), ProduceError> {
         self.placed.clear();
         self.placed.extend_from_slice(batch.bytes());
-        let (mut placed, _) = BatchMut::split(&mut self.placed)?;
+        let (mut placed, _) = BatchMut::split(self.placed)?;
         // An offset of 63 bits is not reached: that many records are not appended.
         placed.place(i64::try_from(offset).unwrap_or(i64::MAX), LEADER_EPOCH);
         if live.rules.timestamps == Timestamps::Append {

@@ -2,13 +2,13 @@
 
 use ::topics::record;
 use bytes::Bytes;
-use journal::{Read, ReadError, ReadLimit, ShardId};
+use journal::{ReadError, ReadLimit};
 use recordbatch::{Batch, Header};
 
 use super::Topics;
 use super::error::Storage;
-use super::places::{Places, Run};
-use crate::store::Reach;
+use super::places::Places;
+use crate::store::{Location, Reach};
 
 /// A batch as it is stored.
 pub(super) struct Stored {
@@ -59,7 +59,11 @@ impl Topics {
     ) -> Result<Walked, Storage> {
         loop {
             let run = places.run(from);
-            let read = match self.read(reach, places.at.shard, run, limit) {
+            let at = Location {
+                stream: run.stream,
+                ..places.at
+            };
+            let read = match reach.read(&self.state.journal, at, run.from, limit) {
                 Err(ReadError::Trimmed { .. }) => return Ok(Walked::Trimmed),
                 Err(error) => return Err(Storage::read(&error)),
                 Ok(None) => return Ok(Walked::OutOfReach),
@@ -81,20 +85,6 @@ impl Topics {
                     return Ok(Walked::Done);
                 }
             }
-        }
-    }
-
-    fn read(
-        &self,
-        reach: Reach,
-        shard: ShardId,
-        run: Run,
-        limit: ReadLimit,
-    ) -> Result<Option<Read>, ReadError> {
-        let journal = &self.state.journal;
-        match reach {
-            Reach::Memory => journal.read_in_memory(shard, run.stream, run.from, limit),
-            Reach::Disk => journal.read(shard, run.stream, run.from, limit).map(Some),
         }
     }
 }

@@ -67,8 +67,7 @@ impl Topics {
                 self.retain(slot, &mut live, config);
                 self.save(slot, &mut live);
                 is_any |= live.is_touched || live.unsaved_bytes > 0;
-                drop(live);
-                if dirty.is_none() && self.is_dirty(slot) {
+                if dirty.is_none() && live.is_dirty() {
                     dirty = Some((topic.clone(), slot.clone()));
                 }
             }

@@ -171,7 +171,7 @@ impl World {
         self.settle(placed)
     }
 
-    fn settle(&mut self, mut placed: Placed) -> u64 {
+    fn settle(&mut self, placed: Placed) -> u64 {
         for _ in 0..20 {
             if let Poll::Ready(durable) = placed.durable.poll_durable(Waker::noop()) {
                 durable.unwrap();

@@ -19,9 +19,10 @@ use recordbatch::MarkerKind;
 use super::coordinating::{Coordinating, Stage};
 use super::error::{ProduceError, Storage, TransactionError, UnknownPartition};
 use super::partition::{LEADER_EPOCH, Slot};
-use super::pending::{Pending, Unconfirmed};
+use super::pending::Pending;
 use super::state::Topic;
 use super::{Denied, TopicRef, Topics};
+use crate::durable::Unconfirmed;
 
 /// A producer asks for its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

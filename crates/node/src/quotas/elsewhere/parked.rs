@@ -77,7 +77,8 @@ impl<'a> Quotas<'a> {
                     parked.running = Some(running);
                     Begun::Asks(parked)
                 }
-                Err(taken) => {
+                Err(reason) => {
+                    let taken = Taken::unavailable(reason);
                     self.count(&taken);
                     Begun::Done(taken)
                 }
@@ -102,15 +103,13 @@ impl<'a> Quotas<'a> {
         parked
     }
 
-    fn running(self, asking: Ask, take: &Take<'_>) -> Result<Running, Taken> {
+    /// Begins to ask; or why that is not to be.
+    fn running(self, asking: Ask, take: &Take<'_>) -> Result<Running, &'static str> {
         let id = match take.id {
             None => None,
             Some(id) => match AskedId::new(self.inner, id_of(&take.subject, id)) {
                 Some(id) => Some(id),
-                None => {
-                    let reason = "a take with this id is being decided";
-                    return Err(Taken::unavailable(reason));
-                }
+                None => return Err("a take with this id is being decided"),
             },
         };
         Ok(Running {
@@ -141,7 +140,7 @@ impl Parked {
                 match quotas.begin_elsewhere(elsewhere, &rules, desk, take, quotas.now_ns()) {
                     Begin::Here => return None,
                     Begin::Done(taken) => Err(taken),
-                    Begin::Ask(ask) => quotas.running(ask, take),
+                    Begin::Ask(ask) => quotas.running(ask, take).map_err(Taken::unavailable),
                 }
             }
         };

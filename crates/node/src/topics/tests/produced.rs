@@ -185,7 +185,7 @@ fn after_a_failed_sync_nothing_is_taken_and_what_waits_is_unconfirmed() {
     let mut world = World::new();
     let topic = world.create("t", &[]);
     world.produce(&topic, &["a"]);
-    let mut placed = world.append(&topic, &world.batch(&["b"])).unwrap();
+    let placed = world.append(&topic, &world.batch(&["b"])).unwrap();
     let broken = |call: &journal::disk::simulated::Call<'_>| call.kind == Call::SyncData;
     world.disk.fail_always(Fault::Broken, broken);
     world.sync();
@@ -202,7 +202,7 @@ fn after_a_failed_sync_nothing_is_taken_and_what_waits_is_unconfirmed() {
 fn what_is_acknowledged_in_memory_is_so_at_once_and_shown_when_it_is_durable() {
     let mut world = World::new();
     let topic = world.create("t", &[("telpher.durability", "memory")]);
-    let mut placed = world.append(&topic, &world.batch(&["a"])).unwrap();
+    let placed = world.append(&topic, &world.batch(&["a"])).unwrap();
     let told = placed.durable.poll_durable(Waker::noop());
     assert_eq!(told, Poll::Ready(Ok(())));
     assert_eq!(world.read(&topic, 0), []);

@@ -25,7 +25,7 @@ fn a_topic_whose_making_was_not_told_may_be_gone_and_leaves_nothing() {
     let world = World::new();
     let topic = world.topics.find_or_create("t").unwrap();
     assert_eq!(topic.about().partitions, 3);
-    let mut placed = world.append(&topic, &world.batch(&["a"])).unwrap();
+    let placed = world.append(&topic, &world.batch(&["a"])).unwrap();
     assert!(placed.durable.poll_durable(Waker::noop()).is_pending());
     let mut world = world.crash();
     assert!(world.topics.find(TopicRef::Name("t")).is_none());
@@ -92,7 +92,7 @@ fn a_duplicate_is_known_after_a_stop_and_told_when_its_original_is_durable() {
     for sequence in 0..7 {
         let placed = world.append(&topic, &from(sequence)).unwrap();
         assert!(!placed.is_duplicate);
-        let mut again = world.append(&topic, &from(sequence)).unwrap();
+        let again = world.append(&topic, &from(sequence)).unwrap();
         assert_eq!((again.offset, again.is_duplicate), (placed.offset, true));
         assert!(again.durable.poll_durable(Waker::noop()).is_pending());
         world.settle(again);

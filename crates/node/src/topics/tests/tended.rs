@@ -127,7 +127,7 @@ fn whenever_the_power_goes_what_was_told_is_there_in_its_order() {
                     _ => {}
                 }
             }
-            for mut placed in waiting {
+            for placed in waiting {
                 if placed.durable.poll_durable(Waker::noop()).is_ready() {
                     told = placed.offset + 1;
                 }
