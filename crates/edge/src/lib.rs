@@ -12,6 +12,7 @@ pub mod kafka;
 mod labels;
 pub mod native;
 mod preview;
+mod reading;
 pub mod slim;
 mod sweep;
 mod together;

@@ -83,8 +83,22 @@ impl Drop for Together {
     }
 }
 
-/// Wakes the same task as `task`, which belongs to this thread, together with others.
-pub(crate) fn waker(task: &Waker) -> Waker {
+/// Of one task: its waker, and the one that wakes it together with others.
+#[derive(Debug, Default)]
+pub(crate) struct Wakers(Option<(Waker, Waker)>);
+
+impl Wakers {
+    /// Wakes the same task as `task`, which belongs to this thread, together with others.
+    pub(crate) fn of(&mut self, task: &Waker) -> &Waker {
+        let wakers = match self.0.take() {
+            Some(wakers) if wakers.0.will_wake(task) => wakers,
+            _ => (task.clone(), waker(task)),
+        };
+        &self.0.insert(wakers).1
+    }
+}
+
+fn waker(task: &Waker) -> Waker {
     let list = HERE.with_borrow(Clone::clone);
     list.map_or_else(
         || task.clone(),

@@ -7,11 +7,9 @@
 //! What a request changes is decided when it is read, in order; waiting for the disk or for records
 //! keeps only answers waiting, until as many wait as are allowed.
 
-use std::cell::RefCell;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use net::Source;
@@ -23,20 +21,14 @@ use super::client::Client;
 use super::dispatch::{Fatal, dispatch};
 use super::inbox::Inbox;
 use super::outlet::KafkaOutlet;
-use crate::together;
-
-/// Bytes read at a time, into a buffer that all connections of a thread share.
-const CHUNK_SIZE: usize = 256 << 10;
+use crate::reading;
+use crate::together::Wakers;
 
 /// Reads in one go before other connections of the thread get their turn.
 const READS_PER_POLL: usize = 4;
 
 /// While a client leaves this much unread it is not answered further, and soon not read from.
 const UNREAD_SIZE_MAX: usize = 1 << 20;
-
-thread_local! {
-    static CHUNK: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK_SIZE]);
-}
 
 pub(super) struct Session {
     source: Box<dyn Source>,
@@ -45,8 +37,8 @@ pub(super) struct Session {
     answers: Answers,
     client: Client,
     silence: Silence,
-    /// The task's waker, and the one that the disk is given.
-    wakers: Option<(Waker, Waker)>,
+    /// What the disk is given.
+    wakers: Wakers,
 }
 
 /// Why a session ended.
@@ -84,7 +76,7 @@ impl Session {
             answers: Answers::default(),
             client,
             silence,
-            wakers: None,
+            wakers: Wakers::default(),
         }
     }
 
@@ -175,13 +167,9 @@ impl Session {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        CHUNK.with_borrow_mut(|chunk| {
-            let count = match self.source.poll_read(cx, chunk) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Left)),
-                Poll::Ready(Ok(count)) => count,
-                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => 0,
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Left)),
+        reading::with_chunk(|chunk| {
+            let Some(count) = ready!(reading::poll_count(&mut *self.source, cx, chunk)) else {
+                return Poll::Ready(Err(End::Left));
             };
             self.inbox.feed(&chunk[..count]);
             self.silence.heard = true;
@@ -205,7 +193,7 @@ impl Session {
     /// Hands out what is due, as far as the client takes it.
     fn poll_answers(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
         let was_full = self.is_full();
-        let disk = self.waker_for_disk(cx);
+        let disk = self.wakers.of(cx.waker()).clone();
         loop {
             if self.outlet.queued_size() > UNREAD_SIZE_MAX {
                 self.outlet.outbox.flush();
@@ -226,15 +214,6 @@ impl Session {
             cx.waker().wake_by_ref();
         }
         Ok(())
-    }
-
-    /// Wakes this task together with others of its thread.
-    fn waker_for_disk(&mut self, cx: &Context<'_>) -> Waker {
-        let wakers = match self.wakers.take() {
-            Some(wakers) if wakers.0.will_wake(cx.waker()) => wakers,
-            _ => (cx.waker().clone(), together::waker(cx.waker())),
-        };
-        self.wakers.insert(wakers).1.clone()
     }
 
     /// Comes back when the client has taken some: a blocked sink wakes the task by itself.

@@ -1,10 +1,8 @@
 //! One client's connection: reads, hands each chunk to the node as one turn, keeps it alive.
 
-use std::cell::RefCell;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use model::ErrorCode;
@@ -17,10 +15,8 @@ use super::Door;
 use super::dispatch::{Fatal, dispatch, refuse_oversize};
 use super::outlet::{Farewell, NativeOutlet, encode_failure};
 use super::quota::Quota;
-use crate::together;
-
-/// Bytes read at a time, into a buffer that all connections of a thread share.
-const CHUNK_SIZE: usize = 256 << 10;
+use crate::reading;
+use crate::together::Wakers;
 
 /// Reads in one go before other connections of the thread get their turn.
 const READS_PER_POLL: usize = 4;
@@ -32,10 +28,6 @@ const UNREAD_SIZE_MAX: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_SIZE_MAX: usize = 64 << 20;
 
-thread_local! {
-    static CHUNK: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK_SIZE]);
-}
-
 pub(super) struct Session {
     source: Box<dyn Source>,
     outlet: Arc<NativeOutlet>,
@@ -46,8 +38,8 @@ pub(super) struct Session {
     /// What was read with the HELLO.
     rest: Vec<u8>,
     keepalive: Option<Keepalive>,
-    /// The task's waker, and the one that the disk is given.
-    wakers: Option<(Waker, Waker)>,
+    /// What the disk is given.
+    wakers: Wakers,
 }
 
 /// Why a session ended.
@@ -84,7 +76,7 @@ impl Session {
             quota: Quota::new(door.node.clone()),
             rest,
             keepalive,
-            wakers: None,
+            wakers: Wakers::default(),
         }
     }
 
@@ -129,12 +121,7 @@ impl Session {
     /// Answers what is durable, and reads on if that had to wait for it.
     fn settle(&mut self, cx: &mut Context<'_>) {
         let was_full = self.is_full();
-        let wakers = match self.wakers.take() {
-            Some(wakers) if wakers.0.will_wake(cx.waker()) => wakers,
-            _ => (cx.waker().clone(), together::waker(cx.waker())),
-        };
-        let (_, disk) = self.wakers.insert(wakers);
-        if self.connection.settle(disk) {
+        if self.connection.settle(self.wakers.of(cx.waker())) {
             self.wait_until_read(cx);
         }
         self.quota.poll(cx, &self.outlet);
@@ -198,13 +185,9 @@ impl Session {
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        CHUNK.with_borrow_mut(|chunk| {
-            let count = match self.source.poll_read(cx, chunk) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Left)),
-                Poll::Ready(Ok(count)) => count,
-                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => 0,
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(End::Left)),
+        reading::with_chunk(|chunk| {
+            let Some(count) = ready!(reading::poll_count(&mut *self.source, cx, chunk)) else {
+                return Poll::Ready(Err(End::Left));
             };
             Poll::Ready(self.take_in(&chunk[..count]).map_err(End::Fatal))
         })
@@ -252,7 +235,7 @@ impl Session {
             let mut drained = 0;
             while drained < LINGER_SIZE_MAX {
                 let read = std::future::poll_fn(|cx| {
-                    CHUNK.with_borrow_mut(|chunk| source.poll_read(cx, chunk))
+                    reading::with_chunk(|chunk| source.poll_read(cx, chunk))
                 });
                 match read.await {
                     Ok(0) | Err(_) => break,

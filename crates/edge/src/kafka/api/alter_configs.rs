@@ -1,20 +1,15 @@
 //! AlterConfigs: what of a topic's configuration is not named becomes the default again.
 
-use kafka::ErrorCode;
 use kafka::alter_configs::{Request, ResourceResponse, Response};
-use node::topics::Execution;
 
+use super::changes::{execution, outcome};
 use super::configs::{TOPIC, not_alterable};
 use crate::kafka::client::Client;
-use crate::kafka::errors::told;
 use crate::kafka::reply::{Answer, Tag};
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
-    let execution = match request.validate_only {
-        true => Execution::Try,
-        false => Execution::Do,
-    };
+    let execution = execution(request.validate_only);
     let altering: Vec<_> = request
         .resources
         .into_iter()
@@ -35,13 +30,10 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     tag.later(async move {
         let mut response = Response::default();
         for (resource_type, resource_name, altering) in altering {
-            let failed = match altering {
-                Ok(altering) => told(altering.await).err(),
-                Err(failed) => Some(failed),
-            };
+            let (error_code, error_message) = outcome(altering).await;
             response.responses.push(ResourceResponse {
-                error_code: failed.as_ref().map_or(ErrorCode::None, |it| it.code),
-                error_message: failed.map(|it| it.message),
+                error_code,
+                error_message,
                 resource_type,
                 resource_name,
             });

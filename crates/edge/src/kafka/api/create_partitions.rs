@@ -2,21 +2,17 @@
 
 use kafka::ErrorCode;
 use kafka::create_partitions::{Request, Response, Topic, TopicResponse};
-use node::topics::{About, AdminError, Execution, Pending, TopicRef, Topics};
+use node::topics::{Execution, TopicRef, Topics};
 
 use super::NODE_ID;
+use super::changes::{Changing, execution, outcome};
 use crate::kafka::client::Client;
-use crate::kafka::errors::{Failed, told};
+use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
-
-type Making = Result<Pending<Result<About, AdminError>>, Failed>;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
-    let execution = match request.validate_only {
-        true => Execution::Try,
-        false => Execution::Do,
-    };
+    let execution = execution(request.validate_only);
     let making: Vec<_> = request
         .topics
         .into_iter()
@@ -28,21 +24,18 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     tag.later(async move {
         let mut response = Response::default();
         for (name, making) in making {
-            let failed = match making {
-                Ok(making) => told(making.await).err(),
-                Err(failed) => Some(failed),
-            };
+            let (error_code, error_message) = outcome(making).await;
             response.results.push(TopicResponse {
                 name,
-                error_code: failed.as_ref().map_or(ErrorCode::None, |it| it.code),
-                error_message: failed.map(|it| it.message),
+                error_code,
+                error_message,
             });
         }
         response
     })
 }
 
-fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Making {
+fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Changing {
     if let Some(assignments) = &topic.assignments {
         let found = topics.find(TopicRef::Name(&topic.name));
         let now = found.map_or(0, |found| found.about().partitions);

@@ -4,25 +4,21 @@ use std::collections::HashSet;
 
 use kafka::ErrorCode;
 use kafka::create_topics::{Assignment, ConfigResponse, Request, Response, Topic, TopicResponse};
-use node::topics::{About, AdminError, Execution, NewTopic, Pending, Topics};
+use node::topics::{About, Execution, NewTopic, Topics};
 
+use super::changes::{Changing, changed, execution};
 use super::configs::{Source, each};
 use super::{NODE_ID, uuid};
 use crate::kafka::client::Client;
-use crate::kafka::errors::{Failed, told};
+use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
 /// Stands for "as the broker likes it".
 const DEFAULT: i32 = -1;
 
-type Making = Result<Pending<Result<About, AdminError>>, Failed>;
-
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
-    let execution = match request.validate_only {
-        true => Execution::Try,
-        false => Execution::Do,
-    };
+    let execution = execution(request.validate_only);
     let twice = twice(&request.topics);
     let making = request.topics.into_iter().map(|topic| {
         let making = match twice.contains(&topic.name) {
@@ -38,10 +34,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     tag.later(async move {
         let mut response = Response::default();
         for (name, making) in making {
-            let made = match making {
-                Ok(making) => told(making.await),
-                Err(failed) => Err(failed),
-            };
+            let made = changed(making).await;
             response.topics.push(shown(name, made, execution));
         }
         response
@@ -55,7 +48,7 @@ fn twice(topics: &[Topic]) -> HashSet<String> {
     names.filter(|name| !seen.insert(*name)).cloned().collect()
 }
 
-fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Making {
+fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Changing {
     let partitions = match topic.assignments.as_slice() {
         [] => {
             replicas(topic.replication_factor)?;

@@ -2,11 +2,12 @@
 
 use kafka::ErrorCode;
 use kafka::incremental_alter_configs::{Config, Request, Resource, ResourceResponse, Response};
-use node::topics::{About, AdminError, Alter, Execution, Pending, Topics};
+use node::topics::{Alter, Execution, Topics};
 
+use super::changes::{Changing, execution, outcome};
 use super::configs::{TOPIC, not_alterable};
 use crate::kafka::client::Client;
-use crate::kafka::errors::{Failed, told};
+use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
 const SET: i8 = 0;
@@ -14,14 +15,9 @@ const DELETE: i8 = 1;
 const APPEND: i8 = 2;
 const SUBTRACT: i8 = 3;
 
-type Altering = Result<Pending<Result<About, AdminError>>, Failed>;
-
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
-    let execution = match request.validate_only {
-        true => Execution::Try,
-        false => Execution::Do,
-    };
+    let execution = execution(request.validate_only);
     let altering: Vec<_> = request
         .resources
         .into_iter()
@@ -33,13 +29,10 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     tag.later(async move {
         let mut response = Response::default();
         for (resource_type, resource_name, altering) in altering {
-            let failed = match altering {
-                Ok(altering) => told(altering.await).err(),
-                Err(failed) => Some(failed),
-            };
+            let (error_code, error_message) = outcome(altering).await;
             response.responses.push(ResourceResponse {
-                error_code: failed.as_ref().map_or(ErrorCode::None, |it| it.code),
-                error_message: failed.map(|it| it.message),
+                error_code,
+                error_message,
                 resource_type,
                 resource_name,
             });
@@ -48,7 +41,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     })
 }
 
-fn alter(topics: &Topics, resource: &Resource, execution: Execution) -> Altering {
+fn alter(topics: &Topics, resource: &Resource, execution: Execution) -> Changing {
     if resource.resource_type != TOPIC {
         return Err(not_alterable(resource.resource_type));
     }

@@ -4,6 +4,7 @@ pub(super) mod add_offsets_to_txn;
 pub(super) mod add_partitions_to_txn;
 pub(super) mod alter_configs;
 pub(super) mod api_versions;
+mod changes;
 mod configs;
 pub(super) mod create_partitions;
 pub(super) mod create_topics;

@@ -53,7 +53,6 @@ pub(in crate::kafka) fn answer(
         topic_data,
         ..
     } = request;
-    let topics = client.topics().clone();
     let mut context = Context {
         producing: client.producing(),
         transactional_id: transactional_id.as_deref(),
@@ -66,7 +65,7 @@ pub(in crate::kafka) fn answer(
     };
     for topic in topic_data {
         let found = find(
-            &topics,
+            context.producing.topics(),
             &topic.name,
             topic.topic_id,
             tag.version >= IDS_FROM,

@@ -1,0 +1,33 @@
+//! Reading from a connection, into a buffer that all connections of a thread share.
+
+use std::cell::RefCell;
+use std::io;
+use std::task::{Context, Poll};
+
+use net::Source;
+
+/// Bytes read at a time.
+const CHUNK_SIZE: usize = 256 << 10;
+
+thread_local! {
+    static CHUNK: RefCell<Vec<u8>> = RefCell::new(vec![0; CHUNK_SIZE]);
+}
+
+/// Lends the thread's buffer.
+pub(crate) fn with_chunk<R>(then: impl FnOnce(&mut [u8]) -> R) -> R {
+    CHUNK.with_borrow_mut(|chunk| then(chunk))
+}
+
+/// How many bytes were read, maybe none; `None` when the peer sends no more or is lost.
+pub(crate) fn poll_count(
+    source: &mut dyn Source,
+    cx: &mut Context<'_>,
+    chunk: &mut [u8],
+) -> Poll<Option<usize>> {
+    source.poll_read(cx, chunk).map(|read| match read {
+        Ok(0) => None,
+        Ok(count) => Some(count),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Some(0),
+        Err(_) => None,
+    })
+}
