@@ -5,6 +5,7 @@
 //! of the same results cannot disagree.
 
 mod changes;
+mod common;
 mod html;
 mod kafka;
 mod markdown;

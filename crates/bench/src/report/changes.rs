@@ -1,7 +1,8 @@
 //! A row for each change between two results of one suite.
 
 use super::Table;
-use crate::format::{figures, human, human_interval};
+use super::common::ratio;
+use crate::format::{human, human_interval};
 use crate::model::{CaseComparison, Metric, Results};
 
 /// What [`crate::compare::changes`] found between `old` and `new`.
@@ -15,17 +16,15 @@ pub fn changes(old: &Results, new: &Results, found: &[CaseComparison]) -> Table 
         let CaseComparison {
             metric, comparison, ..
         } = one;
-        let interval = comparison.interval;
+        let [ratio, interval] = ratio(comparison);
         table.row([
             Some(one.subject.clone()),
             Some(metric.label().to_owned()),
             Some(one.verdict().to_owned()),
             figure(old, &one.baseline, *metric),
             figure(new, &one.subject, *metric),
-            comparison
-                .ratio
-                .map(|ratio| format!("{} ×", figures(ratio))),
-            interval.map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+            ratio,
+            interval,
         ]);
     }
     table

@@ -6,6 +6,7 @@ mod rows;
 pub use rows::{csv, json};
 
 use super::Table;
+use super::common::{methodology, of, ratio, sections, span};
 use crate::format::{bytes, figures, human, thousands};
 use crate::histogram::Histogram;
 use crate::measurement::{Streamed, Verified};
@@ -45,20 +46,13 @@ pub fn chronik(results: &Results) -> String {
     if current.is_empty() {
         return "No topics were measured.\n".to_owned();
     }
-    let mut text = format!("# Benchmark Results\n\n{current}\n## Methodology\n\n");
-    for (name, words) in &results.setup.notes {
-        text += &format!("- {name}: {words}\n");
-    }
-    text
+    let methodology = methodology(results);
+    format!("# Benchmark Results\n\n{current}\n## Methodology\n\n{methodology}")
 }
 
 /// Its tables alone; nothing where no topics were measured.
 pub(super) fn current(results: &Results) -> String {
-    let cases: Vec<&CaseResult> = results
-        .cases
-        .iter()
-        .filter(|one| one.case.area == Area::Kafka)
-        .collect();
+    let cases: Vec<_> = of(results, Area::Kafka).collect();
     if cases.is_empty() {
         return String::new();
     }
@@ -70,14 +64,7 @@ pub(super) fn current(results: &Results) -> String {
         ("End To End Against Its Floors", end_to_end(&cases)),
         ("Ratios", ratios(results, &cases)),
     ];
-    let mut sections = Vec::new();
-    for (heading, table) in tables {
-        if !table.is_empty() {
-            let table = table.without_empty_columns();
-            sections.push(format!("## {heading}\n\n{}", table.markdown()));
-        }
-    }
-    sections.join("\n")
+    sections(tables)
 }
 
 /// Target, and what else tells it from other rows.
@@ -164,7 +151,7 @@ fn summary(cases: &[&CaseResult]) -> Table {
             acks(one),
             Some(shape(one)),
             rate.map(|rate| format!("{} msg/s", figures(rate.mean))),
-            interval.map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+            interval.map(span),
             bandwidth(one).map(|rate| format!("{} MB/s", figures(rate))),
             mean(Metric::LatencyP50),
             mean(Metric::LatencyP99),
@@ -255,7 +242,7 @@ fn work(cases: &[&CaseResult]) -> Table {
             Some(name(one)),
             acks(one),
             each.map(|each| format!("{} µs", figures(each.mean))),
-            interval.map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+            interval.map(span),
             per_mb.map(|(percent, rate)| format!("{} ms", figures(percent * 10.0 / rate))),
             mean(Metric::NodeCpu),
             one.summary
@@ -339,7 +326,7 @@ fn end_to_end(cases: &[&CaseResult]) -> Table {
             Some(name(one)),
             acks(one),
             Some(format!("{} ×", figures(found.mean))),
-            interval.map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+            interval.map(span),
         ]);
     }
     table
@@ -362,7 +349,7 @@ fn ratios(results: &Results, cases: &[&CaseResult]) -> Table {
         let (Some(subject), Some(baseline)) = (of(&found.subject), of(&found.baseline)) else {
             continue;
         };
-        let comparison = &found.comparison;
+        let [ratio, interval] = ratio(&found.comparison);
         table.row([
             Some(subject.case.mode.name.to_string()),
             Some(name(subject)),
@@ -370,12 +357,8 @@ fn ratios(results: &Results, cases: &[&CaseResult]) -> Table {
             Some(name(baseline)),
             Some(found.metric.label().to_owned()),
             Some(found.verdict().to_owned()),
-            comparison
-                .ratio
-                .map(|ratio| format!("{} ×", figures(ratio))),
-            comparison
-                .interval
-                .map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+            ratio,
+            interval,
         ]);
     }
     table

@@ -1,8 +1,7 @@
 //! One page that stands for a result: what was run, on what, the tables, and how to read the flags.
 
-use super::quota;
-use super::store;
-use super::{Detail, Section, kafka, overview};
+use super::common::methodology;
+use super::{Detail, Section, kafka, overview, quota, store};
 use crate::flags;
 use crate::model::Results;
 
@@ -28,20 +27,12 @@ pub fn markdown(results: &Results) -> String {
         };
         text += &format!("- Runs: {repeats} of each case, {duration} each{order}\n");
     }
-    for (name, value) in &setup.notes {
-        text += &format!("- {name}: {value}\n");
-    }
-    let store = store::current(results);
-    if !store.is_empty() {
-        text += &format!("\n{store}");
-    }
-    let quota = quota::current(results);
-    if !quota.is_empty() {
-        text += &format!("\n{quota}");
-    }
-    let kafka = kafka::current(results);
-    if !kafka.is_empty() {
-        text += &format!("\n{kafka}");
+    text += &methodology(results);
+    for current in [store::current, quota::current, kafka::current] {
+        let tables = current(results);
+        if !tables.is_empty() {
+            text += &format!("\n{tables}");
+        }
     }
     text += "\n## Results\n\nMeans over runs with Student's t 95 % intervals.\n";
     for section in overview(results, Detail::Full) {

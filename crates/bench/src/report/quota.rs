@@ -3,6 +3,7 @@
 //! and how many one bucket had to allow.
 
 use super::Table;
+use super::common::{methodology, of, ratio, sections, span};
 use crate::format::{figures, human, thousands};
 use crate::histogram::Histogram;
 use crate::measurement::Answered;
@@ -37,22 +38,13 @@ pub fn limiter(results: &Results) -> String {
     if current.is_empty() {
         return "No takes were measured.\n".to_owned();
     }
-    let mut text = format!("# Benchmark Results\n\n{current}\n## Methodology\n\n");
-    for (name, words) in &results.setup.notes {
-        text += &format!("- {name}: {words}\n");
-    }
-    text
+    let methodology = methodology(results);
+    format!("# Benchmark Results\n\n{current}\n## Methodology\n\n{methodology}")
 }
 
 /// Its tables alone; nothing where no takes were measured.
 pub(super) fn current(results: &Results) -> String {
-    let of_quota = |one: &&CaseResult| one.case.area == Area::Quota;
-    let cases: Vec<Shown<'_>> = results
-        .cases
-        .iter()
-        .filter(of_quota)
-        .map(Shown::of)
-        .collect();
+    let cases: Vec<_> = of(results, Area::Quota).map(Shown::of).collect();
     if cases.is_empty() {
         return String::new();
     }
@@ -67,14 +59,7 @@ pub(super) fn current(results: &Results) -> String {
         ("Thresholds", judged(&cases)),
         ("Ratios", ratios(results, &cases)),
     ];
-    let mut sections = Vec::new();
-    for (heading, table) in tables {
-        if !table.is_empty() {
-            let table = table.without_empty_columns();
-            sections.push(format!("## {heading}\n\n{}", table.markdown()));
-        }
-    }
-    sections.join("\n")
+    sections(tables)
 }
 
 /// A case, and the answers of all its runs.
@@ -181,7 +166,7 @@ fn overall(cases: &[Shown<'_>]) -> Table {
             Some(shown.one.runs.len().to_string()),
             Some(count(all)),
             rate.map(|rate| format!("{}/s", figures(rate.mean))),
-            interval.map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+            interval.map(span),
             Some(count(shown.one.runs.iter().map(Run::error_count).sum())),
             Some(format!("{} ({share:.2} %)", count(limited))),
             Some(count(allowed)),
@@ -244,7 +229,7 @@ fn work(cases: &[Shown<'_>]) -> Table {
         table.row([
             Some(shown.name()),
             cpu.map(|cpu| micros(cpu.mean)),
-            interval.map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+            interval.map(span),
             (parts.len() > 1).then(|| parts.join(" + ")),
             generator.map(|(seconds, messages)| micros(seconds * 1e6 / messages)),
             memory.map(|bytes| human(bytes, Metric::NodeRssPeak.unit())),
@@ -422,18 +407,14 @@ fn ratios(results: &Results, cases: &[Shown<'_>]) -> Table {
         shown.map(Shown::name)
     };
     for found in &results.comparisons {
-        let comparison = &found.comparison;
+        let [ratio, interval] = ratio(&found.comparison);
         table.row([
             name(&found.subject),
             name(&found.baseline),
             Some(found.metric.label().to_owned()),
             Some(found.verdict().to_owned()),
-            comparison
-                .ratio
-                .map(|ratio| format!("{} ×", figures(ratio))),
-            comparison
-                .interval
-                .map(|one| format!("{} – {}", figures(one.low), figures(one.high))),
+            ratio,
+            interval,
         ]);
     }
     table

@@ -2,6 +2,7 @@
 //! and what that report lacks: latencies, syncs, intervals, and what others make of the same.
 
 use super::Table;
+use super::common::{methodology, of};
 use crate::format::{bytes, figures, human};
 use crate::model::{Area, CaseResult, Metric, Results};
 use crate::stats::{Description, Interval, describe};
@@ -31,19 +32,12 @@ pub fn fleetlm(results: &Results) -> String {
     let mut text = format!("# Benchmarks\n\n{current}");
     text += "\n## Methodology\n\n\
         Every acknowledgement counted means that the message is on disk: it is sent after the sync that covers it.\n\n";
-    for (name, words) in &results.setup.notes {
-        text += &format!("- {name}: {words}\n");
-    }
-    text
+    text + &methodology(results)
 }
 
 /// Its tables alone; nothing where no conversations were measured.
 pub(super) fn current(results: &Results) -> String {
-    let cases: Vec<&CaseResult> = results
-        .cases
-        .iter()
-        .filter(|one| one.case.area == Area::Store)
-        .collect();
+    let cases: Vec<_> = of(results, Area::Store).collect();
     if cases.is_empty() {
         return String::new();
     }

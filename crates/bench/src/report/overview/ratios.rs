@@ -1,8 +1,8 @@
 //! A row for each ratio between two cases.
 
-use crate::format::figures;
 use crate::model::{Case, CaseComparison, Results};
 use crate::report::Table;
+use crate::report::common::ratio;
 
 /// The table, and a note of what all its cases have in common.
 pub(super) fn ratios(results: &Results) -> (Table, Option<String>) {
@@ -18,18 +18,15 @@ pub(super) fn ratios(results: &Results) -> (Table, Option<String>) {
             metric, comparison, ..
         } = found;
         let [of, subject, baseline] = sides(results, found, &names);
+        let [ratio, interval] = ratio(comparison);
         table.row([
             Some(of),
             Some(subject),
             Some(baseline),
             Some(metric.label().to_owned()),
             Some(found.verdict().to_owned()),
-            comparison
-                .ratio
-                .map(|ratio| format!("{} ×", figures(ratio))),
-            comparison
-                .interval
-                .map(|interval| format!("{} – {}", figures(interval.low), figures(interval.high))),
+            ratio,
+            interval,
             comparison.degrees.map(|degrees| format!("{degrees:.1}")),
         ]);
     }

@@ -11,7 +11,7 @@ use bench::workload::kafka::{
 };
 use clap::ValueEnum;
 
-use super::outcome::{Outcome, Style, failure};
+use super::outcome::{Outcome, Style, check, failure};
 use crate::failure::{Exit, Failure};
 use crate::settings::parse_duration;
 
@@ -262,29 +262,20 @@ fn parse_address(text: &str) -> Result<String, String> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let matrix = args.matrix();
     let styles = [Style::Chronik, Style::Table];
-    let mut measured = None;
+    let (mut misses, mut written) = (Vec::new(), Ok(()));
     let outcome = args
         .outcome
         .of("kafka", &styles, |surroundings, environment, show| {
             let results = kafka::run(surroundings, &matrix, environment, show)?;
-            measured = Some(results.clone());
+            misses = kafka::misses(&results);
+            written = args.write(&results);
             Ok(results)
         });
-    let Some(results) = measured else {
-        return outcome;
-    };
-    args.write(&results)?;
+    written?;
     // What is lost is worse than what was refused, and told first.
-    let misses = kafka::misses(&results);
-    match misses.is_empty() {
-        true => outcome,
-        false => {
-            let message = format!("not as it must be\n  {}", misses.join("\n  "));
-            Err(Failure::new(Exit::Failed, message).hint(
-                "the tables say what was read back; `telpher bench kafka --help` says what must be",
-            ))
-        }
-    }
+    let hint = "the tables say what was read back; `telpher bench kafka --help` says what must be";
+    check(&misses, hint)?;
+    outcome
 }
 
 impl Args {

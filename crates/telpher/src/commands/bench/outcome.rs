@@ -48,6 +48,15 @@ pub(super) struct Outcome {
     commit: Option<String>,
 }
 
+/// Fails if anything was missed.
+pub(super) fn check(misses: &[String], hint: &str) -> Result<(), Failure> {
+    if misses.is_empty() {
+        return Ok(());
+    }
+    let message = format!("not as it must be\n  {}", misses.join("\n  "));
+    Err(Failure::new(Exit::Failed, message).hint(hint))
+}
+
 /// A row of a report that is counts: its name, the count, and what it is.
 pub(super) type Count = (&'static str, u64, &'static str);
 

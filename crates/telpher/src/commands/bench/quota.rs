@@ -8,8 +8,8 @@ use std::time::Duration;
 use bench::workload::quota::{self, Busy, Door, Limits, Matrix, Reuse, Step, Subject, Work};
 use clap::ValueEnum;
 
-use super::outcome::{Outcome, Style};
-use crate::failure::{Exit, Failure};
+use super::outcome::{Outcome, Style, check};
+use crate::failure::Failure;
 use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
@@ -227,15 +227,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             misses = quota::misses(&results);
             Ok(results)
         })?;
-    match misses.is_empty() {
-        true => Ok(()),
-        false => {
-            let message = format!("not as it must be\n  {}", misses.join("\n  "));
-            Err(Failure::new(Exit::Failed, message).hint(
-                "the tables say what was answered; `telpher bench quota --help` says what must be",
-            ))
-        }
-    }
+    let hint = "the tables say what was answered; `telpher bench quota --help` says what must be";
+    check(&misses, hint)
 }
 
 impl Args {
