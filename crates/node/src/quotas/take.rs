@@ -145,8 +145,7 @@ impl<'a> Quotas<'a> {
         if take.hold.is_some()
             && let Some(full) = home.and_then(|home| locked[home].0.holds.check_room().err())
         {
-            let reason = full.to_string();
-            return Decided::Taken(Taken::at_once(Outcome::Unavailable { reason }));
+            return Decided::Taken(Taken::unavailable(&full.to_string()));
         }
         match quota::decide(rules, &mut desk.plan, &take.subject, locked, now_ns) {
             Decision::Admitted => {}
@@ -168,17 +167,11 @@ impl<'a> Quotas<'a> {
                     locked[home].0.holds.remove(hold);
                 }
                 self.undo(rules, desk, take, locked, now_ns);
-                return Decided::Taken(Taken::at_once(Outcome::Unavailable { reason }));
+                return Decided::Taken(Taken::unavailable(&reason));
             }
         };
         if let (Some(home), Some(note)) = (home, note) {
-            let shard = &mut locked[home].0;
-            if let Some((id, until_ns)) = note.id {
-                shard.recent.insert(&id, note.hold, until_ns, now_ns);
-            }
-            if durable.is_none() && self.is_kept() {
-                shard.unkept.extend(note.records);
-            }
+            self.remember(&mut locked[home], note, durable.is_some(), now_ns);
         }
         self.tell_warned(rules, desk, take);
         self.need_sweep();
@@ -230,6 +223,23 @@ impl<'a> Quotas<'a> {
             note.id = Some((id, until_ns));
         }
         note
+    }
+
+    /// Knows an id from now on; what is not written yet is written a moment later.
+    pub(super) fn remember(
+        self,
+        home: &mut Locked<'_>,
+        note: Note,
+        is_written: bool,
+        now_ns: u64,
+    ) {
+        let shard = &mut home.0;
+        if let Some((id, until_ns)) = note.id {
+            shard.recent.insert(&id, note.hold, until_ns, now_ns);
+        }
+        if !is_written && self.is_kept() {
+            shard.unkept.extend(note.records);
+        }
     }
 
     /// How long a hold lasts that is to last so long.
@@ -330,7 +340,7 @@ enum Decided {
 pub(super) struct Note {
     pub(super) hold: Option<HoldId>,
     pub(super) records: Vec<(u8, Vec<u8>)>,
-    pub(super) id: Option<(String, u64)>,
+    id: Option<(String, u64)>,
 }
 
 impl Taken {

@@ -104,12 +104,7 @@ impl Quotas<'_> {
             true => self.keep_records(&note.records)?,
             false => None,
         };
-        if let Some((id, until_ns)) = &note.id {
-            home.0.recent.insert(id, note.hold, *until_ns, now_ns);
-        }
-        if durable.is_none() && self.is_kept() {
-            home.0.unkept.extend(note.records);
-        }
+        self.remember(home, note, durable.is_some(), now_ns);
         Ok(durable)
     }
 }
