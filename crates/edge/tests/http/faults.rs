@@ -86,7 +86,7 @@ async fn a_flipped_bit_in_an_old_segment_is_named_and_never_served() {
 #[tokio::test]
 async fn a_node_that_keeps_nothing_has_no_conversations() {
     let ports = node::Ports {
-        clock: std::sync::Arc::new(crate::TestClock::default()),
+        clock: std::sync::Arc::new(crate::ManualClock::default()),
         entropy: std::sync::Arc::new(crate::Counting(1.into())),
     };
     let node = node::Handle::new(node::Limits::default(), ports);

@@ -7,9 +7,13 @@ mod append;
 mod bad_input;
 mod budget;
 mod client;
+#[path = "../it/clock.rs"]
+mod clock;
 mod cold;
 mod compat;
 mod context;
+#[path = "../it/counting.rs"]
+mod counting;
 mod faults;
 mod follow;
 #[path = "../it/gate.rs"]
@@ -30,39 +34,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use journal::Journal;
 use journal::disk::{Disk, SimulatedDisk};
-use node::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+use node::{Handle, Limits, Ports, StoreOptions};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 pub(crate) use client::{Answer, Events};
-
-#[derive(Default)]
-struct TestClock(AtomicU64);
-
-impl Clock for TestClock {
-    fn now_ns(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn unix_ms(&self) -> u64 {
-        1_700_000_000_000 + self.now_ns() / 1_000_000
-    }
-}
-
-struct Counting(AtomicU64);
-
-impl Entropy for Counting {
-    fn next_u64(&self) -> u64 {
-        self.0.fetch_add(0x0001_0000_0000_0000, Ordering::Relaxed)
-    }
-}
+pub(crate) use clock::ManualClock;
+pub(crate) use counting::Counting;
 
 /// A node that keeps conversations, and its door.
 pub(crate) struct Door {
     pub(crate) node: Handle,
     pub(crate) disk: SimulatedDisk,
     pub(crate) address: SocketAddr,
-    clock: Arc<TestClock>,
+    clock: Arc<ManualClock>,
 }
 
 impl Door {
@@ -105,7 +90,7 @@ impl Door {
         };
         let opened = Journal::open(front, &journal_options, || 0);
         let (journal, _) = opened.unwrap();
-        let clock = Arc::new(TestClock::default());
+        let clock = Arc::new(ManualClock::default());
         let ports = Ports {
             clock: clock.clone(),
             entropy: Arc::new(Counting(AtomicU64::new(start << 32))),

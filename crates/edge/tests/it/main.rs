@@ -6,9 +6,11 @@ mod agent;
 mod archived;
 mod bad_input;
 mod calls;
+mod clock;
 mod cold;
 mod cold_conversations;
 mod conversations;
+mod counting;
 mod dead_letters;
 mod ended;
 mod gate;
@@ -23,35 +25,15 @@ mod streams;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use node::{Clock, Entropy, Handle, Limits, Ports};
+use node::{Handle, Limits, Ports};
 
 pub(crate) use agent::Agent;
-
-/// A clock that a test moves.
-#[derive(Default)]
-pub(crate) struct ManualClock(AtomicU64);
+pub(crate) use clock::ManualClock;
+use counting::Counting;
 
 impl ManualClock {
     pub(crate) fn advance_ms(&self, ms: u64) {
         self.0.fetch_add(ms * 1_000_000, Ordering::Relaxed);
-    }
-}
-
-impl Clock for ManualClock {
-    fn now_ns(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn unix_ms(&self) -> u64 {
-        1_700_000_000_000 + self.now_ns() / 1_000_000
-    }
-}
-
-struct Counting(AtomicU64);
-
-impl Entropy for Counting {
-    fn next_u64(&self) -> u64 {
-        self.0.fetch_add(0x0001_0000_0000_0000, Ordering::Relaxed)
     }
 }
 

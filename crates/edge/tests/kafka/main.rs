@@ -3,6 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
 mod client;
+#[path = "../it/clock.rs"]
+mod clock;
+#[path = "../it/counting.rs"]
+mod counting;
 mod fetching;
 mod framing;
 mod login;
@@ -11,36 +15,17 @@ mod producing;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use edge::kafka::{Arrived, Door, Nobody, Options, User, Users};
 use edge::{Gate, Open};
 use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line};
-use node::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+use node::{Handle, Limits, Ports, StoreOptions};
 
 pub(crate) use client::Client;
-
-#[derive(Default)]
-struct TestClock(AtomicU64);
-
-impl Clock for TestClock {
-    fn now_ns(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn unix_ms(&self) -> u64 {
-        1_700_000_000_000 + self.now_ns() / 1_000_000
-    }
-}
-
-struct Counting(AtomicU64);
-
-impl Entropy for Counting {
-    fn next_u64(&self) -> u64 {
-        self.0.fetch_add(0x0001_0000_0000_0000, Ordering::Relaxed)
-    }
-}
+use clock::ManualClock;
+use counting::Counting;
 
 /// A node, and its Kafka door.
 pub(crate) struct Bench {
@@ -67,7 +52,7 @@ impl Bench {
         };
         let opened = Journal::open_stepped(Arc::new(disk.clone()), &options).unwrap();
         let ports = Ports {
-            clock: Arc::new(TestClock::default()),
+            clock: Arc::new(ManualClock::default()),
             entropy: Arc::new(Counting(AtomicU64::new(1))),
         };
         let (limits, kept) = (Limits::default(), StoreOptions::default());

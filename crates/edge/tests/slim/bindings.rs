@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use node::Counter;
 use tokio::task::spawn_blocking;
 
-use crate::Bench;
+use crate::{Bench, until};
 
 const REQUIREMENT: &str = "slim-bindings==3.3.8";
 
@@ -115,7 +115,18 @@ async fn every_kind_of_session_runs_and_one_survives_the_end_of_its_links() {
     assert_eq!(bench.count(Counter::SlimMalformed), 0);
     assert_eq!(bench.count(Counter::SlimBadMacs), 0);
     assert_eq!(bench.count(Counter::Dropped), 0);
+    let (subscriptions, opened) = (
+        bench.door.subscription_count(),
+        bench.count(Counter::Opened),
+    );
+    let links = bench.node.connection_count() as u64;
     bench.node.close_all();
+    // What an application says while it has not made its subscriptions again it drops itself.
+    let all_are_back = || {
+        bench.count(Counter::Opened) >= opened + links
+            && bench.door.subscription_count() == subscriptions
+    };
+    until("the applications to come back", all_are_back).await;
     sessions.go_on();
     spawn_blocking(move || sessions.wait_for("done survives"))
         .await

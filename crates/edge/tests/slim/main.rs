@@ -5,21 +5,24 @@
 mod agent;
 mod bad_input;
 mod bindings;
+#[path = "../it/counting.rs"]
+mod counting;
 mod exchange;
 mod links;
 mod slow;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use edge::Gate;
 use edge::slim::{Door, Options};
-use node::{Clock, Counter, Entropy, Handle, Limits, Ports};
+use node::{Clock, Counter, Handle, Limits, Ports};
 use tokio::net::TcpListener;
 
 pub(crate) use agent::Agent;
+use counting::Counting;
 
 /// How long anything is waited for before a test has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,14 +36,6 @@ impl Clock for Running {
 
     fn unix_ms(&self) -> u64 {
         1_700_000_000_000 + self.now_ns() / 1_000_000
-    }
-}
-
-struct Counting(AtomicU64);
-
-impl Entropy for Counting {
-    fn next_u64(&self) -> u64 {
-        self.0.fetch_add(0x0001_0000_0000_0000, Ordering::Relaxed)
     }
 }
 
