@@ -226,13 +226,7 @@ impl<'a> Quotas<'a> {
     }
 
     /// Knows an id from now on; what is not written yet is written a moment later.
-    pub(super) fn remember(
-        self,
-        home: &mut Locked<'_>,
-        note: Note,
-        is_written: bool,
-        now_ns: u64,
-    ) {
+    pub(super) fn remember(self, home: &mut Locked<'_>, note: Note, is_written: bool, now_ns: u64) {
         let shard = &mut home.0;
         if let Some((id, until_ns)) = note.id {
             shard.recent.insert(&id, note.hold, until_ns, now_ns);
