@@ -3,7 +3,8 @@
 //! ```text
 //! bucket   credit, in amount × period_ns; at, in the limit's own nanoseconds
 //!          refilled by (own − at) × amount, up to capacity × period_ns; n costs n × period_ns
-//! budget   spent; the number of the stretch of the calendar
+//! budget   spent; the number of the stretch of the calendar, and above its 32 bits how often the
+//!          budget was reset in it: what was taken before is not given back behind that
 //! slots    in use
 //! ```
 //!
@@ -16,12 +17,15 @@ use crate::limit::{Bucket, Kind, LimitId};
 /// Debt beyond this is forgotten: an hour of it would take longer than the universe to pay.
 const DEBT_MAX: i128 = 1 << 120;
 
+/// One reset, beside the number of a budget's stretch: those of minutes fit until the end of time.
+const RESET: u64 = 1 << 32;
+
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
     /// Credit of a bucket, spent of a budget, slots in use.
     pub(crate) amount: i128,
-    /// Own time of a bucket's credit, number of a budget's stretch.
+    /// Own time of a bucket's credit, number of a budget's stretch and of its resets.
     pub(crate) at: u64,
     pub(crate) limit: LimitId,
     /// Thresholds that were told of.
@@ -90,7 +94,7 @@ impl Cell {
                 every, offset_s, ..
             } => {
                 let period = every.period(now_ns, offset_s);
-                if period > self.at {
+                if period > self.stretch() {
                     (self.amount, self.at, self.warned) = (0, period, 0);
                 }
             }
@@ -116,7 +120,10 @@ impl Cell {
                 let limit = self.amount.max(bucket.credit_max());
                 self.amount = credit.clamp(-DEBT_MAX, limit);
             }
-            Kind::Budget { .. } => self.amount = (self.amount + count).min(DEBT_MAX),
+            Kind::Budget { .. } => {
+                let least = self.amount.min(0);
+                self.amount = (self.amount + count).clamp(least, DEBT_MAX);
+            }
             Kind::Slots { .. } => self.amount = (self.amount + count).clamp(0, DEBT_MAX),
         }
     }
@@ -139,7 +146,7 @@ impl Cell {
                 amount,
                 every,
                 offset_s,
-            } => match every.begin_ns(self.at + 1, offset_s) {
+            } => match every.begin_ns(self.stretch() + 1, offset_s) {
                 Some(at_ns) if count <= dial.factor_at(at_ns).of(amount) => When::Period(at_ns),
                 _ => When::Never,
             },
@@ -157,7 +164,7 @@ impl Cell {
             }
             Kind::Budget {
                 every, offset_s, ..
-            } => every.begin_ns(self.at + 1, offset_s),
+            } => every.begin_ns(self.stretch() + 1, offset_s),
             Kind::Slots { .. } => (self.amount == 0).then_some(now_ns),
         }
     }
@@ -166,8 +173,15 @@ impl Cell {
     pub(crate) fn is_full(&self, kind: &Kind) -> bool {
         match *kind {
             Kind::Bucket(bucket) => self.amount == bucket.credit_max(),
-            Kind::Budget { .. } | Kind::Slots { .. } => self.amount == 0,
+            // A new one would take back what was taken before a reset.
+            Kind::Budget { .. } => self.amount == 0 && self.at < RESET,
+            Kind::Slots { .. } => self.amount == 0,
         }
+    }
+
+    /// The number of a budget's stretch.
+    fn stretch(&self) -> u64 {
+        self.at % RESET
     }
 
     /// Goes over to another kind of the same limit. What was used stays used; what is raised counts
@@ -186,7 +200,7 @@ impl Cell {
                     every, offset_s, ..
                 },
             ) => {
-                self.at = every.period(now_ns, offset_s);
+                self.at = self.at - self.stretch() + every.period(now_ns, offset_s);
                 self.amount = self.amount.max(0);
             }
             (Kind::Slots { .. }, Kind::Slots { .. }) => {}
@@ -203,6 +217,9 @@ impl Cell {
             let full = Self::full(self.limit, kind, dial, now_ns);
             self.amount = full.amount;
             self.warned = 0;
+        }
+        if matches!(kind, Kind::Budget { .. }) {
+            self.at = self.at.wrapping_add(RESET);
         }
     }
 

@@ -31,8 +31,8 @@ pub struct Charge {
     pub limit: LimitId,
     /// How much.
     pub count: u64,
-    /// In which stretch of the calendar, of a budget; what is over is not given back. Of slots that
-    /// lie elsewhere, what their store says of them.
+    /// In which stretch of the calendar, of a budget, and after how many resets; what is over is not
+    /// given back. Of slots that lie elsewhere, what their store says of them.
     pub period: u64,
     /// From the cell that subjects share there is no room for.
     pub is_overflow: bool,

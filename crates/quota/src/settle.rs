@@ -1,7 +1,8 @@
 //! The end of a hold: what was reserved becomes what it truly cost.
 //!
 //! Settling never fails. What costs more than was reserved becomes debt if it has to; what costs less
-//! is given back, unless the stretch of the calendar that it was taken from is over.
+//! is given back, unless the stretch of the calendar that it was taken from is over or the budget was
+//! reset since.
 
 use std::ops::DerefMut;
 

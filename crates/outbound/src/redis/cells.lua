@@ -140,7 +140,10 @@ local function cells(now_s, now_n, save)
     return s, n
   end
 
-  -- Budgets and slots: of these, doubles count everything.
+  -- Budgets and slots: of these, doubles count everything. The mark of a budget is the number of its
+  -- stretch, and above its 32 bits how often it was reset in it.
+
+  local RESET = 4294967296
 
   local function budget(key, words, count)
     dates = dates or calendar()
@@ -148,19 +151,21 @@ local function cells(now_s, now_n, save)
     local cell = { kind = 'u', of = same, capacity = tonumber(amount), every = every,
       offset_s = tonumber(offset_s), count = tonumber(count), spent = 0 }
     cell.mark = dates.stretch_of(every, math.max(now_s + cell.offset_s, 0))
-    local spent, stretch, of = match(redis.call('GET', key) or '', '^u (%S+) (%S+) (%S+)$')
+    local spent, mark, of = match(redis.call('GET', key) or '', '^u (%S+) (%S+) (%S+)$')
     cell.is_stored = spent
-    if spent and of ~= every then
-      cell.spent = math.max(tonumber(spent), 0)
-    elseif spent and cell.mark <= tonumber(stretch) then
-      cell.spent, cell.mark = tonumber(spent), tonumber(stretch)
+    if not spent then return cell end
+    mark = tonumber(mark)
+    if of ~= every then
+      cell.spent, cell.mark = math.max(tonumber(spent), 0), mark - mark % RESET + cell.mark
+    elseif cell.mark <= mark % RESET then
+      cell.spent, cell.mark = tonumber(spent), mark
     end
     return cell
   end
 
   -- Until the next stretch begins; nil for never.
   local function until_next(cell)
-    local begin_s = dates.begin_s(cell.every, cell.mark + 1, cell.offset_s)
+    local begin_s = dates.begin_s(cell.every, cell.mark % RESET + 1, cell.offset_s)
     if not begin_s then return nil end
     if begin_s <= now_s then return 0, 0 end
     if now_n == 0 then return begin_s - now_s, 0 end
@@ -256,7 +261,7 @@ local function cells(now_s, now_n, save)
     if cell.kind == 'b' then
       cell.credit = cell.full - leased(cell)
     elseif cell.kind == 'u' then
-      cell.spent = 0
+      cell.spent, cell.mark = 0, (cell.mark + RESET) % (2 * EXACT)
     end
   end
 
@@ -322,7 +327,7 @@ local function cells(now_s, now_n, save)
     elseif cell.kind == 'b' or not (cell.count < 0) then
       debit(cell, cell.count)
     elseif cell.kind == 'u' then
-      -- What was taken from a stretch that is over is not given back to the next.
+      -- What was taken from a stretch that is over, or before a reset, is not given back behind it.
       if mark == cell.mark then debit(cell, cell.count) end
     elseif mark then
       cell.mark = mark

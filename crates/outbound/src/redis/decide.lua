@@ -14,7 +14,7 @@
 --
 -- Stored is of a bucket `b credit second nanosecond capacity amount period_ns`, and if something is
 -- leased `second new old`: the second, and what was leased in it and in the one before; of a budget
--- `u spent stretch every`; of slots `s`, and `second count` for when so many are free by themselves.
+-- `u spent mark every`; of slots `s`, and `second count` for when so many are free by themselves.
 
 local EXACT = 4503599627370496 -- 2^52
 local BILLION = 1000000000

@@ -1,7 +1,7 @@
 //! What is reserved, and what it truly cost.
 
 use proptest::prelude::*;
-use quota::{Every, Settled, Unit};
+use quota::{Decision, Every, Settled, Unit};
 
 use crate::world::{SECOND, World, bucket, budget, limit};
 
@@ -28,6 +28,58 @@ proptest! {
             world.settle(&hold, settled, 0);
             used += i128::from(cost);
             prop_assert_eq!(world.peek("a/b/c", 0), vec![(2_000 - used, 2_000)]);
+        }
+    }
+
+    #[test]
+    fn what_was_taken_before_a_reset_is_not_given_back_behind_it(
+        is_session in any::<bool>(),
+        script in prop::collection::vec((0_u8..9, 1_u64..70, 0_usize..4), 1..60),
+    ) {
+        let every = if is_session { Every::Never } else { Every::Minute };
+        let mut world = World::new(vec![limit("a", "*/*/*", Unit::TOKENS, budget(100, every))]);
+        let (mut now, mut used, mut resets, mut held) = (0, 0_u64, 0, Vec::new());
+        for (what, count, which) in script {
+            let costs = [(Unit::TOKENS, count)];
+            let minute = if is_session { 0 } else { now / (60 * SECOND) };
+            match what {
+                0..=2 => {
+                    let hold = world.hold("a/b/c", &costs, now);
+                    prop_assert_eq!(hold.is_some(), used + count <= 100);
+                    used += hold.as_ref().map_or(0, |_| count);
+                    held.extend(hold.map(|hold| (hold, count, (minute, resets))));
+                }
+                3..=5 if which < held.len() => {
+                    let (hold, reserved, taken) = held.swap_remove(which);
+                    let (settled, truly) = match what {
+                        3 => (Settled::Cancelled, 0),
+                        4 => (Settled::Expired, reserved),
+                        _ => (Settled::Cost(&costs), count),
+                    };
+                    world.settle(&hold, settled, now);
+                    used += truly.saturating_sub(reserved);
+                    if taken == (minute, resets) {
+                        used -= reserved.saturating_sub(truly);
+                    }
+                }
+                6 => {
+                    world.reset("a/b/c", now);
+                    (used, resets) = (0, resets + 1);
+                }
+                7 => {
+                    now += count * SECOND;
+                    if !is_session && now / (60 * SECOND) > minute {
+                        used = 0;
+                    }
+                }
+                _ => {
+                    let is_admitted = world.take("a/b/c", &costs, now) == Decision::Admitted;
+                    prop_assert_eq!(is_admitted, used + count <= 100);
+                    used += if is_admitted { count } else { 0 };
+                }
+            }
+            let left = 100 - i128::from(used);
+            prop_assert_eq!(world.peek("a/b/c", now), vec![(left, 100)]);
         }
     }
 
@@ -82,6 +134,30 @@ fn what_was_taken_from_a_day_that_is_over_is_not_given_back_to_the_next() {
         .unwrap();
     world.settle(&late, Settled::Cancelled, day + SECOND);
     assert_eq!(world.peek("a/b/c", day + SECOND), [(100, 100)]);
+}
+
+#[test]
+fn a_budget_that_was_reset_makes_no_room_before_its_stretch_is_over() {
+    let money = limit("a", "*/*/*", Unit::TOKENS, budget(100, Every::Minute));
+    let mut world = World::bounded(vec![money], 1);
+    let hold = world.hold("a/b/c", &[(Unit::TOKENS, 60)], 0).unwrap();
+    world.reset("a/b/c", 0);
+    let others = |world: &mut World, now| {
+        world.tables.iter_mut().for_each(quota::Table::clean);
+        for n in 0..100 {
+            let _ = world.take(&format!("a/b/{n}"), &[(Unit::TOKENS, 1)], now);
+        }
+    };
+    others(&mut world, 0);
+    let taken = world.take("a/b/c", &[(Unit::TOKENS, 50)], 0);
+    assert_eq!(taken, Decision::Admitted);
+    world.settle(&hold, Settled::Cancelled, 0);
+    assert_eq!(world.peek("a/b/c", 0), [(50, 100)]);
+    // Then it is one like any other: that of its table is a new one's.
+    let before = world.state();
+    others(&mut world, 60 * SECOND);
+    assert_ne!(world.state(), before);
+    assert!(world.cells() <= 4 + 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use quota::{
     Bucket, Cost, Decision, Durability, Every, Factor, Hold, Kind, Limit, Mode, Plan, Policies,
-    Rules, Seed, Settled, Standing, Subject, Table, Unit, Unreachable, decide, look, settle,
+    Rules, Seed, Settled, Standing, Subject, Table, Unit, Unreachable, decide, look, reset, settle,
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -120,6 +120,14 @@ impl World {
                 Ok(()) => return,
             }
         }
+    }
+
+    /// Makes every cell of a subject as a new one.
+    pub(crate) fn reset(&mut self, subject: &str, now_ns: u64) {
+        let subject = Subject::parse(subject).unwrap();
+        self.rules.plan_look(&mut self.plan, &subject);
+        let mut locked = locked(&mut self.tables, &self.plan);
+        reset(&self.rules, &mut self.plan, &subject, &mut locked, now_ns);
     }
 
     /// Every limit of a subject: what is left and what there is.

@@ -258,8 +258,6 @@ fn agree(
             Step::Reset => {
                 remote.ask(Verb::Reset, |_, _| (0, None), now_ns);
                 engine.reset(now_ns);
-                // What is given back of what was reset, the store takes for nothing.
-                last = None;
             }
         }
         let (there, here) = (remote.standings(now_ns), engine.standings(now_ns));

@@ -2,7 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use node::ports::quota_store::{QuotaStore, RemoteCell, RemoteDecision, RemoteTake, Verb};
+use node::ports::quota_store::{
+    QuotaStore, RemoteCell, RemoteDecision, RemoteTake, Returned, Verb,
+};
 use outbound::redis::Redis;
 use quota::{Every, Kind};
 
@@ -80,6 +82,36 @@ fn what_was_taken_from_a_stretch_that_is_over_is_not_given_back() {
         assert_eq!(left(&given(Some(mark)).await), [6]);
         let more = done(&store, Verb::Force, vec![budget(Every::Day, 9, None)]).await;
         assert_eq!(left(&more), [-3], "debt");
+    });
+}
+
+#[test]
+fn what_was_taken_or_leased_before_a_reset_is_not_given_back_behind_it() {
+    let server = Server::started();
+    let store = server.store();
+    runtime().block_on(async {
+        for every in [Every::Day, Every::Never] {
+            let taken = done(&store, Verb::Take, vec![budget(every, 6, None)]).await;
+            let leased = store.lease(budget(every, 0, None), 1, None).await.unwrap();
+            assert_eq!((left(&taken), leased.granted), (vec![4], 1));
+            let reset = done(&store, Verb::Reset, vec![budget(every, 0, None)]).await;
+            assert_eq!(left(&reset), [10]);
+            let kept = done(&store, Verb::Take, vec![budget(every, 8, None)]).await;
+            assert_eq!(left(&kept), [2]);
+            let mark = Some(taken.cells[0].mark);
+            let given = done(&store, Verb::Force, vec![budget(every, -6, mark)]).await;
+            assert_eq!(left(&given), [2]);
+            let unspent = Returned {
+                lease: leased,
+                spent: 0,
+            };
+            let back = store.lease(budget(every, 0, None), 0, Some(unspent)).await;
+            assert_eq!(back.unwrap().have, 2);
+            let mark = Some(kept.cells[0].mark);
+            let given = done(&store, Verb::Force, vec![budget(every, -8, mark)]).await;
+            assert_eq!(left(&given), [10]);
+            server.cli(&["flushall"]);
+        }
     });
 }
 
