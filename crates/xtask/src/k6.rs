@@ -2,8 +2,7 @@
 //!
 //! Starts a node on the release build with a directory of its own, lets k6 run
 //! `bench/k6/conversations.js` against each door, and prints what k6 found. It fails when k6 does: a
-//! message that was acknowledged and is not there, a number that was left out, a latency beyond its
-//! threshold.
+//! message that was acknowledged and is not there, a number that was left out, an append that failed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -118,6 +117,8 @@ impl Plan {
                 "--http-listen",
                 "127.0.0.1:0",
                 "--kafka-listen",
+                "none",
+                "--slim-listen",
                 "none",
                 "--data",
             ])
