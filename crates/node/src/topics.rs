@@ -10,16 +10,19 @@
 //! harm. Time passes by [`Handle::sweep`].
 //!
 //! Invariants: *what was acknowledged is there after any stop; nobody is shown what is not durable;
-//! what is answered by an error was not appended.*
+//! what is answered by an error was not appended.* Where a topic says `telpher.durability=memory`, what
+//! is appended is acknowledged and shown at once, from memory until it is durable; a stop may take the
+//! newest of it, and what is left is a beginning of what there was.
 //!
 //! It does not know Kafka's messages, nor who may do what.
 //!
 //! Locks, in the order in which they may be held together: the one that changes the catalogue, the
-//! coordinator's, a partition's or a share of the groups, those of the journal.
+//! coordinator's, a partition's, a share of the groups or the users, those of the journal.
 
 mod admin;
 mod compacting;
 mod coordinating;
+mod counts;
 mod error;
 mod fetch;
 mod fetching;
@@ -33,10 +36,13 @@ mod places;
 mod produce;
 mod reader;
 mod state;
+mod tail;
 mod tend;
 #[cfg(test)]
 mod tests;
 mod transactions;
+mod users;
+mod watchers;
 
 use std::sync::Arc;
 
@@ -48,14 +54,17 @@ pub use ::topics::groups::{
     State as GroupState, Synced, Synchronize,
 };
 pub use ::topics::{
-    Alter, Answer as Producer, BadConfig, BadName, Claim, Cleanup, Config, Denied,
-    Durability as TopicDurability, Ending, Expected, Find, Isolation, Key, Kind, OutOfRange,
-    Participant, ProducerId, ProducerView, Refusal, State as TransactionState, Timestamps,
-    Topic as About, TopicError, TopicId, Transaction, check_name, partition_of,
+    Alter, Answer as Producer, BadConfig, BadName, Claim, Cleanup, Config, Credential, Denied,
+    Durability as TopicDurability, Ending, Expected, Find, Hash, ITERATIONS_MAX, ITERATIONS_MIN,
+    Isolation, Key, Kind, OutOfRange, Participant, ProducerId, ProducerView, Refusal,
+    State as TransactionState, Timestamps, Topic as About, TopicError, TopicId, Transaction, User,
+    UserChange, UserError, check_name, partition_of,
 };
 pub use admin::{Execution, NewTopic};
+pub use counts::{Count, Counts};
 pub use error::{
     AdminError, FetchError, GroupError, ProduceError, Storage, TransactionError, UnknownPartition,
+    UserChangeError,
 };
 pub use fetch::{Ask, FetchLimits, Fetched};
 pub use fetching::Fetching;
@@ -91,6 +100,8 @@ pub struct Options {
     pub groups: ::topics::groups::Options,
     /// Bytes of keys that one compaction holds at most.
     pub compaction_size_max: usize,
+    /// How topics are configured of which nobody said otherwise, where that is not Kafka's default.
+    pub defaults: Config,
 }
 
 impl Default for Options {
@@ -104,6 +115,7 @@ impl Default for Options {
             transaction_timeout_ms_max: 15 * 60 * 1000,
             groups: ::topics::groups::Options::default(),
             compaction_size_max: 64 << 20,
+            defaults: Config::default(),
         }
     }
 }
@@ -145,6 +157,16 @@ impl Topics {
     /// What they were begun with.
     pub fn options(&self) -> &Options {
         &self.state.options
+    }
+
+    /// What is counted of them.
+    pub fn counts(&self) -> &Counts {
+        &self.state.counts
+    }
+
+    /// Names the data directory's topics: random when it was formed, and the same ever since.
+    pub fn cluster_id(&self) -> u64 {
+        self.state.journal.id()
     }
 
     fn now_ms(&self) -> u64 {

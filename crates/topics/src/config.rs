@@ -126,6 +126,15 @@ impl Config {
         set.map_or(key.default(), |it| &it.1)
     }
 
+    /// Which of both says what a value is: this one, or what topics are like of which nobody said
+    /// otherwise.
+    pub fn saying<'a>(&'a self, key: Key, defaults: &'a Self) -> &'a Self {
+        match self.is_set(key) {
+            true => self,
+            false => defaults,
+        }
+    }
+
     /// Whether it is not the default that counts.
     pub fn is_set(&self, key: Key) -> bool {
         self.set.iter().any(|it| it.0 == key)

@@ -13,6 +13,7 @@
 //! | [`compaction`] | run | which records survive |
 //! | [`Coordinator`] | shard of names | transactions: producers, epochs, ends |
 //! | [`Catalogue`] | node | topics and their configuration |
+//! | [`Users`] | node | who comes in by a password |
 //! | [`groups`] | shard of names | consumer groups and their offsets |
 //!
 //! Invariants: *an offset that was given to a record is never given to another; a batch that was
@@ -37,6 +38,7 @@ mod producer_ids;
 mod producers;
 pub mod record;
 mod transactions;
+mod users;
 
 pub use catalogue::{Catalogue, Room, Topic, TopicError};
 pub use config::{Alter, BadConfig, Cleanup, Config, Durability, Key, Kind, Timestamps};
@@ -53,3 +55,6 @@ pub use partition::{
     Place, ProducerView, Refusal, Retention, Sequenced,
 };
 pub use producer_ids::{Exhausted, Fresh, ProducerIds, Reserved};
+pub use users::{
+    Credential, Hash, ITERATIONS_MAX, ITERATIONS_MIN, User, UserChange, UserError, Users,
+};

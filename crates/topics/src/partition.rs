@@ -1,14 +1,15 @@
 //! A partition: which batch gets which offsets, and up to where who may read.
 //!
 //! ```text
-//!   log start          last stable        durable         end
+//!   log start          last stable         shown          end
 //!      │                   │                 │             │
 //!   ───┴───────────────────┴─────────────────┴─────────────┴──▸ offsets
 //!      └─ read_committed ──┘                 │
 //!      └─────────── read_uncommitted ────────┘
 //! ```
 //!
-//! Kafka calls `durable` the high watermark. A batch is decided about ([`Partition::decide`]), written
+//! Kafka calls `shown` the high watermark. What is durable is shown; whoever asks for no more may be
+//! shown what is not durable yet ([`Partition::show`]). A batch is decided about ([`Partition::decide`]), written
 //! where the decision says, and told of ([`Partition::appended`]); all under one lock, so that the
 //! order of decisions is that of the stream. The same calls make the partition again from its
 //! [`Partition::encode`] and what its stream holds behind that.
@@ -36,6 +37,7 @@ pub struct Partition {
     pub(crate) log_start: u64,
     pub(crate) end: u64,
     pub(crate) durable: u64,
+    pub(crate) shown: u64,
     pub(crate) cleaned: u64,
     pub(crate) epochs: Epochs,
     pub(crate) index: Index,
@@ -51,6 +53,7 @@ impl Partition {
             log_start: 0,
             end: 0,
             durable: 0,
+            shown: 0,
             cleaned: 0,
             epochs: Epochs::default(),
             index: Index::new(limits.block_bytes, limits.blocks_max),
@@ -112,7 +115,13 @@ impl Partition {
     /// Everything before `end` is durable.
     pub fn durable(&mut self, end: u64) {
         self.durable = self.durable.max(end.min(self.end));
-        self.transactions.durable(self.durable);
+        self.show(self.durable);
+    }
+
+    /// Readers may see everything before `end`, durable or not.
+    pub fn show(&mut self, end: u64) {
+        self.shown = self.shown.max(end.min(self.end));
+        self.transactions.shown(self.shown);
     }
 
     /// Takes a change that was written.
@@ -148,16 +157,21 @@ impl Partition {
     }
 
     /// Up to where everything is durable.
-    pub fn high_watermark(&self) -> u64 {
+    pub fn durable_end(&self) -> u64 {
         self.durable
     }
 
-    /// Up to where everything is durable and of a transaction that is over.
+    /// Up to where readers may see.
+    pub fn high_watermark(&self) -> u64 {
+        self.shown
+    }
+
+    /// Up to where readers may see and everything is of a transaction that is over.
     pub fn last_stable(&self) -> u64 {
         let unstable = self.transactions.first_unstable();
         unstable
-            .unwrap_or(self.durable)
-            .min(self.durable)
+            .unwrap_or(self.shown)
+            .min(self.shown)
             .max(self.log_start)
     }
 
@@ -178,7 +192,7 @@ impl Partition {
     /// From which epoch on to where: the newest of them that is not newer than `epoch`, and the
     /// offset behind its last one. `None` if that is not known.
     pub fn end_of_epoch(&self, epoch: i32) -> Option<(i32, u64)> {
-        self.epochs.end_of(epoch, self.durable)
+        self.epochs.end_of(epoch, self.shown)
     }
 
     /// The epoch of the leader; `None` before there was one.

@@ -2,7 +2,8 @@
 //! [`crate::groups`].
 //!
 //! Records are told apart by the tag that a stream keeps beside each. All numbers are little-endian;
-//! a `text` is UTF-8 behind its length, u16; `count ×` is a u32 and so many of what follows. A layout
+//! a `text` is UTF-8 behind its length, u16; `bytes` are behind theirs, u32;
+//! `count ×` is a u32 and so many of what follows. A layout
 //! is never changed: another one gets another tag.
 //!
 //! ```text
@@ -22,14 +23,18 @@
 //!                                  participant: 1 u8 | topic 16 | partition u32, or 2 u8 | group text
 //!                   2 TRANSACTION_GONE  the name
 //!                   3 PRODUCER_IDS      all before this one are given away i64
+//! the users         1 USER         name text | count × (mechanism u8 | iterations u32 | salt bytes
+//!                                  | stored key bytes | server key bytes)
+//!                   2 USER_GONE    the name
 //! ```
 //!
-//! Of a topic and of a transaction the newest record counts. BATCH and CHANGE count in their order,
+//! Of a topic, a transaction and a user the newest record counts. BATCH and CHANGE count in their order,
 //! from the PARTITION on that says where it was taken.
 
 mod catalogue;
 mod coordinator;
 mod partition;
+mod users;
 
 pub use partition::{Compacted, Snapshot};
 
@@ -51,6 +56,10 @@ pub const TRANSACTION: u8 = 1;
 pub const TRANSACTION_GONE: u8 = 2;
 /// Tag of [`crate::Reserved`] ids of producers.
 pub const PRODUCER_IDS: u8 = 3;
+/// Tag of a [`crate::User`].
+pub const USER: u8 = 1;
+/// Tag of the name of a user that was removed: its bytes, and nothing else.
+pub const USER_GONE: u8 = 2;
 
 /// Bytes that are no record of their tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

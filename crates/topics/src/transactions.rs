@@ -21,7 +21,7 @@ pub(crate) struct Aborted {
 pub(crate) struct Transactions {
     /// By first offset.
     ongoing: BTreeMap<u64, ProducerId>,
-    /// From the first offset to the marker's: over, but not durably.
+    /// From the first offset to the marker's: over, but nobody may see that.
     unsettled: Vec<Range<u64>>,
     /// In the order of their markers.
     aborted: Vec<Aborted>,
@@ -61,8 +61,8 @@ impl Transactions {
         self.unsettled.push(offsets);
     }
 
-    pub(crate) fn durable(&mut self, durable: u64) {
-        self.unsettled.retain(|it| it.end >= durable);
+    pub(crate) fn shown(&mut self, shown: u64) {
+        self.unsettled.retain(|it| it.end >= shown);
     }
 
     pub(crate) fn first_unstable(&self) -> Option<u64> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ::topics::{Alter, Config, Key};
 use model::ByteSize;
 
 options! {
@@ -14,6 +15,14 @@ options! {
 
     /// Partitions of a topic of which nobody said how many.
     "topics.partitions" => partitions: u32 = 3, from "1" to "10000";
+
+    /// How long records are kept of a topic whose retention.ms nobody has set.
+    "topics.retention" => retention: Duration = Duration::from_secs(7 * 24 * 3600),
+        from "1s" to "876000h";
+
+    /// Bytes that are kept of each partition of a topic whose retention.bytes nobody has set; 0B for all
+    /// that are young enough.
+    "topics.retention_size" => retention_size: ByteSize = ByteSize::bytes(0);
 
     /// Partitions of all topics.
     "topics.partitions_max" => partitions_max: u32 = 100_000, from "1" to "1000000";
@@ -69,6 +78,27 @@ impl Options {
             },
             compaction_size_max: usize::try_from(self.compaction_size_max.as_u64())
                 .unwrap_or(usize::MAX),
+            defaults: self.defaults(),
         }
+    }
+
+    /// How topics are configured of which nobody said otherwise.
+    fn defaults(&self) -> Config {
+        let retention_ms = i64::try_from(self.retention.as_millis()).unwrap_or(i64::MAX);
+        let retention_bytes = match self.retention_size.as_u64() {
+            0 => -1,
+            bytes => i64::try_from(bytes).unwrap_or(i64::MAX),
+        };
+        let mut defaults = Config::default();
+        for (key, value) in [
+            (Key::RetentionMs, retention_ms.to_string()),
+            (Key::RetentionBytes, retention_bytes.to_string()),
+        ] {
+            if value != key.default() {
+                let set = defaults.alter(key, Alter::Set(&value));
+                set.expect("the options have a range within that of the keys");
+            }
+        }
+        defaults
     }
 }

@@ -1,7 +1,7 @@
 //! Why something is not done, each with the error that Kafka has for it.
 
 use ::topics::groups::Refused;
-use ::topics::{Denied, OutOfRange, Refusal, TopicError};
+use ::topics::{Denied, OutOfRange, Refusal, TopicError, UserError};
 use journal::{AppendError, Health, Journal, ReadError};
 use recordbatch::{BadRecord, Malformed, Rejected};
 
@@ -10,14 +10,15 @@ use crate::ports::offload::Overloaded;
 /// What is kept cannot be written or read now. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Storage {
-    /// KAFKA_STORAGE_ERROR, which clients retry; in groups and transactions
-    /// COORDINATOR_NOT_AVAILABLE.
+    /// REQUEST_TIMED_OUT to whoever writes, who waits for room before
+    /// ([`poll_room`](super::Topics::poll_room)); KAFKA_STORAGE_ERROR to whoever reads; in groups and
+    /// transactions COORDINATOR_NOT_AVAILABLE. Clients try again after all of them.
     #[error("too much waits for the disk")]
     Busy,
-    /// As `Busy`.
+    /// KAFKA_STORAGE_ERROR, or COORDINATOR_NOT_AVAILABLE: clients try again.
     #[error("the disk is full")]
     DiskFull,
-    /// As `Busy`, until the node is started again.
+    /// As `DiskFull`, until the node is started again.
     #[error("the journal has failed: {reason}")]
     Failed {
         /// For people.
@@ -148,6 +149,17 @@ pub enum AdminError {
     /// See [`TopicError`].
     #[error(transparent)]
     Topic(#[from] TopicError),
+    /// See [`Storage`].
+    #[error(transparent)]
+    Storage(#[from] Storage),
+}
+
+/// Why a user is not changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UserChangeError {
+    /// See [`UserError`].
+    #[error(transparent)]
+    User(#[from] UserError),
     /// See [`Storage`].
     #[error(transparent)]
     Storage(#[from] Storage),

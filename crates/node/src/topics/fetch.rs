@@ -9,8 +9,7 @@ use journal::ReadLimit;
 use super::Topics;
 use super::error::{FetchError, Storage};
 use super::partition::{Live, Slot};
-use super::places::Places;
-use super::reader::{Next, Stored, Walked};
+use super::reader::{Next, Standing, Stored, Walked, look_through};
 use super::state::Topic;
 use crate::store::Reach;
 
@@ -46,7 +45,7 @@ pub struct Fetched {
     /// Whole batches in their order, each as it is stored: the first holds the offset that was asked
     /// for. They lie in memory that is shared with others: whoever keeps them for long copies them.
     pub batches: Vec<Bytes>,
-    /// Up to where everything is durable.
+    /// Up to where readers may see: everything before is durable, unless the topic asks for less.
     pub high_watermark: u64,
     /// Up to where every transaction is over.
     pub last_stable: u64,
@@ -74,9 +73,9 @@ const TRIES: usize = 8;
 pub(super) type Gathered = Option<Vec<Result<Fetched, FetchError>>>;
 
 /// A partition as it stood when its batches were looked for.
-struct Standing {
+struct Seen {
     fetched: Fetched,
-    places: Places,
+    standing: Standing,
     /// Up to where the reader may see.
     visible: u64,
     /// From which record on to look for the offset, if there may be anything.
@@ -110,12 +109,12 @@ impl Topics {
         let slot = ask.topic.slot(ask.partition)?;
         let room = limits.bytes_max.saturating_sub(before).min(ask.bytes_max);
         for _ in 0..TRIES {
-            let standing = self.stand(slot, ask, limits.isolation)?;
-            let Some(record) = standing.record else {
-                return Ok(Some(standing.fetched));
+            let seen = self.see(slot, ask, room, limits.isolation)?;
+            let Some(record) = seen.record else {
+                return Ok(Some(seen.fetched));
             };
             if room == 0 && before > 0 {
-                return Ok(Some(standing.fetched));
+                return Ok(Some(seen.fetched));
             }
             let mut taking = Taking {
                 batches: Vec::new(),
@@ -123,14 +122,14 @@ impl Topics {
                 size_max: room,
                 is_first: before == 0,
                 from: ask.offset,
-                visible: standing.visible,
+                visible: seen.visible,
                 last: None,
             };
             let limit = ReadLimit {
                 records: usize::MAX,
                 bytes: room.saturating_add(SKIPPED_SIZE),
             };
-            match self.walk(reach, standing.places, record, limit, |it| taking.take(it))? {
+            match self.take(reach, &seen.standing, record, limit, &mut taking)? {
                 Walked::OutOfReach => return Ok(None),
                 // The beginning has gone meanwhile: it may be out of range now.
                 Walked::Trimmed => continue,
@@ -138,7 +137,7 @@ impl Topics {
             }
             let fetched = Fetched {
                 batches: taking.batches,
-                ..standing.fetched
+                ..seen.fetched
             };
             return Ok(Some(match taking.last {
                 Some((record, end)) => {
@@ -150,8 +149,30 @@ impl Topics {
         Err(Storage::unreadable("the beginning goes faster than it is read").into())
     }
 
-    /// How a partition stands for a reader.
-    fn stand(&self, slot: &Slot, ask: &Ask, isolation: Isolation) -> Result<Standing, FetchError> {
+    /// Takes batches from a record on, or from memory if they are all there.
+    fn take(
+        &self,
+        reach: Reach,
+        standing: &Standing,
+        record: u64,
+        limit: ReadLimit,
+        taking: &mut Taking,
+    ) -> Result<Walked, Storage> {
+        if standing.is_kept(taking.from) {
+            look_through(standing, 0, |it| taking.take(it))?;
+            return Ok(Walked::Done);
+        }
+        self.walk_shown(reach, standing, record, limit, |it| taking.take(it))
+    }
+
+    /// How a partition stands for a reader who has room for so many bytes.
+    fn see(
+        &self,
+        slot: &Slot,
+        ask: &Ask,
+        room: usize,
+        isolation: Isolation,
+    ) -> Result<Seen, FetchError> {
         let mut live = slot.lock(&self.state.journal)?;
         live.check_epoch(ask.leader_epoch)?;
         let visible = live.partition.visible(isolation);
@@ -161,7 +182,7 @@ impl Topics {
             let next = live.next_number();
             live.hints.note(ask.offset, next);
         }
-        Ok(Standing {
+        Ok(Seen {
             fetched: Fetched {
                 batches: Vec::new(),
                 high_watermark: live.partition.high_watermark(),
@@ -169,7 +190,7 @@ impl Topics {
                 log_start: live.partition.log_start(),
                 aborted: Vec::new(),
             },
-            places: live.places(slot),
+            standing: live.standing(slot, ask.offset, room),
             visible,
             record,
         })

@@ -8,8 +8,10 @@ use std::task::{Context, Poll, Waker};
 use journal::{Follow, Following, Health, Status};
 
 use super::Topics;
+use super::counts::Count;
 use super::error::{FetchError, Storage};
 use super::fetch::{Ask, FetchLimits, Fetched, Gathered};
+use super::partition::Slot;
 use crate::later::Later;
 use crate::store::Reach;
 
@@ -21,9 +23,18 @@ pub struct Fetching {
     asks: Arc<[Ask]>,
     limits: FetchLimits,
     is_hurried: bool,
+    has_waited: bool,
     /// What is being read from the disk.
     under_way: Option<Arc<Later<Gathered>>>,
-    followed: Vec<Following>,
+    followed: Vec<Followed>,
+}
+
+/// Where a waker is kept.
+enum Followed {
+    /// The journal: what is durable wakes.
+    Stream(Following),
+    /// A partition: what is appended wakes.
+    Partition(Arc<Slot>, u64),
 }
 
 type Answers = Vec<Result<Fetched, FetchError>>;
@@ -36,6 +47,7 @@ impl Topics {
             asks: asks.into(),
             limits,
             is_hurried: false,
+            has_waited: false,
             under_way: None,
             followed: Vec::new(),
         }
@@ -73,6 +85,7 @@ impl Fetching {
                 return Poll::Ready(gathered);
             }
             if self.wait(&gathered, waker) {
+                self.count_wait();
                 return Poll::Pending;
             }
         }
@@ -118,7 +131,7 @@ impl Fetching {
         let Ok(slot) = ask.topic.slot(ask.partition) else {
             return false;
         };
-        let Ok(live) = slot.lock(journal) else {
+        let Ok(mut live) = slot.lock(journal) else {
             return false;
         };
         let (high_watermark, last_stable) = (
@@ -127,6 +140,11 @@ impl Fetching {
         );
         if (high_watermark, last_stable) != (fetched.high_watermark, fetched.last_stable) {
             return false;
+        }
+        if let Some(number) = live.watch(waker) {
+            self.followed
+                .push(Followed::Partition(slot.clone(), number));
+            return true;
         }
         if let Some(ticket) = live.oldest_ticket() {
             return match journal.notify(ticket, waker) {
@@ -140,7 +158,7 @@ impl Fetching {
         drop(live);
         match journal.follow(slot.at.shard, slot.at.stream, next, waker) {
             Follow::Waiting(following) => {
-                self.followed.push(following);
+                self.followed.push(Followed::Stream(following));
                 true
             }
             Follow::Ready => matches!(journal.health(), Health::Failed { .. }),
@@ -149,9 +167,18 @@ impl Fetching {
         }
     }
 
+    fn count_wait(&mut self) {
+        if !std::mem::replace(&mut self.has_waited, true) {
+            self.topics.counts().add(Count::FetchWaits, 1);
+        }
+    }
+
     fn unfollow(&mut self) {
-        for following in self.followed.drain(..) {
-            self.topics.state.journal.unfollow(&following);
+        for followed in self.followed.drain(..) {
+            match followed {
+                Followed::Stream(following) => self.topics.state.journal.unfollow(&following),
+                Followed::Partition(slot, number) => slot.unwatch(number),
+            }
         }
     }
 }

@@ -491,6 +491,23 @@ impl Topics {
         })
     }
 
+    /// How many groups are in each state, as they are in memory.
+    pub fn count_groups(&self) -> [(GroupState, usize); 4] {
+        let mut counts = [
+            (GroupState::Empty, 0),
+            (GroupState::PreparingRebalance, 0),
+            (GroupState::CompletingRebalance, 0),
+            (GroupState::Stable, 0),
+        ];
+        for share in &self.state.groups {
+            for it in share.held.lock().groups.list() {
+                let counted = counts.iter_mut().filter(|(state, _)| *state == it.state);
+                counted.for_each(|(_, count)| *count += 1);
+            }
+        }
+        counts
+    }
+
     /// All groups.
     pub fn groups(&self) -> Pending<Result<Vec<GroupView>, GroupError>> {
         let mut views = Vec::new();

@@ -15,8 +15,7 @@ use super::error::{FetchError, Storage, UnknownPartition};
 use super::keys::UNPACKED_SIZE_MAX;
 use super::partition::{LEADER_EPOCH, Live, Slot};
 use super::pending::Pending;
-use super::places::Places;
-use super::reader::{Next, Stored, Walked};
+use super::reader::{Next, Standing, Stored, Walked};
 use super::state::Topic;
 use crate::durable::Durable;
 use crate::store::Reach;
@@ -37,7 +36,7 @@ pub struct Located {
 pub struct PartitionView {
     /// The first offset there is.
     pub log_start: u64,
-    /// Up to where everything is durable.
+    /// Up to where readers may see.
     pub high_watermark: u64,
     /// Up to where every transaction is over.
     pub last_stable: u64,
@@ -97,12 +96,12 @@ impl Topics {
     }
 
     fn look(&self, reach: Reach, slot: &Slot, what: Find, isolation: Isolation) -> Looked {
-        let (found, offsets, places) = {
+        let (found, offsets, standing) = {
             let live = slot.lock(&self.state.journal)?;
             let partition = &live.partition;
             let offsets = partition.log_start()..partition.visible(isolation);
-            let places = live.places(slot);
-            (partition.find(what, isolation), offsets, places)
+            let standing = live.standing(slot, offsets.start, usize::MAX);
+            (partition.find(what, isolation), offsets, standing)
         };
         let mut seeking = Seeking::new(offsets);
         match found {
@@ -112,7 +111,7 @@ impl Topics {
                 record, timestamp, ..
             } => {
                 seeking.least = timestamp;
-                self.seek(reach, places, record, &mut seeking)
+                self.seek(reach, &standing, record, &mut seeking)
             }
             Found::Highest {
                 record,
@@ -125,7 +124,7 @@ impl Topics {
                         .partition
                         .seek(known.offset)?;
                     seeking.least = known.timestamp;
-                    let Some(()) = self.seek(reach, places, from, &mut seeking)? else {
+                    let Some(()) = self.seek(reach, &standing, from, &mut seeking)? else {
                         return Ok(None);
                     };
                     seeking.least = known.timestamp.saturating_add(1);
@@ -133,7 +132,7 @@ impl Topics {
                 seeking.until = until;
                 seeking.is_highest = true;
                 match record < until {
-                    true => self.seek(reach, places, record, &mut seeking),
+                    true => self.seek(reach, &standing, record, &mut seeking),
                     false => Ok(Some(())),
                 }
             }
@@ -146,11 +145,11 @@ impl Topics {
     fn seek(
         &self,
         reach: Reach,
-        places: Places,
+        standing: &Standing,
         from: u64,
         seeking: &mut Seeking,
     ) -> Result<Option<()>, FetchError> {
-        match self.walk(reach, places, from, CHUNK, |it| seeking.take(it))? {
+        match self.walk_shown(reach, standing, from, CHUNK, |it| seeking.take(it))? {
             Walked::OutOfReach => Ok(None),
             // What was sought has gone with the beginning.
             Walked::Done | Walked::Trimmed => Ok(Some(())),
@@ -169,7 +168,7 @@ impl Topics {
         Ok(live.partition.end_of_epoch(epoch))
     }
 
-    /// Deletes what is before an offset, or all that is durable; answered with the first offset that
+    /// Deletes what is before an offset, or all that readers may see; answered with the first offset that
     /// is left, when that is on disk.
     pub fn delete_records(
         &self,
@@ -214,7 +213,7 @@ impl Topics {
         let appended = guard.append(slot.at.stream, None, CHANGE, &bytes);
         let appended = appended.map_err(|error| Storage::append(journal, error))?;
         drop(guard);
-        live.changed(change, appended.ticket);
+        live.changed(change, appended.ticket).wake();
         Ok(appended.ticket)
     }
 

@@ -1,12 +1,13 @@
 //! One partition: the engine, its stream, and what of it is not durable yet.
 
-use std::collections::VecDeque;
+use std::task::Waker;
 
 use ::topics::record::{self, Compacted, Malformed};
 use ::topics::{
     Batch, Change, Config, Ending, Limits, Marker, Partition, Place, ProducerId, Sequenced,
     Timestamps, Topic as About,
 };
+use bytes::Bytes as Shared;
 use journal::{Journal, ReadLimit, Status, Ticket};
 use parking_lot::{Mutex, MutexGuard};
 use recordbatch::{Batch as Bytes, MarkerKind};
@@ -15,6 +16,8 @@ use super::error::UnknownPartition;
 use super::hints::Hints;
 use super::places::{OWN, Places};
 use super::state::OpenError;
+use super::tail::{Kept, Tail};
+use super::watchers::{Watchers, Woken};
 use super::{Options, TopicDurability};
 use crate::conversations::state_of;
 use crate::store::{Location, Store};
@@ -66,8 +69,9 @@ pub(super) struct Live {
     last_change: Option<Ticket>,
     /// Something has changed that is not in the newest snapshot.
     pub(super) is_touched: bool,
-    /// What was appended and is not durable, as far as anybody has looked: where it ends.
-    pending: VecDeque<(u64, Ticket)>,
+    /// What was appended and is not durable, as far as anybody has looked.
+    pub(super) tail: Tail,
+    watchers: Watchers,
     is_gone: bool,
 }
 
@@ -115,7 +119,8 @@ impl Slot {
                 creation,
                 last_change: None,
                 is_touched: false,
-                pending: VecDeque::new(),
+                tail: Tail::default(),
+                watchers: Watchers::default(),
                 is_gone: false,
             }),
         }
@@ -173,12 +178,25 @@ impl Slot {
 
     /// The topic is gone.
     pub(super) fn close(&self) {
-        self.live.lock().is_gone = true;
+        let mut live = self.live.lock();
+        live.is_gone = true;
+        let woken = live.watchers.take();
+        drop(live);
+        woken.wake();
     }
 
     /// The topic is configured like this from now on.
     pub(super) fn configure(&self, config: &Config) {
-        self.live.lock().rules = Rules::of(config);
+        let mut live = self.live.lock();
+        live.rules = Rules::of(config);
+        let woken = live.watchers.take();
+        drop(live);
+        woken.wake();
+    }
+
+    /// Somebody does not wait any more; see [`Live::watch`].
+    pub(super) fn unwatch(&self, number: u64) {
+        self.live.lock().watchers.remove(number);
     }
 }
 
@@ -256,21 +274,53 @@ impl Live {
         }
     }
 
-    /// What was appended up to the end is durable when that is.
-    pub(super) fn wait_for(&mut self, ticket: Ticket) {
+    /// The newest record, which begins at that offset, is durable when that is. Whoever waits for
+    /// something new is to be woken if readers may see it already.
+    pub(super) fn wait_for(&mut self, ticket: Ticket, offset: u64, bytes: &[u8]) -> Woken {
         let end = self.partition.end();
-        match self.pending.back_mut() {
-            Some((last, of)) if *of == ticket => *last = end,
-            _ => self.pending.push_back((end, ticket)),
+        self.tail.wait_for(end, ticket);
+        if self.is_shown_at_once() || self.tail.is_keeping() {
+            self.tail.keep(Kept {
+                offset,
+                end,
+                record: OWN + self.next_record - 1,
+                bytes: Shared::copy_from_slice(bytes),
+            });
+        }
+        self.reveal();
+        match self.partition.high_watermark() {
+            shown if shown == end => self.watchers.take(),
+            _ => Woken::default(),
         }
     }
 
+    /// Whether readers see what is in memory.
+    fn is_shown_at_once(&self) -> bool {
+        self.rules.durability == TopicDurability::Memory
+    }
+
+    /// Lets readers see what is in memory, if they may and nothing is missing before it.
+    fn reveal(&mut self) {
+        let is_there = self.creation.is_none();
+        if is_there && self.is_shown_at_once() && self.tail.is_whole(self.partition.durable_end()) {
+            self.partition.show(self.partition.end());
+        }
+    }
+
+    /// Has the waker woken when there is something new, if that is not to wait for the disk; what
+    /// that is called.
+    pub(super) fn watch(&mut self, waker: &Waker) -> Option<u64> {
+        let is_all_shown = self.partition.high_watermark() == self.partition.end();
+        (self.is_shown_at_once() && is_all_shown).then(|| self.watchers.add(waker))
+    }
+
     /// A change is the stream's next record.
-    pub(super) fn changed(&mut self, change: Change, ticket: Ticket) {
+    pub(super) fn changed(&mut self, change: Change, ticket: Ticket) -> Woken {
         self.partition.apply(change);
         self.next_record += 1;
         self.last_change = Some(ticket);
         self.is_touched = true;
+        self.watchers.take()
     }
 
     /// What must be durable before what the last change made may be told.
@@ -286,28 +336,24 @@ impl Live {
         if self.creation.is_some() {
             return;
         }
-        let mut durable = None;
-        while let Some((end, ticket)) = self.pending.front()
-            && is_durable(*ticket)
-        {
-            durable = Some(*end);
-            self.pending.pop_front();
-        }
-        if let Some(end) = durable {
+        if let Some(end) = self.tail.settle(journal) {
             self.partition.durable(end);
         }
+        self.reveal();
     }
 
     /// What must be durable before anything up to that offset may be told; and what that rests on.
+    /// Nothing, where readers see it already and nobody asks for more.
     pub(super) fn tickets(&self, end: u64) -> [Option<Ticket>; 2] {
-        let covers = self.pending.iter().find(|(upto, _)| *upto >= end);
-        [self.creation, covers.map(|(_, ticket)| *ticket)]
+        if self.is_shown_at_once() && end <= self.partition.high_watermark() {
+            return [None, None];
+        }
+        [self.creation, self.tail.ticket_of(end)]
     }
 
     /// The oldest thing that is not durable, if anything is.
     pub(super) fn oldest_ticket(&self) -> Option<Ticket> {
-        let oldest = self.pending.front().map(|(_, ticket)| *ticket);
-        self.creation.or(oldest)
+        self.creation.or(self.tail.oldest())
     }
 }
 

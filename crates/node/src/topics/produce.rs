@@ -1,13 +1,17 @@
 //! Appending record batches.
 
+use std::task::{Poll, Waker};
+
 use ::topics::{Claim, Decision, Denied, Participant, ProducerId, record};
-use journal::Round;
+use journal::{Index, Round, ShardId, Status, Ticket};
 use recordbatch::{Batch, BatchMut, validate};
 
+use super::counts::Appends;
 use super::error::{ProduceError, Storage};
 use super::partition::{LEADER_EPOCH, Live, Slot, facts};
 use super::state::Topic;
-use super::{Timestamps, TopicDurability, Topics, keys};
+use super::watchers::Woken;
+use super::{Timestamps, Topics, keys};
 use crate::durable::Durable;
 
 /// Appends batches that one sync is to serve: made for what one read brought, dropped when that is
@@ -18,6 +22,7 @@ pub struct Producing {
     round: Round,
     /// The batch that is being appended, with its place in it.
     placed: Vec<u8>,
+    appends: Appends,
 }
 
 /// The parts of a [`Producing`], while one batch is appended.
@@ -25,6 +30,7 @@ struct Placing<'p> {
     topics: &'p Topics,
     round: &'p Round,
     placed: &'p mut Vec<u8>,
+    appends: &'p mut Appends,
 }
 
 /// A batch that is in its partition.
@@ -44,12 +50,29 @@ pub struct Placed {
 }
 
 impl Topics {
+    /// Whether there may be room for what was refused as [`Storage::Busy`]; until then nothing, and
+    /// the waker is woken once there may be.
+    pub fn poll_room(&self, waker: &Waker) -> Poll<()> {
+        let journal = &self.state.journal;
+        for shard in (0..journal.shard_count()).map(ShardId) {
+            let index = Index(journal.durable(shard).0 + 1);
+            // Whatever becomes durable gives room.
+            if index <= journal.shard_end(shard).index
+                && journal.notify(Ticket { shard, index }, waker) == Status::Pending
+            {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
     /// Begins to append.
     pub fn producing(&self) -> Producing {
         Producing {
             topics: self.clone(),
             round: self.state.journal.round(),
             placed: Vec::new(),
+            appends: Appends::default(),
         }
     }
 }
@@ -74,6 +97,7 @@ impl Producing {
             topics,
             round: &self.round,
             placed: &mut self.placed,
+            appends: &mut self.appends,
         };
         let slot = topic.slot(partition)?;
         let (batch, rest) = Batch::split(bytes)?;
@@ -113,12 +137,19 @@ impl Producing {
     }
 }
 
+impl Drop for Producing {
+    fn drop(&mut self) {
+        self.topics.counts().add_appends(&self.appends);
+    }
+}
+
 impl Placing<'_> {
     /// Decides and appends, under the partition's lock.
     fn place(&mut self, slot: &Slot, batch: &Batch<'_>) -> Result<Placed, ProduceError> {
         let state = &self.topics.state;
         let mut facts = facts(batch).ok_or(ProduceError::NotOne)?;
         let mut live = slot.lock(&state.journal)?;
+        let mut woken = Woken::default();
         let (offset, end, stamp, is_duplicate) = match live.partition.decide(&facts)? {
             Decision::Duplicate {
                 offset,
@@ -136,21 +167,21 @@ impl Placing<'_> {
                 let appended = appended.map_err(|it| Storage::append(&state.journal, it))?;
                 live.appended(offset, &facts, now_ms);
                 drop(guard);
-                live.wait_for(appended.ticket);
+                self.appends.add(batch.header().count, self.placed.len());
+                woken = live.wait_for(appended.ticket, offset, self.placed);
                 (offset, live.partition.end(), stamp, false)
             }
         };
-        let tickets = match live.rules.durability {
-            TopicDurability::Disk => live.tickets(end),
-            TopicDurability::Memory => [None, None],
-        };
-        Ok(Placed {
+        let placed = Placed {
             offset,
             append_time_ms: (live.rules.timestamps == Timestamps::Append).then_some(stamp),
             log_start: live.partition.log_start(),
             is_duplicate,
-            durable: Durable::new(&state.journal, tickets),
-        })
+            durable: Durable::new(&state.journal, live.tickets(end)),
+        };
+        drop(live);
+        woken.wake();
+        Ok(placed)
     }
 
     /// Writes into a copy of the batch what its producer leaves open.

@@ -7,7 +7,9 @@ use recordbatch::{Batch, Header};
 
 use super::Topics;
 use super::error::Storage;
+use super::partition::{Live, Slot};
 use super::places::Places;
+use super::tail::Kept;
 use crate::store::{Location, Reach};
 
 /// A batch as it is stored.
@@ -47,7 +49,54 @@ pub(super) enum Next {
     Enough,
 }
 
+/// What there is of a partition at one moment: behind what is durable comes what readers may see and
+/// is not yet.
+pub(super) struct Standing {
+    places: Places,
+    kept: Vec<Kept>,
+}
+
+impl Live {
+    /// How it stands, for whoever reads from an offset on so many bytes.
+    pub(super) fn standing(&self, slot: &Slot, offset: u64, size: usize) -> Standing {
+        Standing {
+            places: self.places(slot),
+            kept: self.tail.batches(offset, size),
+        }
+    }
+}
+
+impl Standing {
+    /// Whether everything from that offset on is in memory.
+    pub(super) fn is_kept(&self, offset: u64) -> bool {
+        let first = self.kept.first();
+        first.is_some_and(|first| first.offset <= offset)
+    }
+}
+
 impl Topics {
+    /// Shows the batches of a partition that are durable from that record on, `limit` at a time, and
+    /// then those that are kept in memory.
+    pub(super) fn walk_shown(
+        &self,
+        reach: Reach,
+        standing: &Standing,
+        from: u64,
+        limit: ReadLimit,
+        mut look: impl FnMut(Stored) -> Next,
+    ) -> Result<Walked, Storage> {
+        let (mut behind, mut next) = (from, Next::More);
+        let walked = self.walk(reach, standing.places, from, limit, |stored| {
+            behind = stored.record + 1;
+            next = look(stored);
+            next
+        })?;
+        if matches!(walked, Walked::Done) && next == Next::More {
+            look_through(standing, behind, look)?;
+        }
+        Ok(walked)
+    }
+
     /// Shows the batches of a partition that are durable, from that record on, `limit` at a time.
     pub(super) fn walk(
         &self,
@@ -87,4 +136,24 @@ impl Topics {
             }
         }
     }
+}
+
+/// Shows what is kept in memory, from that record on.
+pub(super) fn look_through(
+    standing: &Standing,
+    from: u64,
+    mut look: impl FnMut(Stored) -> Next,
+) -> Result<(), Storage> {
+    for kept in standing.kept.iter().filter(|it| it.record >= from) {
+        let (batch, _) = Batch::split(&kept.bytes).map_err(Storage::unreadable)?;
+        let stored = Stored {
+            record: kept.record,
+            header: *batch.header(),
+            bytes: kept.bytes.clone(),
+        };
+        if look(stored) == Next::Enough {
+            break;
+        }
+    }
+    Ok(())
 }

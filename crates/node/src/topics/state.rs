@@ -11,10 +11,11 @@ use parking_lot::{Mutex, RwLock};
 
 use super::compacting::Compaction;
 use super::coordinating::Coordinating;
+use super::counts::Counts;
 use super::error::UnknownPartition;
 use super::partition::{Rules, Slot};
 use super::tend::Looks;
-use super::{Options, TopicRef, groups};
+use super::{Options, TopicRef, groups, users};
 use crate::handle::Inner;
 use crate::store::{Kind, Location, Store};
 
@@ -121,6 +122,8 @@ pub(crate) struct State {
     /// A share for each shard of the journal.
     pub(super) groups: Box<[groups::Share]>,
     pub(super) transactions: Mutex<Coordinating>,
+    pub(super) users: Mutex<users::Kept>,
+    pub(super) counts: Counts,
     pub(super) looks: Mutex<Looks>,
     /// The compaction that is under way, and whether somebody is at it.
     pub(super) compaction: Mutex<Option<Compaction>>,
@@ -153,6 +156,8 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
         doomed: Mutex::default(),
         groups: groups::open(store, &options, now_ms)?,
         transactions: Mutex::new(Coordinating::open(store, &options, now_ms)?),
+        users: Mutex::new(users::Kept::open(store, now_ms)?),
+        counts: Counts::default(),
         looks: Mutex::default(),
         compaction: Mutex::default(),
         is_compacting: AtomicBool::new(false),

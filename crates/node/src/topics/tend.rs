@@ -1,7 +1,7 @@
 //! What is done now and then: emptying what was deleted, keeping starts short, letting go what is old.
 
 use ::topics::record::{COMPACTED, Compacted, PARTITION, TOPIC};
-use ::topics::{Config, Partition, Retention};
+use ::topics::{Config, Key, Partition, Retention};
 use journal::{AppendError, Status, Ticket};
 
 use super::Topics;
@@ -80,9 +80,10 @@ impl Topics {
         if !config.cleanup().deletes {
             return;
         }
+        let of = |key| config.saying(key, &self.state.options.defaults);
         let retention = Retention {
-            ms: config.retention_ms(),
-            bytes: config.retention_bytes(),
+            ms: of(Key::RetentionMs).retention_ms(),
+            bytes: of(Key::RetentionBytes).retention_bytes(),
         };
         if let Some(change) = live.partition.decide_retention(retention, self.time_ms()) {
             // What cannot go now goes another time.

@@ -2,7 +2,9 @@
 
 mod compacted;
 mod grouped;
+mod kept_users;
 mod produced;
+mod remembered;
 mod stored;
 mod tended;
 mod transacted;

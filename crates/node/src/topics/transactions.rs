@@ -357,7 +357,9 @@ impl Topics {
             .ticket;
         live.marked(offset, &facts, now_ms);
         drop(guard);
-        live.wait_for(ticket);
+        let woken = live.wait_for(ticket, offset, &bytes);
+        drop(live);
+        woken.wake();
         Ok(ticket)
     }
 

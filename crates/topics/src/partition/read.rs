@@ -8,7 +8,7 @@ use crate::transactions::Aborted;
 /// Which records a reader wants to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// All that are durable.
+    /// All that may be seen.
     Uncommitted,
     /// Those of transactions that are committed, and of none.
     Committed,

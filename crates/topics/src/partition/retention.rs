@@ -34,23 +34,23 @@ impl Partition {
         (log_start > self.log_start).then_some(Change::LogStart(log_start))
     }
 
-    /// What a client wants deleted: everything before `offset`, or all that is durable.
+    /// What a client wants deleted: everything before `offset`, or all that readers may see.
     pub fn decide_delete(&self, offset: Option<u64>) -> Result<Option<Change>, OutOfRange> {
-        let offset = offset.unwrap_or(self.durable);
-        if offset > self.durable {
+        let offset = offset.unwrap_or(self.shown);
+        if offset > self.shown {
             return Err(OutOfRange {
                 offset,
                 log_start: self.log_start,
-                end: self.durable,
+                end: self.shown,
             });
         }
         Ok((offset > self.log_start).then_some(Change::LogStart(offset)))
     }
 
     /// What is to be compacted, if so much is new that it is worth it: `dirty` of the bytes, from 0
-    /// to 1. Neither what is still being written to nor what is not settled.
+    /// to 1. Neither what is still being written to nor what is not settled or not durable.
     pub fn decide_compaction(&self, dirty: f64) -> Option<Range<u64>> {
-        let stable = self.last_stable();
+        let stable = self.last_stable().min(self.durable);
         let (mut total, mut new, mut until) = (0, 0, self.log_start);
         let mut blocks = self.index.blocks(self.end).peekable();
         while let Some((block, end)) = blocks.next() {

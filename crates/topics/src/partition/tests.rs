@@ -136,6 +136,7 @@ impl World {
 /// | `txn PRODUCER EPOCH SEQUENCE COUNT` | the same in a transaction |
 /// | `commit PRODUCER EPOCH [COORDINATOR]` · `abort …` | ends it |
 /// | `durable END` · `sync` | what is on disk |
+/// | `reveal END` | what readers may see before it is |
 /// | `delete OFFSET` · `delete all` · `leader EPOCH` · `clean OFFSET` | changes |
 /// | `at TIME` · `expire SILENT` | the time from now on; forgets producers |
 /// | `retain MS BYTES` | what retention decides, `-` for no limit |
@@ -206,6 +207,10 @@ fn run(world: &mut World, words: &[&str]) -> String {
         }
         "durable" => {
             world.partition.durable(offset(1).expect("an end"));
+            String::new()
+        }
+        "reveal" => {
+            world.partition.show(offset(1).expect("an end"));
             String::new()
         }
         "sync" => {

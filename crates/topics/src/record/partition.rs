@@ -156,6 +156,7 @@ impl Partition {
             log_start,
             end,
             durable: end,
+            shown: end,
             cleaned,
             epochs,
             index,

@@ -197,15 +197,3 @@ fn after_a_failed_sync_nothing_is_taken_and_what_waits_is_unconfirmed() {
     };
     assert_eq!(world.read(&topic, 0), pairs(0, &["a"]));
 }
-
-#[test]
-fn what_is_acknowledged_in_memory_is_so_at_once_and_shown_when_it_is_durable() {
-    let mut world = World::new();
-    let topic = world.create("t", &[("telpher.durability", "memory")]);
-    let placed = world.append(&topic, &world.batch(&["a"])).unwrap();
-    let told = placed.durable.poll_durable(Waker::noop());
-    assert_eq!(told, Poll::Ready(Ok(())));
-    assert_eq!(world.read(&topic, 0), []);
-    world.sync();
-    assert_eq!(world.read(&topic, 0), pairs(0, &["a"]));
-}

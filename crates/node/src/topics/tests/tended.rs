@@ -150,3 +150,23 @@ fn whenever_the_power_goes_what_was_told_is_there_in_its_order() {
         }
     }
 }
+
+#[test]
+fn what_the_options_say_is_kept_of_a_topic_of_which_nobody_says_otherwise() {
+    let mut defaults = Config::default();
+    defaults
+        .alter(Key::RetentionMs, Alter::Set("60000"))
+        .unwrap();
+    let mut world = World::with(Options {
+        defaults,
+        ..Options::default()
+    });
+    let like_all = world.create("like-all", &[]);
+    let own = world.create("own", &[("retention.ms", "604800000")]);
+    for topic in [&like_all, &own] {
+        world.produce(topic, &["a"]);
+    }
+    world.pass_ms(70_000);
+    let start = |topic: &Arc<Topic>| world.topics.view(topic, 0).unwrap().log_start;
+    assert_eq!((start(&like_all), start(&own)), (1, 0));
+}

@@ -250,3 +250,42 @@ fn a_compaction_is_worth_it_when_half_of_what_is_settled_is_new() {
          compact: None",
     );
 }
+
+#[test]
+fn what_is_shown_before_it_is_durable_is_read_and_neither_compacted_nor_let_go() {
+    check(
+        "batch 1 1
+         batch 1 1
+         batch 1 1
+         durable 1
+         reveal 3
+         find latest
+         find latest committed
+         compact
+         at 100
+         retain 10 -
+         show
+         txn 7 0 0 1
+         commit 7 0
+         show
+         reveal 5
+         show
+         delete all
+         durable 5
+         show",
+        "batch 1 1: 0
+         batch 1 1: 1
+         batch 1 1: 2
+         find latest: Offset(3)
+         find latest committed: Offset(3)
+         compact: None
+         retain 10 -: nothing
+         show: 0 3 3 3, 150 bytes
+         txn 7 0 0 1: 3
+         commit 7 0: 4
+         show: 0 3 3 5, 250 bytes
+         show: 0 5 5 5, 250 bytes
+         delete all: LogStart(5)
+         show: 5 5 5 5, 50 bytes",
+    );
+}

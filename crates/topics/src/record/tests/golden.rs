@@ -1,6 +1,7 @@
 //! The layouts as they stand on disks: never regenerated.
 
 use super::*;
+use crate::{Credential, Hash, User};
 
 #[track_caller]
 fn same(bytes: &[u8], expected: &[&[u8]]) {
@@ -18,6 +19,30 @@ fn a_topic() {
     ];
     same(&bytes, expected);
     assert_eq!(Topic::decode(&bytes), Ok(topic()));
+}
+
+#[test]
+fn a_user() {
+    let user = User::new("ann").with(
+        Hash::Sha256,
+        Credential {
+            salt: b"salt".to_vec(),
+            iterations: 4_096,
+            stored_key: vec![1; 32],
+            server_key: vec![2; 32],
+        },
+    );
+    let bytes = encoded(|out| user.encode(out));
+    let expected: &[&[u8]] = &[
+        b"\x03\0ann\x01\0\0\0",
+        b"\x01\0\x10\0\0\x04\0\0\0salt",
+        b"\x20\0\0\0",
+        &[1; 32],
+        b"\x20\0\0\0",
+        &[2; 32],
+    ];
+    same(&bytes, expected);
+    assert_eq!(User::decode(&bytes), Ok(user));
 }
 
 #[test]

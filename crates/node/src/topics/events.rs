@@ -1,0 +1,383 @@
+//! Conversations as topics: what happens in a namespace, for whoever reads topics.
+//!
+//! `org.namespace.conversations` has a partition for each shard of the journal, and the offsets of a
+//! partition are those of the events that lie there ([`crate::conversations::Conversations::feed`]). No
+//! copy is kept: batches are made of events when they are read. An event of which nothing is left has
+//! an offset and no record, as with what was compacted. The topic is read, and never written to.
+//!
+//! It does not know how an event is written down: whoever has a door says so ([`Tell`]).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+
+use ::topics::{Config, Find, NAME_LENGTH_MAX, OutOfRange, Topic as About, TopicId};
+use bytes::Bytes;
+use journal::{Follow, Following, Health, ShardId, StreamId};
+use parking_lot::{Mutex, RwLock};
+use recordbatch::{Builder, NO_TIMESTAMP, Template};
+
+use super::error::{FetchError, Storage, UnknownPartition};
+use super::fetch::{Ask, Fetched};
+use super::offsets::{Located, PartitionView};
+use super::partition::LEADER_EPOCH;
+use super::state::Topic;
+use super::{TopicRef, Topics};
+use crate::Handle;
+use crate::conversations::feed::{
+    Batch as FeedBatch, BatchLimit as FeedLimit, Partition as FeedPartition,
+    Partitions as FeedPartitions, Reach as Extent, Row,
+};
+use crate::store::Reach;
+
+/// What such a topic's name ends with.
+const SUFFIX: &str = ".conversations";
+
+/// Events of one batch, at most, and bytes of what they refer to.
+const ROWS_MAX: usize = 1_000;
+const BYTES_MAX: usize = 1 << 20;
+
+/// INVALID_TOPIC_EXCEPTION: the topic is not written to, and its name is nobody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a topic ORG.NAMESPACE.conversations shows what happens there: it is read, and nothing else")]
+pub struct ReadOnly;
+
+/// Writes down what happened.
+pub trait Tell: Send + Sync {
+    /// Appends what happened to that conversation (`org/namespace/x`).
+    fn tell(&self, conversation: &str, row: &Row, out: &mut Vec<u8>);
+}
+
+/// The topics of all namespaces.
+#[derive(Default)]
+pub(super) struct EventTopics {
+    tell: OnceLock<Arc<dyn Tell>>,
+    found: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    partitions: FeedPartitions,
+    /// How many of those are in their topics.
+    entered: usize,
+    by_name: BTreeMap<String, Arc<Topic>>,
+    by_id: HashMap<TopicId, Arc<Topic>>,
+}
+
+/// What makes a topic one of these.
+pub(super) struct Events {
+    /// `org/namespace`
+    namespace: String,
+    /// By shard; a shard in which nothing has happened has none.
+    partitions: RwLock<Vec<Option<FeedPartition>>>,
+}
+
+/// Whether a name is kept for such a topic.
+pub(super) fn is_reserved(name: &str) -> bool {
+    name.strip_suffix(SUFFIX).is_some_and(|it| it.contains('.'))
+}
+
+/// What the topic of a namespace is called: what a topic's name may not hold is `_` there.
+fn topic_name(namespace: &str) -> String {
+    let namespace = namespace.replace('/', ".").replace(':', "_");
+    format!("{namespace}{SUFFIX}")
+}
+
+impl Topics {
+    /// Shows conversations as topics, each event as `tell` writes it. Only the first call counts.
+    pub fn show_conversations(&self, tell: Arc<dyn Tell>) {
+        // A node has one shell.
+        let _ = self.state.events.tell.set(tell);
+    }
+
+    /// Refuses what is asked to be done to such a topic.
+    pub(super) fn check_writable(&self, name: &str) -> Result<(), ReadOnly> {
+        match is_reserved(name) && self.state.events.tell.get().is_some() {
+            true => Err(ReadOnly),
+            false => Ok(()),
+        }
+    }
+
+    fn handle(&self) -> Handle {
+        Handle {
+            inner: self.inner.clone(),
+        }
+    }
+
+    /// The topic of a namespace, if it is asked for.
+    pub(super) fn find_events(&self, topic: TopicRef<'_>) -> Option<Arc<Topic>> {
+        if let TopicRef::Name(name) = topic
+            && !is_reserved(name)
+        {
+            return None;
+        }
+        self.with_events(|known| match topic {
+            TopicRef::Name(name) => known.by_name.get(name).cloned(),
+            TopicRef::Id(id) => known.by_id.get(&id).cloned(),
+        })
+        .flatten()
+    }
+
+    /// The topics of all namespaces, by name.
+    pub(super) fn list_events(&self) -> Vec<Arc<Topic>> {
+        let list = self.with_events(|known| known.by_name.values().cloned().collect());
+        list.unwrap_or_default()
+    }
+
+    fn with_events<T>(&self, look: impl FnOnce(&Known) -> T) -> Option<T> {
+        let events = &self.state.events;
+        events.tell.get()?;
+        let mut known = events.found.lock();
+        let handle = self.handle();
+        let conversations = handle.conversations()?;
+        conversations.find_partitions(&mut known.partitions);
+        let shards = u32::from(self.state.journal.shard_count());
+        let journal = conversations.journal_id();
+        known.enter(journal, shards);
+        Some(look(&known))
+    }
+
+    fn extent(&self, partition: Option<&FeedPartition>) -> Extent {
+        let handle = self.handle();
+        match (handle.conversations(), partition) {
+            (Some(conversations), Some(partition)) => conversations.reach(partition),
+            _ => Extent { start: 0, end: 0 },
+        }
+    }
+
+    /// Where a partition begins and ends.
+    pub(super) fn view_events(
+        &self,
+        events: &Events,
+        partition: u32,
+    ) -> Result<PartitionView, UnknownPartition> {
+        let Extent { start, end } = self.extent(events.partition(partition)?.as_ref());
+        Ok(PartitionView {
+            log_start: start,
+            high_watermark: end,
+            last_stable: end,
+            end,
+            size: 0,
+            leader_epoch: LEADER_EPOCH,
+        })
+    }
+
+    /// A batch of what happened from an offset on; `None` where it is not looked for.
+    pub(super) fn gather_events(
+        &self,
+        reach: Reach,
+        events: &Events,
+        ask: &Ask,
+        room: usize,
+        before: usize,
+    ) -> Result<Option<Fetched>, FetchError> {
+        let partition = events.partition(ask.partition)?;
+        let Extent { start, end } = self.extent(partition.as_ref());
+        if !(start..=end).contains(&ask.offset) {
+            return Err(OutOfRange {
+                offset: ask.offset,
+                log_start: start,
+                end,
+            }
+            .into());
+        }
+        let mut fetched = Fetched {
+            batches: Vec::new(),
+            high_watermark: end,
+            last_stable: end,
+            log_start: start,
+            aborted: Vec::new(),
+        };
+        let Some(partition) = partition.filter(|_| ask.offset < end && (room > 0 || before == 0))
+        else {
+            return Ok(Some(fetched));
+        };
+        // What events refer to may lie anywhere.
+        if matches!(reach, Reach::Memory) {
+            return Ok(None);
+        }
+        let limit = FeedLimit {
+            rows: ROWS_MAX,
+            bytes: room.clamp(1, BYTES_MAX),
+        };
+        let handle = self.handle();
+        let unreadable = |reason| FetchError::from(Storage::Unreadable { reason });
+        let Some(conversations) = handle.conversations() else {
+            return Ok(Some(fetched));
+        };
+        let fed = conversations.feed(&partition, ask.offset, limit);
+        let fed = fed.map_err(|refusal| unreadable(refusal.message))?;
+        if fed.next > ask.offset
+            && let Some(tell) = self.state.events.tell.get()
+        {
+            fetched.batches.push(batch(&**tell, ask.offset, fed));
+        }
+        Ok(Some(fetched))
+    }
+
+    /// Has the waker woken when something happens; whether nothing has since `fetched`, and where the
+    /// waker is kept.
+    pub(super) fn follow_events(
+        &self,
+        events: &Events,
+        ask: &Ask,
+        fetched: &Fetched,
+        waker: &Waker,
+    ) -> (bool, Option<Following>) {
+        let Ok(Some(partition)) = events.partition(ask.partition) else {
+            return (true, None);
+        };
+        let Extent { end, .. } = self.extent(Some(&partition));
+        if end != fetched.high_watermark {
+            return (false, None);
+        }
+        let journal = &self.state.journal;
+        let (Ok(shard), stream) = (u16::try_from(ask.partition), StreamId(partition.number)) else {
+            return (true, None);
+        };
+        match journal.follow(ShardId(shard), stream, end, waker) {
+            Follow::Waiting(following) => (true, Some(following)),
+            Follow::Ready => (matches!(journal.health(), Health::Failed { .. }), None),
+            // As if nothing happened until then.
+            Follow::Refused => (true, None),
+        }
+    }
+
+    /// Where an offset is; by time, the first event that is not older.
+    pub(super) fn locate_events(
+        &self,
+        events: &Events,
+        partition: u32,
+        what: Find,
+    ) -> Result<Option<Located>, FetchError> {
+        let partition = events.partition(partition)?;
+        let Extent { start, end } = self.extent(partition.as_ref());
+        let at = |offset, timestamp| Located {
+            offset,
+            timestamp,
+            leader_epoch: LEADER_EPOCH,
+        };
+        let handle = self.handle();
+        let time_of = |offset| {
+            let (conversations, partition) = (handle.conversations()?, partition.as_ref()?);
+            let time_ms = conversations.happened_ms(partition, offset)?;
+            i64::try_from(time_ms).ok()
+        };
+        Ok(match what {
+            Find::Earliest => Some(at(start, NO_TIMESTAMP)),
+            Find::Latest => Some(at(end, NO_TIMESTAMP)),
+            Find::MaxTimestamp if start == end => None,
+            Find::MaxTimestamp => time_of(end - 1).map(|time| at(end - 1, time)),
+            Find::Time(time) => {
+                // Times of a shard only grow.
+                let (mut low, mut high) = (start, end);
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    match time_of(middle).is_some_and(|it| it < time) {
+                        true => low = middle + 1,
+                        false => high = middle,
+                    }
+                }
+                match low < end {
+                    true => time_of(low).map(|time| at(low, time)),
+                    false => None,
+                }
+            }
+        })
+    }
+}
+
+impl Known {
+    /// Takes what was found since into its topics.
+    fn enter(&mut self, journal: u64, shards: u32) {
+        let found = self.partitions.found.get(self.entered..);
+        for partition in found.unwrap_or_default().to_vec() {
+            self.entered += 1;
+            let Some((namespace, shard)) = partition.name.rsplit_once('/') else {
+                continue;
+            };
+            let Ok(shard) = shard.parse::<usize>() else {
+                continue;
+            };
+            let name = topic_name(namespace);
+            // The older of two that would be called the same has the name.
+            let topic = match self.by_name.get(&name) {
+                Some(topic) => topic.clone(),
+                None if name.len() > NAME_LENGTH_MAX => continue,
+                None => self.make(journal, shards, &name, namespace, partition.number),
+            };
+            let Some(events) = topic.events.as_ref().filter(|it| it.namespace == namespace) else {
+                continue;
+            };
+            if let Some(place) = events.partitions.write().get_mut(shard) {
+                *place = Some(partition.clone());
+            }
+        }
+    }
+
+    /// A topic, whose id is of the journal and of the first partition: nobody else's, and the same after
+    /// a restart.
+    fn make(
+        &mut self,
+        journal: u64,
+        shards: u32,
+        name: &str,
+        namespace: &str,
+        number: u64,
+    ) -> Arc<Topic> {
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&journal.to_be_bytes());
+        id[8..].copy_from_slice(&number.to_be_bytes());
+        let about = About {
+            id: TopicId(id),
+            name: name.to_owned(),
+            partitions: shards,
+            created_ms: 0,
+            config: Config::default(),
+        };
+        let events = Events {
+            namespace: namespace.to_owned(),
+            partitions: RwLock::new(vec![None; shards as usize]),
+        };
+        let topic = Arc::new(Topic::of_events(about, events));
+        self.by_name.insert(name.to_owned(), topic.clone());
+        self.by_id.insert(TopicId(id), topic.clone());
+        topic
+    }
+}
+
+impl Events {
+    /// A partition, and where it is if anything has happened there.
+    fn partition(&self, number: u32) -> Result<Option<FeedPartition>, UnknownPartition> {
+        let partitions = self.partitions.read();
+        let place = usize::try_from(number).ok();
+        let place = place.and_then(|place| partitions.get(place));
+        place.cloned().ok_or(UnknownPartition)
+    }
+}
+
+/// What happened, as a batch from an offset up to that behind the last event.
+fn batch(tell: &dyn Tell, from: u64, fed: FeedBatch) -> Bytes {
+    let mut rows: Vec<_> = fed.rows.iter().collect();
+    rows.sort_unstable_by_key(|row| row.event);
+    let (mut builder, mut value, mut at) = (Builder::new(), Vec::new(), from);
+    for row in rows {
+        let conversation = fed.names.get(&row.conversation);
+        let conversation = conversation.map_or("", String::as_str);
+        value.clear();
+        tell.tell(conversation, row, &mut value);
+        builder.skip((row.event - at) as i32);
+        let time_ms = i64::try_from(row.at_ms).unwrap_or(i64::MAX);
+        builder.push(time_ms, Some(conversation.as_bytes()), Some(&value), &[]);
+        at = row.event + 1;
+    }
+    builder.skip((fed.next - at) as i32);
+    let template = Template {
+        base_offset: i64::try_from(from).unwrap_or(i64::MAX),
+        leader_epoch: LEADER_EPOCH,
+        ..Template::default()
+    };
+    let mut bytes = Vec::with_capacity(builder.size());
+    builder.finish(&template, &mut bytes);
+    bytes.into()
+}

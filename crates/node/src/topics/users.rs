@@ -1,0 +1,151 @@
+//! Users: kept in a stream of their own, as topics are in the catalogue's.
+
+use std::sync::Arc;
+
+use ::topics::record::{USER, USER_GONE};
+use ::topics::{User, UserChange, Users};
+use journal::{AppendError, Journal, Ticket};
+
+use super::Topics;
+use super::error::{Storage, UserChangeError};
+use super::pending::Pending;
+use super::state::OpenError;
+use crate::store::{Kind, Location, Store};
+
+/// The users, and where they are written to.
+pub(super) struct Kept {
+    at: Location,
+    users: Users,
+    /// Records since it was written anew.
+    records: usize,
+}
+
+/// Records that do not count any more, at least, before the stream is written anew.
+const DEAD_RECORDS_MIN: usize = 1_000;
+
+impl Kept {
+    /// Reads them back.
+    pub(super) fn open(store: &Store, now_ms: u64) -> Result<Self, OpenError> {
+        let name = "users";
+        let shard = store.shard_of(name);
+        let at = store.find_or_create_in(Kind::Topics, name, shard, now_ms)?;
+        let mut kept = Self {
+            at,
+            users: Users::default(),
+            records: 0,
+        };
+        store.each_record::<OpenError>(at, |it| {
+            kept.records += 1;
+            match it.tag {
+                USER => kept.users.put(User::decode(&it.payload)?),
+                USER_GONE => {
+                    let name = std::str::from_utf8(&it.payload).map_err(|_| MALFORMED)?;
+                    kept.users.remove(name);
+                }
+                _ => return Err(MALFORMED.into()),
+            }
+            Ok(())
+        })?;
+        Ok(kept)
+    }
+
+    fn enter(
+        &mut self,
+        journal: &Journal,
+        tag: u8,
+        bytes: &[u8],
+        now_ms: u64,
+    ) -> Result<Ticket, AppendError> {
+        let mut guard = journal.lock(self.at.shard, now_ms);
+        let appended = guard.append(self.at.stream, None, tag, bytes)?;
+        self.records += 1;
+        Ok(appended.ticket)
+    }
+
+    /// Writes the stream anew if most of it says what does not count any more. Of each user the newest
+    /// record counts: a stop may come in between.
+    fn shorten(&mut self, journal: &Journal, now_ms: u64) -> Result<(), AppendError> {
+        if self.records < 2 * self.users.iter().len() + DEAD_RECORDS_MIN {
+            return Ok(());
+        }
+        let Location { shard, stream } = self.at;
+        let start = journal.stream(shard, stream).map_or(0, |it| it.next);
+        let users: Vec<_> = self.users.iter().cloned().collect();
+        for user in &users {
+            let mut bytes = Vec::new();
+            user.encode(&mut bytes);
+            self.enter(journal, USER, &bytes, now_ms)?;
+        }
+        journal.lock(shard, now_ms).trim(stream, start)?;
+        self.records = users.len();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Kept {
+    /// How its stream stands.
+    pub(super) fn stream(&self, journal: &Journal) -> journal::StreamState {
+        let state = journal.stream(self.at.shard, self.at.stream);
+        state.expect("it was written to")
+    }
+}
+
+const MALFORMED: ::topics::record::Malformed = ::topics::record::Malformed {
+    what: "record of the users of topics",
+};
+
+impl Topics {
+    /// All users, by name.
+    pub fn users(&self) -> Vec<Arc<User>> {
+        self.state.users.lock().users.iter().cloned().collect()
+    }
+
+    /// The user of that name.
+    pub fn user(&self, name: &str) -> Option<Arc<User>> {
+        self.state.users.lock().users.find(name).cloned()
+    }
+
+    /// Whether there are users: then everybody has to say who it is.
+    pub fn has_users(&self) -> bool {
+        !self.state.users.lock().users.is_empty()
+    }
+
+    /// Changes what is kept of a user: all of it or nothing. It counts at once, and is answered when it
+    /// is on disk.
+    pub fn change_user(
+        &self,
+        name: &str,
+        changes: &[UserChange],
+    ) -> Pending<Result<(), UserChangeError>> {
+        match self.enter_user(name, changes) {
+            Ok(ticket) => Pending::after(self.state.durable(Some(ticket)), Ok(())),
+            Err(error) => Pending::now(Err(error)),
+        }
+    }
+
+    fn enter_user(&self, name: &str, changes: &[UserChange]) -> Result<Ticket, UserChangeError> {
+        let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        let refused = |error| Storage::append(journal, error);
+        let mut kept = self.state.users.lock();
+        let ticket = match kept.users.decide(name, changes)? {
+            Some(user) => {
+                let mut bytes = Vec::new();
+                user.encode(&mut bytes);
+                let ticket = kept.enter(journal, USER, &bytes, now_ms).map_err(refused)?;
+                kept.users.put(user);
+                ticket
+            }
+            None => {
+                let bytes = name.as_bytes();
+                let entered = kept.enter(journal, USER_GONE, bytes, now_ms);
+                let ticket = entered.map_err(refused)?;
+                kept.users.remove(name);
+                ticket
+            }
+        };
+        // What is too long now is shortened after the next change.
+        let _ = kept.shorten(journal, now_ms);
+        Ok(ticket)
+    }
+}
