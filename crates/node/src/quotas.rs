@@ -40,7 +40,7 @@ use crate::handle::Inner;
 use crate::ports::Ports;
 
 pub use admin::{Applied, By, ChangeError};
-pub use counts::TakeCounts;
+pub use counts::{BucketCounts, LimitCounts, TakeCounts};
 pub use desk::Desk;
 pub use door::Throttled;
 pub(crate) use door::{Charged, InFlight};
@@ -259,12 +259,6 @@ impl<'a> Quotas<'a> {
         rules.plan_look(&mut desk.plan, subject);
         let mut locked = self.lock(&desk.plan);
         quota::look(rules, &mut desk.plan, subject, &mut locked, now_ns);
-    }
-
-    /// Buckets that are in memory.
-    pub fn bucket_count(self) -> usize {
-        let shards = self.state().shards.iter();
-        shards.map(|shard| shard.lock().table.len()).sum()
     }
 
     /// Holds that have not ended.

@@ -54,5 +54,5 @@ pub use recent::Recent;
 pub use rules::Rules;
 pub use settle::{Settled, reset, settle};
 pub use subject::{Prefix, Subject, SubjectError, Tier};
-pub use table::{CellId, Found, Table};
+pub use table::{CellId, Found, Table, Tally};
 pub use unit::{Unit, UnitError};

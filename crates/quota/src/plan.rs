@@ -72,6 +72,12 @@ impl Plan {
         }
     }
 
+    /// Where the limits stand in the rules that an admitted take was taken from.
+    pub fn taken(&self) -> impl Iterator<Item = usize> + '_ {
+        let taken = self.steps.iter().filter(|step| step.shadowed.is_none());
+        taken.map(|step| step.index)
+    }
+
     /// Leaves out the cells of other limits.
     pub fn retain(&mut self, rules: &Rules, keep: impl Fn(&Limit) -> bool) {
         self.steps.retain(|step| keep(rules.limit(step.index)));

@@ -29,6 +29,15 @@ pub enum Found {
     Full,
 }
 
+/// How often there was no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// A cell that was full made some.
+    pub evicted: u64,
+    /// None was, and the cell that subjects share was gone over to.
+    pub refused: u64,
+}
+
 const PAGE: usize = 256;
 /// Cells that are looked at for one that is full.
 const LOOKED_AT: usize = 64;
@@ -52,6 +61,7 @@ pub struct Table {
     hand: usize,
     cells_max: usize,
     dirty: Vec<CellId>,
+    tally: Tally,
 }
 
 impl Table {
@@ -65,7 +75,13 @@ impl Table {
             hand: 0,
             cells_max: cells_max.max(1),
             dirty: Vec::new(),
+            tally: Tally::default(),
         }
+    }
+
+    /// How often there was no room, since it was made.
+    pub fn tally(&self) -> Tally {
+        self.tally
     }
 
     /// Cells that there are.
@@ -89,8 +105,14 @@ impl Table {
             Some(id) => Found::Cell(id),
             None if self.len() < self.cells_max || key.prefix.name.is_empty() => Found::Room,
             None => match self.evict(rules, now_ns) {
-                true => Found::Room,
-                false => Found::Full,
+                true => {
+                    self.tally.evicted += 1;
+                    Found::Room
+                }
+                false => {
+                    self.tally.refused += 1;
+                    Found::Full
+                }
             },
         }
     }

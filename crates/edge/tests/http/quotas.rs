@@ -336,6 +336,34 @@ async fn changes_stand_at_once_and_say_who_made_them_and_why() {
 }
 
 #[tokio::test]
+async fn a_limit_that_is_not_there_is_named_and_nothing_changes() {
+    let door = open().await;
+    let version = door.get("/v1/policies").await.json()["version"].clone();
+    let audited = door.get("/v1/audit").await.json();
+    let change = json!({"limit": "none", "prefix": "a/b/c", "capacity": 1, "reason": "x"});
+    let reset = json!({"limit": "none", "prefix": "a/b/c", "reason": "x"});
+    let factor = json!({"factor": 0.5, "reason": "x"});
+    let delete = "/v1/overrides?limit=none&prefix=a/b/c&reason=x";
+    for (method, path, body) in [
+        ("PUT", "/v1/factors/none", &factor),
+        ("PUT", "/v1/overrides", &change),
+        ("POST", "/v1/reset", &reset),
+        ("DELETE", delete, &Value::Null),
+    ] {
+        let answer = door.ask(method, path, body).await;
+        let detail = answer.problem(404, "not_found");
+        assert_eq!(detail, "there is no limit `none`", "{method} {path}");
+    }
+    // Nor is a bucket that a limit does not have.
+    let foreign = json!({"limit": "team", "prefix": "a/b/c", "capacity": 1, "reason": "x"});
+    let answer = door.ask("PUT", "/v1/overrides", &foreign).await;
+    let detail = answer.problem(400, "invalid_argument");
+    assert!(detail.contains("its pattern is `*/*`"), "{detail}");
+    assert_eq!(door.get("/v1/policies").await.json()["version"], version);
+    assert_eq!(door.get("/v1/audit").await.json(), audited);
+}
+
+#[tokio::test]
 async fn whoever_watches_sees_what_happens_and_goes_on_where_he_was() {
     let door = open().await;
     let mut events = door.events("/v1/watch").await;
@@ -384,14 +412,76 @@ async fn what_becomes_of_takes_is_counted() {
         "telpher_quota_takes_total{outcome=\"denied\"} 1",
         "telpher_quota_takes_total{outcome=\"refused\"} 1",
         "telpher_quota_takes_total{outcome=\"halted\"} 1",
+        "telpher_quota_admitted_total{limit=\"agent\"} 1",
+        "telpher_quota_admitted_total{limit=\"slots\"} 1",
+        "telpher_quota_admitted_total{limit=\"tpm\"} 0",
         "telpher_quota_denied_total{limit=\"agent\"} 1",
         "telpher_quota_denied_total{limit=\"tpm\"} 0",
+        "telpher_quota_buckets_evicted_total 0",
+        "telpher_quota_buckets_refused_total 0",
         "telpher_quota_buckets 2",
         "telpher_quota_holds 1",
         "telpher_quota_waiting 0",
     ] {
         assert!(metrics.text().lines().any(|it| it == line), "{line}");
     }
+}
+
+#[tokio::test]
+async fn a_limit_that_does_not_stand_has_no_label_and_what_was_denied_stays_counted() {
+    let door = open().await;
+    for cost in [100, 1] {
+        take(&door, json!(cost)).await;
+    }
+    put(&door, json!([])).await;
+    let metrics = door.get("/metrics").await;
+    let denied = "telpher_quota_takes_total{outcome=\"denied\"} 1";
+    assert!(metrics.text().lines().any(|line| line == denied));
+    assert!(!metrics.text().contains("limit=\"agent\""));
+    // One that comes back begins anew.
+    put(&door, limits()).await;
+    let metrics = door.get("/metrics").await;
+    let begun = "telpher_quota_denied_total{limit=\"agent\"} 0";
+    assert!(metrics.text().lines().any(|line| line == begun));
+}
+
+#[tokio::test]
+async fn what_makes_room_and_what_there_is_no_room_for_is_counted() {
+    let door = Door::open().await;
+    let options = node::quotas::Options {
+        subjects_max: 64,
+        ..node::quotas::Options::default()
+    };
+    door.node.quotas().open(options, Vec::new()).unwrap();
+    let agent = json!([
+        {"name": "agent", "match": "*/*/*", "unit": "requests", "capacity": 1000, "refill": "1/s"},
+    ]);
+    put(&door, agent).await;
+    let take_all = async |of: std::ops::Range<u32>| {
+        for number in of {
+            let body = json!({"subject": format!("acme/research/bot-{number}")});
+            assert_eq!(door.ask("POST", "/v1/take", &body).await.status, 200);
+        }
+    };
+    let counted = async || {
+        let metrics = door.get("/metrics").await;
+        ["buckets", "buckets_evicted_total", "buckets_refused_total"].map(|name| {
+            let name = format!("telpher_quota_{name} ");
+            let line = metrics.text().lines().find(|line| line.starts_with(&name));
+            line.unwrap()[name.len()..].parse::<u64>().unwrap()
+        })
+    };
+    take_all(0..200).await;
+    let [buckets, evicted, refused] = counted().await;
+    // One is shared, and who has none of its own takes from that.
+    assert_eq!((buckets - 1 + refused, evicted), (200, 0));
+    assert!(buckets <= 65 && refused > 0);
+    // What is full again and on its way to the disk makes room.
+    door.pass_ms(1_000_000);
+    door.node.quotas().flush_all();
+    take_all(200..400).await;
+    let [_, evicted, _] = counted().await;
+    assert!(evicted > 0);
 }
 
 /// Knows an agent and an administrator.

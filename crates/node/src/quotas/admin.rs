@@ -132,6 +132,7 @@ impl Quotas<'_> {
         *standing = Arc::new(rules);
         let rules = standing.clone();
         drop(standing);
+        state.counts.follow(rules.policies());
         self.compact_changes(&rules, &bytes);
         self.note_what_is_on();
         Ok(self.applied(EventKind::Policies, "", durable))

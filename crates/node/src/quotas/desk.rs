@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use quota::{Plan, Rules, Standing, Told, Warned};
 
+use super::counts::Counted;
+
 /// Used for one take after the other; remembers how the limits of the last one stand.
 #[derive(Default)]
 pub struct Desk {
@@ -13,6 +15,7 @@ pub struct Desk {
     pub(crate) bytes: Vec<u8>,
     /// What is known of cells that lie elsewhere, by their steps.
     pub(crate) told: Vec<(usize, Told)>,
+    pub(super) counted: Counted,
 }
 
 impl Desk {

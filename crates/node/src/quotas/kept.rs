@@ -124,6 +124,10 @@ impl Quotas<'_> {
     /// Tells the journal what has changed. True if something is left to be told.
     pub(super) fn flush(self) -> bool {
         let Some(kept) = self.state().kept.get() else {
+            // There is nowhere to tell it: what is full may make room.
+            for shard in &self.state().shards {
+                shard.lock().table.clean();
+            }
             return false;
         };
         let mut is_left = false;

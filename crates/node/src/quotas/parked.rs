@@ -177,7 +177,7 @@ impl Parked {
             if now_ns >= self.deadline_ns {
                 self.leave(quotas, Left::GaveUp);
                 let taken = quotas.denied(&rules, &take, &denied, now_ns);
-                quotas.count(&taken);
+                quotas.count(desk, &taken);
                 return Attempt::Done(taken);
             }
             let weight = rules.limit(denied.index).weight;
@@ -198,7 +198,7 @@ impl Parked {
         match cell.filter(|_| now_ns < self.deadline_ns && again_ns <= self.deadline_ns) {
             None => {
                 self.leave(quotas, Left::GaveUp);
-                quotas.count(&taken);
+                quotas.count(desk, &taken);
                 Attempt::Done(taken)
             }
             Some(cell) => {

@@ -72,7 +72,7 @@ impl<'a> Quotas<'a> {
         let taken = self.take_once(rules, desk, take, turn, now_ns);
         // Who waits is denied as often as he tries.
         if turn != Turn::Mine || !matches!(taken.outcome, Outcome::Denied(_)) {
-            self.count(&taken);
+            self.count(desk, &taken);
         }
         taken
     }

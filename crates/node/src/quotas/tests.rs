@@ -179,7 +179,27 @@ fn without_limits_everything_passes_and_nothing_is_made() {
     let world = world(&[]);
     assert!(!world.node.quotas().is_on());
     assert!(is_admitted(&world.node, "a/b/c"));
-    assert_eq!(world.node.quotas().bucket_count(), 0);
+    assert_eq!(world.node.quotas().bucket_counts().buckets, 0);
+}
+
+#[test]
+fn what_is_full_makes_room_in_a_node_that_keeps_nothing() {
+    let world = World::new(crate::Limits::default());
+    let options = Options {
+        subjects_max: 64,
+        ..Options::default()
+    };
+    let limits = read(&[bucket("agent", 1_000, "1/s")]);
+    world.node.quotas().open(options, limits).unwrap();
+    let take_all = |mut of: std::ops::Range<u32>| {
+        of.all(|number| is_admitted(&world.node, &format!("a/b/{number}")))
+    };
+    assert!(take_all(0..200));
+    assert_eq!(world.node.quotas().bucket_counts().evicted, 0);
+    world.pass_ms(1_000_000);
+    world.node.sweep();
+    assert!(take_all(200..400));
+    assert!(world.node.quotas().bucket_counts().evicted > 0);
 }
 
 #[test]

@@ -103,6 +103,8 @@ fn subjects_that_there_is_no_room_for_share_one_bucket_per_limit() {
         .count();
     // Eight that have a cell of their own took one each, all others together took five.
     assert_eq!((admitted, world.cells()), (13, 9));
+    let refused: u64 = world.tables.iter().map(|it| it.tally().refused).sum();
+    assert_eq!(refused, 992);
 }
 
 #[test]
@@ -115,6 +117,8 @@ fn a_full_cell_makes_room_and_its_subject_comes_back_with_its_capacity() {
         world.tables.iter_mut().for_each(quota::Table::clean);
         assert!(world.cells() <= 4);
     }
+    let evicted: u64 = world.tables.iter().map(|it| it.tally().evicted).sum();
+    assert_eq!(evicted, 100 - world.cells() as u64);
     assert_eq!(world.drain("a/b/0", 2_000 * SECOND), 2);
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Error;
 
 use node::Quotas;
+use node::quotas::{LimitCounts, TakeCounts};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -16,10 +17,9 @@ pub(in crate::http) fn encode(
     let kind = ConstCounter::new(0u64).metric_type();
     let help = "Takes, by what became of them";
     let mut family = encoder.encode_descriptor("quota_takes", help, None, kind)?;
-    let denied: u64 = counts.denied.iter().map(|(_, count)| count).sum();
     for (outcome, count) in [
         ("admitted", counts.admitted),
-        ("denied", denied),
+        ("denied", counts.denied),
         ("halted", counts.halted),
         ("refused", counts.refused),
         ("unavailable", counts.unavailable),
@@ -27,18 +27,29 @@ pub(in crate::http) fn encode(
         let labels = [("outcome", outcome)];
         ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
     }
-    let help = "Takes that were denied, by the limit that denied them";
-    let mut family = encoder.encode_descriptor("quota_denied", help, None, kind)?;
-    for (limit, count) in &counts.denied {
-        let labels = [("limit", limit.as_ref())];
-        ConstCounter::new(*count).encode(family.encode_family(&labels)?)?;
-    }
+    encode_limits(&counts, encoder)?;
     let help = "Takes that were decided without the store that the buckets lie in";
     let degraded = ConstCounter::new(counts.degraded);
     degraded.encode(encoder.encode_descriptor("quota_degraded", help, None, kind)?)?;
     encode_store(quotas, encoder)?;
+    let buckets = quotas.bucket_counts();
+    for (name, help, count) in [
+        (
+            "quota_buckets_evicted",
+            "Buckets that were full and made room for others",
+            buckets.evicted,
+        ),
+        (
+            "quota_buckets_refused",
+            "Times there was no room for a bucket, and what subjects share was taken from",
+            buckets.refused,
+        ),
+    ] {
+        let count = ConstCounter::new(count);
+        count.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
+    }
     for (name, help, value) in [
-        ("quota_buckets", "Buckets in memory", quotas.bucket_count()),
+        ("quota_buckets", "Buckets in memory", buckets.buckets),
         (
             "quota_holds",
             "Holds that have not ended",
@@ -48,6 +59,32 @@ pub(in crate::http) fn encode(
     ] {
         let value = ConstGauge::new(value as i64);
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    }
+    Ok(())
+}
+
+/// What each limit did. There are at most as many labels as limits may stand.
+fn encode_limits(counts: &TakeCounts, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    type Of = fn(&LimitCounts) -> u64;
+    let families: [(&str, &str, Of); 2] = [
+        (
+            "quota_admitted",
+            "Takes that were admitted, by each limit that they were taken from",
+            |limit| limit.admitted,
+        ),
+        (
+            "quota_denied",
+            "Takes that were denied, by the limit that denied them",
+            |limit| limit.denied,
+        ),
+    ];
+    for (name, help, of) in families {
+        let kind = ConstCounter::new(0u64).metric_type();
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for limit in &counts.limits {
+            let labels = [("limit", limit.limit.as_ref())];
+            ConstCounter::new(of(limit)).encode(family.encode_family(&labels)?)?;
+        }
     }
     Ok(())
 }

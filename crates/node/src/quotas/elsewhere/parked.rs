@@ -67,7 +67,7 @@ impl<'a> Quotas<'a> {
         let rules = self.state().rules.read();
         match self.begin_elsewhere(elsewhere, &rules, desk, take, now_ns) {
             Begin::Done(taken) => {
-                self.count(&taken);
+                self.count(desk, &taken);
                 Begun::Done(taken)
             }
             Begin::Here => Begun::Done(self.take_here(&rules, desk, take, now_ns)),
@@ -79,7 +79,7 @@ impl<'a> Quotas<'a> {
                 }
                 Err(reason) => {
                     let taken = Taken::unavailable(reason);
-                    self.count(&taken);
+                    self.count(desk, &taken);
                     Begun::Done(taken)
                 }
             },
@@ -209,7 +209,7 @@ impl Parked {
         };
         self.leave(quotas, left);
         if !self.is_look {
-            quotas.count(&taken);
+            quotas.count(desk, &taken);
         }
         Attempt::Done(taken)
     }

@@ -32,7 +32,7 @@ fn a_limit_on_something_else_costs_a_sender_nothing() {
     let subscriber = world.subscriber("x/y/z", 100);
     world.sender("x/y/z").send(20);
     assert_eq!(std::iter::from_fn(|| subscriber.next()).count(), 20);
-    assert_eq!(world.node.quotas().bucket_count(), 0);
+    assert_eq!(world.node.quotas().bucket_counts().buckets, 0);
 }
 
 #[test]

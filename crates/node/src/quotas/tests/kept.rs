@@ -127,5 +127,5 @@ fn the_stream_of_state_does_not_grow_for_ever() {
     assert!(state.start > 0, "nothing was trimmed of {state:?}");
     let on_disk = on_disk.crash(&limits);
     assert_eq!(left(on_disk.node(), "a/b/agent-7"), [999_700]);
-    assert_eq!(on_disk.node().quotas().bucket_count(), 300);
+    assert_eq!(on_disk.node().quotas().bucket_counts().buckets, 300);
 }
