@@ -80,5 +80,5 @@ fn encode<T: Field>(value: &T, version: i16, out: &mut Vec<u8>) -> Result<(), En
     let mut writer = Writer::new(out, version, false);
     version.write(&mut writer);
     value.write(&mut writer);
-    writer.finish()
+    writer.finish().map(drop)
 }

@@ -118,7 +118,7 @@ impl Field for ErrorCode {
 
     #[inline]
     fn write(&self, writer: &mut Writer<'_>) {
-        self.code().write(writer);
+        writer.error_code(*self);
     }
 }
 

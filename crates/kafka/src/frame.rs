@@ -126,10 +126,11 @@ pub fn encode_request<R: RequestBody>(
         correlation_id,
         client_id,
     };
-    encode_frame(out, |writer| {
+    let written = encode_frame(out, |writer| {
         header.write(writer);
         request.write(writer);
-    })
+    });
+    written.map(drop)
 }
 
 /// The number of the request that an answer belongs to.
@@ -167,6 +168,16 @@ pub fn encode_response<R: ResponseBody>(
     correlation_id: i32,
     response: &R,
 ) -> Result<(), EncodeError> {
+    encode_response_with_errors(out, version, correlation_id, response).map(drop)
+}
+
+/// The same; and the errors that the answer says, of whatever in it.
+pub fn encode_response_with_errors<R: ResponseBody>(
+    out: &mut Vec<u8>,
+    version: i16,
+    correlation_id: i32,
+    response: &R,
+) -> Result<Vec<ErrorCode>, EncodeError> {
     encode_frame(out, |writer| {
         write_response_header(R::KEY.api(), version, correlation_id, writer);
         response.write(writer);
@@ -186,18 +197,24 @@ pub fn encode_api_versions_refusal(
     encode_response(out, 0, correlation_id, &refusal)
 }
 
-fn encode_frame(out: &mut Vec<u8>, write: impl FnOnce(&mut Writer<'_>)) -> Result<(), EncodeError> {
+fn encode_frame(
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Writer<'_>),
+) -> Result<Vec<ErrorCode>, EncodeError> {
     let start = out.len();
     out.extend_from_slice(&[0; SIZE_SIZE]);
     let mut writer = Writer::new(out, 0, false);
     write(&mut writer);
     let written = writer.finish();
     let size = out.len() - start - SIZE_SIZE;
-    let framed = written.and_then(|()| i32::try_from(size).map_err(|_| EncodeError::Size(size)));
+    let framed = written.and_then(|errors| match i32::try_from(size) {
+        Ok(size) => Ok((size, errors)),
+        Err(_) => Err(EncodeError::Size(size)),
+    });
     match framed {
-        Ok(size) => {
+        Ok((size, errors)) => {
             out[start..start + SIZE_SIZE].copy_from_slice(&size.to_be_bytes());
-            Ok(())
+            Ok(errors)
         }
         Err(error) => {
             out.truncate(start);

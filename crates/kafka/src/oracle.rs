@@ -89,6 +89,8 @@ twins! {
     DeleteGroups delete_groups DeleteGroupsRequest DeleteGroupsResponse;
     IncrementalAlterConfigs incremental_alter_configs IncrementalAlterConfigsRequest IncrementalAlterConfigsResponse;
     OffsetDelete offset_delete OffsetDeleteRequest OffsetDeleteResponse;
+    DescribeUserScramCredentials describe_user_scram_credentials DescribeUserScramCredentialsRequest DescribeUserScramCredentialsResponse;
+    AlterUserScramCredentials alter_user_scram_credentials AlterUserScramCredentialsRequest AlterUserScramCredentialsResponse;
     DescribeCluster describe_cluster DescribeClusterRequest DescribeClusterResponse;
     DescribeProducers describe_producers DescribeProducersRequest DescribeProducersResponse;
     DescribeTransactions describe_transactions DescribeTransactionsRequest DescribeTransactionsResponse;
@@ -262,6 +264,9 @@ fn assert_same(key: ApiKey, version: i16, ours: &str, theirs: &str) {
     }
 }
 
+/// Fields that hold bytes.
+const OPAQUE: &[&str] = &["records:", "auth_bytes:", "salt:", "salted_password:"];
+
 /// The names and values in what `Debug` shows, without what the two sides call their types.
 ///
 /// Theirs has error codes as numbers, shows bytes where ours only counts them, and keeps unknown
@@ -281,7 +286,7 @@ fn fields(shown: &str) -> Vec<String> {
                 .parse()
                 .map(|code: i16| format!("{:?}", ErrorCode::from(code)));
             fields.push(known.unwrap_or_else(|_| token.to_owned()));
-        } else if matches!(name, "records:" | "auth_bytes:") && token != "None" {
+        } else if OPAQUE.contains(&name) && token != "None" {
             fields.push("opaque".to_owned());
         } else {
             fields.push(token.to_owned());

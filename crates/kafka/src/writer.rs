@@ -1,5 +1,7 @@
 //! Writing: what cannot be said in the protocol is remembered, and refused at the end.
 
+use crate::error_code::ErrorCode;
+
 /// A message that the protocol cannot carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
@@ -18,6 +20,8 @@ pub struct Writer<'a> {
     version: i16,
     is_flexible: bool,
     fault: Option<EncodeError>,
+    /// Those that the message says.
+    errors: Vec<ErrorCode>,
 }
 
 impl<'a> Writer<'a> {
@@ -28,6 +32,7 @@ impl<'a> Writer<'a> {
             version,
             is_flexible,
             fault: None,
+            errors: Vec::new(),
         }
     }
 
@@ -43,9 +48,18 @@ impl<'a> Writer<'a> {
         self.version
     }
 
-    /// Whether everything could be said.
-    pub fn finish(self) -> Result<(), EncodeError> {
-        self.fault.map_or(Ok(()), Err)
+    /// Whether everything could be said; the errors that the message says.
+    pub fn finish(self) -> Result<Vec<ErrorCode>, EncodeError> {
+        self.fault.map_or(Ok(self.errors), Err)
+    }
+
+    /// The message says what became of something.
+    #[inline]
+    pub fn error_code(&mut self, code: ErrorCode) {
+        if code.is_error() {
+            self.errors.push(code);
+        }
+        self.put(&code.code().to_be_bytes());
     }
 
     /// Bytes as they are.

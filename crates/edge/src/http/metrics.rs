@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use super::{archive, derived, quotas, storage};
+use crate::kafka;
 
 /// Everything the node counts, now.
 pub(super) fn render(node: &Handle) -> String {
@@ -53,6 +54,9 @@ impl Collector for Snapshot {
         }
         derived::encode(&self.0, &mut encoder)?;
         quotas::encode_metrics(self.0.quotas(), &mut encoder)?;
+        if let Some(topics) = self.0.topics() {
+            kafka::encode_metrics(&topics, &mut encoder)?;
+        }
         let gauges: [(&str, &str, i64); 3] = [
             (
                 "connections",

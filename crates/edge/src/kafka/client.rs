@@ -11,6 +11,7 @@ use super::inbox::Trust;
 use super::outlet::KafkaOutlet;
 use super::sasl::Exchange;
 use super::{Door, Place};
+use crate::gate::Role;
 
 /// See the module's documentation.
 pub(super) struct Client {
@@ -24,6 +25,8 @@ pub(super) struct Client {
     /// Held for as long as it is connected, from when it was let in: so it is counted, shown, and sent
     /// away when it has to go.
     connection: Option<Connection>,
+    /// What it may do, once it is in.
+    role: Role,
     /// What was appended and the line has not been told of.
     producing: Option<Producing>,
 }
@@ -53,10 +56,13 @@ impl Client {
             outlet,
             exchange: Exchange::default(),
             connection: None,
+            role: Role::Agent,
             producing: None,
         };
-        if !door.asks_who_it_is() {
-            client.admit(None, None)?;
+        if !door.asks_who_it_is()
+            && let Ok(pass) = door.gate.admit("")
+        {
+            client.admit(None, pass.token, pass.role)?;
         }
         Ok(client)
     }
@@ -66,6 +72,7 @@ impl Client {
         &mut self,
         name: Option<&str>,
         token: Option<Arc<Token>>,
+        role: Role,
     ) -> Result<(), Refusal> {
         let facts = Facts {
             name: name.and_then(|name| Name::parse(name).ok()),
@@ -79,6 +86,7 @@ impl Client {
         };
         let outlet = self.outlet.clone();
         self.connection = Some(self.door.node.open(facts, |_| outlet)?);
+        self.role = role;
         Ok(())
     }
 
@@ -89,6 +97,11 @@ impl Client {
 
     pub(super) fn is_admitted(&self) -> bool {
         self.connection.is_some()
+    }
+
+    /// Whether it may look after others.
+    pub(super) fn is_admin(&self) -> bool {
+        self.is_admitted() && self.role == Role::Admin
     }
 
     /// Whether it has tried to come in, and is to go.

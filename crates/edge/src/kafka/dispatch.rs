@@ -1,10 +1,11 @@
 //! From a frame to whoever handles it.
 
 use bytes::Bytes;
-use kafka::{ApiKey, Request, RequestError};
+use kafka::{ApiKey, ErrorCode, Request, RequestError};
 
 use super::api;
 use super::client::Client;
+use super::metrics;
 use super::reply::{Answer, Reply, Tag};
 
 /// The connection ends: what came cannot be answered, or is not to be.
@@ -21,11 +22,19 @@ impl Fatal {
     }
 }
 
+/// What became of a request.
+pub(super) enum Handled {
+    /// Everything is decided, and will be answered.
+    Answer(Answer),
+    /// It waits for room; nothing behind it is handled before.
+    Stalled(api::produce::Stalled),
+}
+
 /// Handles a request.
-pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Answer, Fatal> {
+pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fatal> {
     let (header, request) = match kafka::decode_request(frame) {
         Ok(decoded) => decoded,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&error).map(Handled::Answer),
     };
     if !client.is_admitted() && !is_for_strangers(header.key) {
         client.count_refusal();
@@ -34,9 +43,10 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Answer, Fat
             "{name} before the client said who it is"
         )));
     }
+    metrics::count_request(client.topics(), header.key);
     let tag = Tag::of(&header);
-    Ok(match request {
-        Request::Produce(it) => return api::produce::answer(client, tag, it),
+    Ok(Handled::Answer(match request {
+        Request::Produce(it) => return api::produce::handle(client, tag, it),
         Request::Fetch(it) => api::fetch::answer(client, tag, it),
         Request::ListOffsets(it) => api::list_offsets::answer(client, tag, it),
         Request::Metadata(it) => tag.now(api::metadata::answer(client, tag.version, &it)),
@@ -79,6 +89,12 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Answer, Fat
             api::incremental_alter_configs::answer(client, tag, it)
         }
         Request::OffsetDelete(it) => api::offset_delete::answer(client, tag, it),
+        Request::DescribeUserScramCredentials(it) => {
+            tag.now(api::describe_user_scram_credentials::answer(client, it))
+        }
+        Request::AlterUserScramCredentials(it) => {
+            api::alter_user_scram_credentials::answer(client, tag, it)
+        }
         Request::DescribeCluster(it) => tag.now(api::describe_cluster::answer(client, &it)),
         Request::DescribeProducers(it) => tag.now(api::describe_producers::answer(client, it)),
         Request::DescribeTransactions(it) => {
@@ -88,7 +104,7 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Answer, Fat
         Request::DescribeTopicPartitions(it) => {
             tag.now(api::describe_topic_partitions::answer(client, it))
         }
-    })
+    }))
 }
 
 /// What may be asked before one has said who one is.
@@ -107,7 +123,8 @@ fn refuse(error: &RequestError) -> Result<Answer, Fatal> {
             correlation_id,
             ..
         } => Ok(Answer::Now(Reply::new(move |out| {
-            kafka::encode_api_versions_refusal(out, correlation_id)
+            let refused = kafka::encode_api_versions_refusal(out, correlation_id);
+            refused.map(|()| vec![ErrorCode::UnsupportedVersion])
         }))),
         _ => Err(Fatal::new(error.to_string())),
     }

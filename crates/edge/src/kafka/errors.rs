@@ -8,7 +8,7 @@ use std::fmt;
 use kafka::ErrorCode;
 use node::topics::{
     AdminError, Denied, FetchError, GroupError, Malformed, ProduceError, Refusal, Refused,
-    Rejected, Storage, TopicError, TransactionError, Unconfirmed,
+    Rejected, Storage, TopicError, TransactionError, Unconfirmed, UserChangeError, UserError,
 };
 
 /// An error that Kafka has a number for.
@@ -56,13 +56,22 @@ pub(super) fn code_of<T>(told: &Result<T, Failed>) -> ErrorCode {
     told.as_ref().err().map_or(ErrorCode::None, |it| it.code)
 }
 
-/// What a partition's leader says.
+/// What a partition's leader says. Consumers do not know REQUEST_TIMED_OUT; whoever writes does, and
+/// tries again without looking for another leader: see [`of_written`].
 fn of_storage(storage: &Storage) -> ErrorCode {
     match storage {
         Storage::Busy | Storage::DiskFull | Storage::Failed { .. } | Storage::Unreadable { .. } => {
             ErrorCode::KafkaStorageError
         }
         Storage::TooLarge { .. } => ErrorCode::MessageTooLarge,
+    }
+}
+
+/// What whoever writes is told.
+fn of_written(storage: &Storage) -> ErrorCode {
+    match storage {
+        Storage::Busy => ErrorCode::RequestTimedOut,
+        other => of_storage(other),
     }
 }
 
@@ -148,7 +157,7 @@ impl Coded for ProduceError {
             // Producers know this number where they do not know the other.
             Self::Transaction(Denied::Fenced) => ErrorCode::InvalidProducerEpoch,
             Self::Transaction(denied) => of_denied(denied),
-            Self::Storage(storage) => of_storage(storage),
+            Self::Storage(storage) => of_written(storage),
         }
     }
 }
@@ -180,7 +189,22 @@ impl Coded for AdminError {
             Self::Topic(TopicError::Partitions { .. }) => ErrorCode::InvalidPartitions,
             Self::Topic(TopicError::Room { .. }) => ErrorCode::PolicyViolation,
             Self::Topic(TopicError::Config(_)) => ErrorCode::InvalidConfig,
-            Self::Storage(storage) => of_storage(storage),
+            Self::Storage(storage) => of_written(storage),
+        }
+    }
+}
+
+impl Coded for UserChangeError {
+    const UNCONFIRMED: ErrorCode = ErrorCode::RequestTimedOut;
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::User(UserError::Name | UserError::Iterations { .. } | UserError::Sizes) => {
+                ErrorCode::UnacceptableCredential
+            }
+            Self::User(UserError::Unknown) => ErrorCode::ResourceNotFound,
+            Self::User(UserError::Room) => ErrorCode::PolicyViolation,
+            Self::Storage(storage) => of_written(storage),
         }
     }
 }

@@ -13,6 +13,7 @@ mod dispatch;
 mod errors;
 mod inbox;
 mod listener;
+mod metrics;
 mod outlet;
 mod reply;
 mod sasl;
@@ -27,7 +28,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use listener::{Acceptor, Arrived, accept};
-pub use users::{Credential, Hash, ITERATIONS_MAX, ITERATIONS_MIN, Nobody, User, Users};
+pub(crate) use metrics::encode as encode_metrics;
+pub use users::{Nobody, Users, credential};
 
 use crate::gate::Gate;
 use client::Client;

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use kafka::{EncodeError, RequestHeader, ResponseBody};
+use kafka::{EncodeError, ErrorCode, RequestHeader, ResponseBody};
 
 /// What an answer repeats of its request, and how it is written.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ impl Tag {
     /// The answer, to be written when it is its turn.
     pub(super) fn reply<R: ResponseBody + Send + 'static>(self, response: R) -> Reply {
         Reply(Box::new(move |out| {
-            kafka::encode_response(out, self.version, self.correlation_id, &response)
+            kafka::encode_response_with_errors(out, self.version, self.correlation_id, &response)
         }))
     }
 
@@ -41,20 +41,21 @@ impl Tag {
     }
 }
 
-type Write = dyn FnOnce(&mut Vec<u8>) -> Result<(), EncodeError> + Send;
+type Write = dyn FnOnce(&mut Vec<u8>) -> Written + Send;
+
+/// The errors that an answer says.
+pub(super) type Written = Result<Vec<ErrorCode>, EncodeError>;
 
 /// An answer, written straight into what goes out.
 pub(super) struct Reply(Box<Write>);
 
 impl Reply {
-    pub(super) fn new(
-        write: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError> + Send + 'static,
-    ) -> Self {
+    pub(super) fn new(write: impl FnOnce(&mut Vec<u8>) -> Written + Send + 'static) -> Self {
         Self(Box::new(write))
     }
 
     /// Appends a whole frame, or nothing.
-    pub(super) fn write(self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    pub(super) fn write(self, out: &mut Vec<u8>) -> Written {
         (self.0)(out)
     }
 }

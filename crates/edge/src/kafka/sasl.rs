@@ -8,11 +8,12 @@
 use std::sync::Arc;
 
 use node::tokens::Token;
+use node::topics::Hash;
 
 use super::Door;
 use super::scram::{Challenge, Failed};
-use super::users::Hash;
-use crate::gate::Refused;
+use super::users::has_password;
+use crate::gate::{Refused, Role};
 
 /// How a client says who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +25,8 @@ pub(super) enum Mechanism {
 impl Mechanism {
     const ALL: [(&str, Self); 3] = [
         ("PLAIN", Self::Plain),
-        ("SCRAM-SHA-256", Self::Scram(Hash::Sha256)),
-        ("SCRAM-SHA-512", Self::Scram(Hash::Sha512)),
+        (Hash::Sha256.name(), Self::Scram(Hash::Sha256)),
+        (Hash::Sha512.name(), Self::Scram(Hash::Sha512)),
     ];
 
     /// The mechanism of that name.
@@ -62,6 +63,7 @@ pub(super) enum Exchange {
 pub(super) struct Identity {
     pub(super) name: String,
     pub(super) token: Option<Arc<Token>>,
+    pub(super) role: Role,
 }
 
 /// What the broker says to a client's step.
@@ -113,6 +115,7 @@ impl Exchange {
                 let identity = Identity {
                     name: proven.user.name.clone(),
                     token: None,
+                    role: role_of_users(door),
                 };
                 Ok(Said::Proven(proven.message, identity))
             }
@@ -132,13 +135,14 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Identity, Denied> {
     if !as_whom.is_empty() && as_whom != name {
         return Err(Failed::Malformed.into());
     }
-    let identity = |token| Identity {
+    let identity = |token, role| Identity {
         name: name.to_owned(),
         token,
+        role,
     };
     if let Some(user) = door.users.find(name) {
-        return match user.has_password(password) {
-            true => Ok(identity(None)),
+        return match has_password(&user, password) {
+            true => Ok(identity(None, role_of_users(door))),
             false => Err(Failed::Credentials.into()),
         };
     }
@@ -146,6 +150,12 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Identity, Denied> {
     match &pass.token {
         // Where no token is asked for any will do, unless there are users.
         None if door.users.is_any() => Err(Failed::Credentials.into()),
-        _ => Ok(identity(pass.token)),
+        _ => Ok(identity(pass.token, pass.role)),
     }
+}
+
+/// What users may do: what everybody may at the other doors while no token is asked for, and else what
+/// agents may.
+fn role_of_users(door: &Door) -> Role {
+    door.gate.admit("").map_or(Role::Agent, |pass| pass.role)
 }

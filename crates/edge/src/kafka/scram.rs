@@ -7,14 +7,15 @@
 //! broker  v=SIGNATURE
 //! ```
 //!
-//! A user that is not known is refused after its proof, as one with a wrong password is.
+//! A user that is not known, or not for this mechanism, is refused after its proof, as one with a wrong password is.
 
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use node::topics::{Credential, Hash, ITERATIONS_MIN, User};
 
-use super::users::{Credential, Hash, ITERATIONS_MIN, User, is_same};
+use super::users::{SALT_SIZE, digest, is_same, sign};
 
 /// Why an exchange ends without a user. A client is told only that it has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,15 +70,12 @@ impl Challenge {
         }
         let name = name.replace("=2C", ",").replace("=3D", "=");
         let user = find(&name);
-        let (salt, iterations) = match &user {
-            Some(user) => {
-                let Credential {
-                    salt, iterations, ..
-                } = user.credential(hash);
-                (salt.clone(), iterations.get())
-            }
+        let (salt, iterations) = match user.as_ref().and_then(|it| it.credential(hash)) {
+            Some(Credential {
+                salt, iterations, ..
+            }) => (salt.clone(), *iterations),
             None => {
-                let mut salt = hash.sign(secret, name.as_bytes());
+                let mut salt = sign(hash, secret, name.as_bytes());
                 salt.truncate(SALT_SIZE);
                 (salt, ITERATIONS_MIN)
             }
@@ -108,25 +106,23 @@ impl Challenge {
         let proof = STANDARD.decode(proof).map_err(|_| Failed::Malformed)?;
         let user = self.user.ok_or(Failed::Credentials)?;
         let said = format!("{},{unproven}", self.said);
-        let (hash, kept) = (self.hash, user.credential(self.hash));
-        let mut key = hash.sign(&kept.stored_key, said.as_bytes());
+        let hash = self.hash;
+        let kept = user.credential(hash).ok_or(Failed::Credentials)?;
+        let mut key = sign(hash, &kept.stored_key, said.as_bytes());
         if key.len() != proof.len() {
             return Err(Failed::Malformed);
         }
         for (byte, proof) in key.iter_mut().zip(proof) {
             *byte ^= proof;
         }
-        if !is_same(&hash.digest(&key), &kept.stored_key) {
+        if !is_same(&digest(hash, &key), &kept.stored_key) {
             return Err(Failed::Credentials);
         }
-        let signature = hash.sign(&kept.server_key, said.as_bytes());
+        let signature = sign(hash, &kept.server_key, said.as_bytes());
         let message = format!("v={}", STANDARD.encode(signature));
         Ok(Proven { user, message })
     }
 }
-
-/// Bytes of a salt that `telpher kafka user` makes.
-pub(super) const SALT_SIZE: usize = 16;
 
 fn field<'a>(field: Option<&'a str>, name: &str) -> Result<&'a str, Failed> {
     let field = field.and_then(|field| field.strip_prefix(name));
@@ -137,16 +133,14 @@ fn field<'a>(field: Option<&'a str>, name: &str) -> Result<&'a str, Failed> {
 mod tests {
     use std::num::NonZeroU32;
 
+    use super::super::users::credential;
     use super::*;
 
     fn user(name: &str, password: &str, salt: &[u8]) -> Arc<User> {
         let iterations = NonZeroU32::new(4_096).unwrap();
-        Arc::new(User::new(
-            name.to_owned(),
-            password,
-            [salt, salt],
-            iterations,
-        ))
+        let of = |hash| credential(hash, password, salt, iterations);
+        let user = User::new(name).with(Hash::Sha256, of(Hash::Sha256));
+        Arc::new(user.with(Hash::Sha512, of(Hash::Sha512)))
     }
 
     /// The example of RFC 7677, section 3.

@@ -13,13 +13,16 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use net::Source;
+use node::topics::Count;
 use node::{Counter, Outlet};
 use tokio::time::{Instant, Sleep};
 
 use super::answers::Answers;
+use super::api::produce::Stalled;
 use super::client::Client;
-use super::dispatch::{Fatal, dispatch};
+use super::dispatch::{Fatal, Handled, dispatch};
 use super::inbox::Inbox;
+use super::metrics;
 use super::outlet::KafkaOutlet;
 use crate::reading;
 use crate::together::Wakers;
@@ -35,6 +38,8 @@ pub(super) struct Session {
     outlet: Arc<KafkaOutlet>,
     inbox: Inbox,
     answers: Answers,
+    /// A request that waits for room, and its size.
+    stalled: Option<(Stalled, usize)>,
     client: Client,
     silence: Silence,
     /// What the disk is given.
@@ -74,6 +79,7 @@ impl Session {
             outlet,
             inbox: Inbox::default(),
             answers: Answers::default(),
+            stalled: None,
             client,
             silence,
             wakers: Wakers::default(),
@@ -130,22 +136,23 @@ impl Session {
         if let Err(fatal) = answered {
             return Poll::Ready(End::Fatal(fatal));
         }
-        if self.answers.is_empty() && self.outlet.is_leaving() {
+        if !self.is_waited_for() && self.outlet.is_leaving() {
             return Poll::Ready(End::Drained);
         }
-        if self.answers.is_empty() && self.client.is_refused() {
+        if !self.is_waited_for() && self.client.is_refused() {
             return Poll::Ready(End::Refused);
         }
         self.silence
-            .poll(cx, !self.answers.is_empty())
+            .poll(cx, self.is_waited_for())
             .map(|()| End::Silent)
     }
 
     /// Reads while there is something and room for what comes of it.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        self.go_on(cx).map_err(End::Fatal)?;
         if !self.outlet.is_leaving() {
             // What was read when there was no room for more.
-            self.take_in().map_err(End::Fatal)?;
+            self.take_in(cx).map_err(End::Fatal)?;
         }
         for _ in 0..READS_PER_POLL {
             if self.is_full() || self.outlet.is_leaving() {
@@ -163,7 +170,12 @@ impl Session {
 
     /// Whether so much waits that nothing more is read.
     fn is_full(&self) -> bool {
-        self.answers.is_full()
+        self.stalled.is_some() || self.answers.is_full()
+    }
+
+    /// Whether the client has asked for something and was not answered.
+    fn is_waited_for(&self) -> bool {
+        self.stalled.is_some() || !self.answers.is_empty()
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
@@ -171,21 +183,42 @@ impl Session {
             let Some(count) = ready!(reading::poll_count(&mut *self.source, cx, chunk)) else {
                 return Poll::Ready(Err(End::Left));
             };
+            let counts = self.client.topics().counts();
+            counts.add(Count::Received, count as u64);
             self.inbox.feed(&chunk[..count]);
             self.silence.heard = true;
-            Poll::Ready(self.take_in().map_err(End::Fatal))
+            Poll::Ready(self.take_in(cx).map_err(End::Fatal))
         })
     }
 
     /// Handles what has arrived, while there is room for what comes of it.
-    fn take_in(&mut self) -> Result<(), Fatal> {
+    fn take_in(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
         while !self.is_full() {
             let frame = self.inbox.next(self.client.trust());
             let Some(frame) = frame.map_err(|error| Fatal::new(error.to_string()))? else {
                 return Ok(());
             };
-            let answer = dispatch(&mut self.client, &frame)?;
-            self.answers.push(answer, frame.len());
+            match dispatch(&mut self.client, &frame)? {
+                Handled::Answer(answer) => self.answers.push(answer, frame.len()),
+                Handled::Stalled(stalled) => {
+                    self.stalled = Some((stalled, frame.len()));
+                    self.go_on(cx)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with what waits for room.
+    fn go_on(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
+        let Some((stalled, size)) = &mut self.stalled else {
+            return Ok(());
+        };
+        let disk = self.wakers.of(cx.waker());
+        if let Poll::Ready(answer) = stalled.poll(&mut self.client, cx, disk) {
+            let size = *size;
+            self.stalled = None;
+            self.answers.push(answer?, size);
         }
         Ok(())
     }
@@ -206,9 +239,15 @@ impl Session {
             let Poll::Ready(Some(reply)) = self.answers.poll_next(&mut woken) else {
                 break;
             };
-            let mut written = Ok(());
-            self.outlet.outbox.push(|out| written = reply.write(out));
-            written.map_err(|error| Fatal::new(format!("an answer cannot be said: {error}")))?;
+            let (mut written, mut size) = (Ok(Vec::new()), 0);
+            self.outlet.outbox.push(|out| {
+                let before = out.len();
+                written = reply.write(out);
+                size = out.len() - before;
+            });
+            let errors = written
+                .map_err(|error| Fatal::new(format!("an answer cannot be said: {error}")))?;
+            metrics::count_answer(self.client.topics(), size, &errors);
         }
         if was_full && !self.is_full() {
             cx.waker().wake_by_ref();

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod administering;
 mod client;
 #[path = "../it/clock.rs"]
 mod clock;
@@ -9,6 +10,7 @@ mod clock;
 mod counting;
 mod fetching;
 mod framing;
+mod full;
 mod login;
 mod order;
 mod producing;
@@ -17,10 +19,11 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use edge::kafka::{Arrived, Door, Nobody, Options, User, Users};
+use edge::kafka::{Arrived, Door, Nobody, Options, Users, credential};
 use edge::{Gate, Open};
 use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line};
+use node::topics::{Hash, User};
 use node::{Handle, Limits, Ports, StoreOptions};
 
 pub(crate) use client::Client;
@@ -42,15 +45,55 @@ impl Bench {
     }
 
     pub(crate) fn with(gate: Arc<dyn Gate>, users: Arc<dyn Users>) -> Self {
-        let disk = SimulatedDisk::new(7);
+        Self::made(gate, users, &journal_options(), Default::default())
+    }
+
+    /// One in which no more than so many bytes may wait for the disk.
+    pub(crate) fn with_queue(queue_bytes_max: u64) -> Self {
         let options = journal::Options {
-            journal_id: 1,
-            entropy: 1,
-            segment_size: 4 << 20,
-            reserve_size: 0,
-            ..journal::Options::default()
+            queue_bytes_max,
+            ..journal_options()
         };
-        let opened = Journal::open_stepped(Arc::new(disk.clone()), &options).unwrap();
+        Self::made(
+            Arc::new(Open),
+            Arc::new(Nobody),
+            &options,
+            Default::default(),
+        )
+    }
+
+    /// One whose journal is called like that.
+    pub(crate) fn of_journal(journal_id: u64) -> Self {
+        let options = journal::Options {
+            journal_id,
+            ..journal_options()
+        };
+        Self::made(
+            Arc::new(Open),
+            Arc::new(Nobody),
+            &options,
+            Default::default(),
+        )
+    }
+
+    /// One whose topics are like that.
+    pub(crate) fn of_topics(options: node::topics::Options) -> Self {
+        Self::made(
+            Arc::new(Open),
+            Arc::new(Nobody),
+            &journal_options(),
+            options,
+        )
+    }
+
+    fn made(
+        gate: Arc<dyn Gate>,
+        users: Arc<dyn Users>,
+        options: &journal::Options,
+        topics: node::topics::Options,
+    ) -> Self {
+        let disk = SimulatedDisk::new(7);
+        let opened = Journal::open_stepped(Arc::new(disk.clone()), options).unwrap();
         let ports = Ports {
             clock: Arc::new(ManualClock::default()),
             entropy: Arc::new(Counting(AtomicU64::new(1))),
@@ -58,7 +101,7 @@ impl Bench {
         let (limits, kept) = (Limits::default(), StoreOptions::default());
         let journal = Arc::new(opened.journal);
         let node = Handle::with_journal(limits, ports, journal, kept).unwrap();
-        node.open_topics(node::topics::Options::default()).unwrap();
+        node.open_topics(topics).unwrap();
         let topics = node.topics().unwrap();
         let options = Options {
             frame_size_max: 2 << 20,
@@ -104,14 +147,26 @@ impl Bench {
     }
 }
 
+fn journal_options() -> journal::Options {
+    journal::Options {
+        journal_id: 1,
+        entropy: 1,
+        segment_size: 4 << 20,
+        reserve_size: 0,
+        ..journal::Options::default()
+    }
+}
+
 /// One user.
 pub(crate) struct One(Arc<User>);
 
 impl One {
     pub(crate) fn new(name: &str, password: &str) -> Self {
         let iterations = NonZeroU32::new(4_096).unwrap();
-        let salts: [&[u8]; 2] = [b"one salt", b"another salt"];
-        let user = User::new(name.to_owned(), password, salts, iterations);
+        let user = Hash::ALL.into_iter().fold(User::new(name), |user, hash| {
+            let salt = hash.name().as_bytes();
+            user.with(hash, credential(hash, password, salt, iterations))
+        });
         Self(Arc::new(user))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use edge::Gate;
-use edge::kafka::{Door, Nobody, Options, Place};
+use edge::kafka::{Door, Options, Place};
 use node::Handle;
 use node::config::Config;
 
@@ -20,13 +20,8 @@ pub(super) fn open(
     let Some(topics) = node.topics() else {
         return Ok(None);
     };
-    let door = Door::new(
-        node.clone(),
-        topics,
-        gate,
-        Arc::new(Nobody),
-        options(config),
-    );
+    let users = Arc::new(topics.clone());
+    let door = Door::new(node.clone(), topics, gate, users, options(config));
     Ok(Some(door))
 }
 

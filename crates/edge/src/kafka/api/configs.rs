@@ -31,14 +31,19 @@ impl Source {
     }
 }
 
-/// All that can be set of a topic: what it is, and where that comes from.
-pub(super) fn each(config: &Config) -> impl Iterator<Item = (Key, &str, Source)> {
+/// All that can be set of a topic: what it is, and where that comes from. `defaults` is what topics are
+/// like of which nobody said otherwise.
+pub(super) fn each<'a>(
+    config: &'a Config,
+    defaults: &'a Config,
+) -> impl Iterator<Item = (Key, &'a str, Source)> {
     Key::ALL.into_iter().map(|key| {
-        let source = match config.is_set(key) {
-            true => Source::Topic,
-            false => Source::Default,
+        let source = match (config.is_set(key), defaults.is_set(key)) {
+            (true, _) => Source::Topic,
+            (false, true) => Source::Start,
+            (false, false) => Source::Default,
         };
-        (key, config.value(key), source)
+        (key, config.saying(key, defaults).value(key), source)
     })
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use kafka::ErrorCode;
 use kafka::create_topics::{Assignment, ConfigResponse, Request, Response, Topic, TopicResponse};
-use node::topics::{About, Execution, NewTopic, Topics};
+use node::topics::{About, Config, Execution, NewTopic, Topics};
 
 use super::changes::{Changing, changed, execution};
 use super::configs::{Source, each};
@@ -31,11 +31,14 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         (topic.name, making)
     });
     let making: Vec<_> = making.collect();
+    let defaults = topics.options().defaults.clone();
     tag.later(async move {
         let mut response = Response::default();
         for (name, making) in making {
             let made = changed(making).await;
-            response.topics.push(shown(name, made, execution));
+            response
+                .topics
+                .push(shown(name, made, &defaults, execution));
         }
         response
     })
@@ -97,7 +100,12 @@ fn assigned(topic: &Topic, assignments: &[Assignment]) -> Result<i32, Failed> {
     Ok(assignments.len() as i32)
 }
 
-fn shown(name: String, made: Result<About, Failed>, execution: Execution) -> TopicResponse {
+fn shown(
+    name: String,
+    made: Result<About, Failed>,
+    defaults: &Config,
+    execution: Execution,
+) -> TopicResponse {
     let response = TopicResponse {
         name,
         ..TopicResponse::default()
@@ -111,7 +119,7 @@ fn shown(name: String, made: Result<About, Failed>, execution: Execution) -> Top
             },
             num_partitions: i32::try_from(about.partitions).unwrap_or(i32::MAX),
             replication_factor: 1,
-            configs: Some(each(&about.config).map(config).collect()),
+            configs: Some(each(&about.config, defaults).map(config).collect()),
             ..response
         },
         Err(failed) => TopicResponse {

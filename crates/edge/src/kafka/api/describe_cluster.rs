@@ -3,7 +3,7 @@
 use kafka::ErrorCode;
 use kafka::describe_cluster::{Broker, Request, Response};
 
-use super::{CLUSTER_ID, NODE_ID};
+use super::{NODE_ID, cluster_id};
 use crate::kafka::client::Client;
 
 /// What is asked for: brokers. The other are controllers, whom nobody reaches here (KIP-919).
@@ -19,7 +19,7 @@ pub(in crate::kafka) fn answer(client: &Client, request: &Request) -> Response {
         };
     }
     Response {
-        cluster_id: CLUSTER_ID.to_owned(),
+        cluster_id: cluster_id(client.topics()),
         controller_id: NODE_ID,
         brokers: vec![Broker {
             broker_id: NODE_ID,

@@ -2,7 +2,7 @@
 
 use kafka::ErrorCode;
 use kafka::describe_configs::{Config, Request, Resource, ResourceResponse, Response, Synonym};
-use node::topics::{Key, TopicRef};
+use node::topics::{Config as Defaults, Key, TopicRef};
 
 use super::NODE_ID;
 use super::configs::{BROKER, Source, TOPIC, each, kind_code};
@@ -63,9 +63,10 @@ fn topic(client: &Client, name: &str, has_synonyms: bool) -> Result<Vec<Config>,
         let code = ErrorCode::UnknownTopicOrPartition;
         Failed::new(code, "there is no such topic")
     })?;
-    let configs = each(&found.about().config).map(|(key, value, source)| {
+    let defaults = &client.topics().options().defaults;
+    let configs = each(&found.about().config, defaults).map(|(key, value, source)| {
         let synonyms = match has_synonyms {
-            true => synonyms(key, value, source),
+            true => synonyms(key, value, source, defaults),
             false => Vec::new(),
         };
         Config {
@@ -81,16 +82,27 @@ fn topic(client: &Client, name: &str, has_synonyms: bool) -> Result<Vec<Config>,
 }
 
 /// Where a value comes from, the strongest first.
-fn synonyms(key: Key, value: &str, source: Source) -> Vec<Synonym> {
+fn synonyms(key: Key, value: &str, source: Source, defaults: &Defaults) -> Vec<Synonym> {
     let synonym = |value: &str, source: Source| Synonym {
         name: key.name().to_owned(),
         value: Some(value.to_owned()),
         source: source.code(),
     };
+    let topic = (source == Source::Topic).then(|| synonym(value, source));
+    let start = defaults.is_set(key).then(|| Synonym {
+        name: broker_name(key).to_owned(),
+        ..synonym(defaults.value(key), Source::Start)
+    });
     let default = synonym(key.default(), Source::Default);
-    match source {
-        Source::Topic => vec![synonym(value, source), default],
-        Source::Start | Source::Default => vec![default],
+    topic.into_iter().chain(start).chain([default]).collect()
+}
+
+/// What Kafka calls a topic's value where it is that of all topics.
+fn broker_name(key: Key) -> &'static str {
+    match key {
+        Key::RetentionMs => "log.retention.ms",
+        Key::RetentionBytes => "log.retention.bytes",
+        other => other.name(),
     }
 }
 
@@ -117,6 +129,14 @@ fn broker(client: &Client, name: &str) -> Result<Vec<Config>, Failed> {
         (
             "group.min.session.timeout.ms",
             groups.session_timeout_ms_min.to_string(),
+        ),
+        (
+            "log.retention.bytes",
+            options.defaults.value(Key::RetentionBytes).to_owned(),
+        ),
+        (
+            "log.retention.ms",
+            options.defaults.value(Key::RetentionMs).to_owned(),
         ),
         ("num.partitions", options.partitions.to_string()),
         (

@@ -7,7 +7,7 @@ use kafka::metadata::{Broker, Partition, Request, Response, Topic as TopicRespon
 use kafka::{ErrorCode, Uuid};
 use node::topics::{AdminError, Topic, TopicError, TopicId, TopicRef, Topics};
 
-use super::{CLUSTER_ID, NODE_ID, uuid};
+use super::{NODE_ID, cluster_id, uuid};
 use crate::kafka::client::Client;
 use crate::kafka::errors::Coded;
 
@@ -35,7 +35,7 @@ pub(in crate::kafka) fn answer(client: &Client, version: i16, request: &Request)
             port: i32::from(client.place.port),
             rack: None,
         }],
-        cluster_id: Some(CLUSTER_ID.to_owned()),
+        cluster_id: Some(cluster_id(client.topics())),
         controller_id: NODE_ID,
         topics: found,
         ..Response::default()

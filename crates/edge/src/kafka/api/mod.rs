@@ -3,6 +3,7 @@
 pub(super) mod add_offsets_to_txn;
 pub(super) mod add_partitions_to_txn;
 pub(super) mod alter_configs;
+pub(super) mod alter_user_scram_credentials;
 pub(super) mod api_versions;
 mod changes;
 mod configs;
@@ -19,6 +20,7 @@ pub(super) mod describe_log_dirs;
 pub(super) mod describe_producers;
 pub(super) mod describe_topic_partitions;
 pub(super) mod describe_transactions;
+pub(super) mod describe_user_scram_credentials;
 pub(super) mod end_txn;
 pub(super) mod fetch;
 pub(super) mod find_coordinator;
@@ -39,20 +41,25 @@ pub(super) mod offset_for_leader_epoch;
 pub(super) mod produce;
 pub(super) mod sasl_authenticate;
 pub(super) mod sasl_handshake;
+mod scram_users;
 pub(super) mod sync_group;
 pub(super) mod txn_offset_commit;
 pub(super) mod write_txn_markers;
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kafka::{ErrorCode, Uuid};
 use node::topics::{Topic, TopicId, TopicRef, Topics};
 
 /// The only broker that there is.
 const NODE_ID: i32 = 1;
 
-/// What clients call all brokers together.
-const CLUSTER_ID: &str = "telpher";
+/// What clients call all brokers together: another one for each data directory.
+fn cluster_id(topics: &Topics) -> String {
+    URL_SAFE_NO_PAD.encode(topics.cluster_id().to_be_bytes())
+}
 
 /// What an id is on the wire.
 fn uuid(id: TopicId) -> Uuid {

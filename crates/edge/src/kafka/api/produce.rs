@@ -1,18 +1,26 @@
 //! Produce: record batches for partitions, answered when they are as durable as their topic says.
 //!
 //! The batches of one read share one sync with what other connections bring meanwhile. Who wants no
-//! answer (`acks=0`) learns of an error by the end of the connection, as with Kafka.
+//! answer (`acks=0`) learns of an error by the end of the connection, as with Kafka. Where too much
+//! waits for the disk already, the request waits for room ([`Stalled`]).
 
+mod stalled;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
 use kafka::produce::{
     Partition, PartitionResponse, Request, Response, Topic as TopicRequest, TopicResponse,
     VERSION_MIN,
 };
 use kafka::{ErrorCode, Records};
-use node::topics::{Durable, Placed, ProduceError, Producing, Topic, Unconfirmed};
+use node::topics::{Durable, Placed, ProduceError, Producing, Storage, Topic, Unconfirmed};
+
+pub(in crate::kafka) use stalled::Stalled;
 
 use super::{find, offset, partition_of};
 use crate::kafka::client::Client;
-use crate::kafka::dispatch::Fatal;
+use crate::kafka::dispatch::{Fatal, Handled};
 use crate::kafka::errors::{Coded, Failed};
 use crate::kafka::reply::{Answer, Tag};
 
@@ -36,22 +44,41 @@ struct Context<'a> {
 }
 
 /// An answer of which some partitions wait.
+#[derive(Default)]
 struct Waiting {
     response: Response,
     /// Of which topic and partition, by their place in the response, what.
     durables: Vec<(usize, usize, Durable)>,
+    /// What there was no room for, and what came behind it.
+    left: Vec<Left>,
 }
 
-pub(in crate::kafka) fn answer(
+/// A batch that is not appended yet.
+struct Left {
+    /// Its place in the response.
+    place: (usize, usize),
+    topic: Arc<Topic>,
+    index: i32,
+    batch: Bytes,
+}
+
+/// What became of a batch.
+enum Appended {
+    Placed(Placed),
+    /// There was no room for it.
+    Busy,
+}
+
+pub(in crate::kafka) fn handle(
     client: &mut Client,
     tag: Tag,
     request: Request,
-) -> Result<Answer, Fatal> {
+) -> Result<Handled, Fatal> {
     let Request {
         transactional_id,
         acks,
+        timeout_ms,
         topic_data,
-        ..
     } = request;
     let mut context = Context {
         producing: client.producing(),
@@ -59,10 +86,7 @@ pub(in crate::kafka) fn answer(
         version: tag.version,
         acks,
     };
-    let mut waiting = Waiting {
-        response: Response::default(),
-        durables: Vec::new(),
-    };
+    let mut waiting = Waiting::default();
     for topic in topic_data {
         let found = find(
             context.producing.topics(),
@@ -70,13 +94,18 @@ pub(in crate::kafka) fn answer(
             topic.topic_id,
             tag.version >= IDS_FROM,
         );
-        waiting.append(&mut context, topic, found.as_deref().map_err(|code| *code));
+        waiting.append(&mut context, topic, &found);
     }
-    match acks {
-        0 => waiting.into_silence(),
-        _ if waiting.durables.is_empty() => Ok(tag.now(waiting.response)),
-        _ => Ok(tag.later(waiting.told())),
+    if waiting.left.is_empty() {
+        return waiting.into_answer(tag, acks).map(Handled::Answer);
     }
+    Ok(Handled::Stalled(Stalled::new(
+        waiting,
+        tag,
+        transactional_id,
+        acks,
+        timeout_ms,
+    )))
 }
 
 impl Waiting {
@@ -84,19 +113,14 @@ impl Waiting {
         &mut self,
         context: &mut Context<'_>,
         request: TopicRequest,
-        topic: Result<&Topic, ErrorCode>,
+        topic: &Result<Arc<Topic>, ErrorCode>,
     ) {
         let at = self.response.responses.len();
         let mut partition_responses = Vec::with_capacity(request.partition_data.len());
         for Partition { index, records } in request.partition_data {
-            let appended = context.append(topic, index, records);
-            partition_responses.push(match appended {
-                Ok(placed) => {
-                    let response = placed_at(index, &placed);
-                    let durable = (at, partition_responses.len(), placed.durable);
-                    self.durables.push(durable);
-                    response
-                }
+            let place = (at, partition_responses.len());
+            partition_responses.push(match context.check(topic, index, records) {
+                Ok((topic, batch)) => self.append_one(context, topic, place, index, batch),
                 Err(failed) => refused(index, failed),
             });
         }
@@ -105,6 +129,49 @@ impl Waiting {
             topic_id: request.topic_id,
             partition_responses,
         });
+    }
+
+    /// Nothing overtakes what there was no room for.
+    fn append_one(
+        &mut self,
+        context: &mut Context<'_>,
+        topic: &Arc<Topic>,
+        place: (usize, usize),
+        index: i32,
+        batch: Bytes,
+    ) -> PartitionResponse {
+        let appended = match self.left.is_empty() {
+            true => context.append(topic, index, &batch),
+            false => Ok(Appended::Busy),
+        };
+        match appended {
+            Ok(Appended::Placed(placed)) => self.placed(place, index, placed),
+            Ok(Appended::Busy) => {
+                self.left.push(Left {
+                    place,
+                    topic: topic.clone(),
+                    index,
+                    batch,
+                });
+                refused(index, ProduceError::from(Storage::Busy).into())
+            }
+            Err(failed) => refused(index, failed),
+        }
+    }
+
+    fn placed(&mut self, place: (usize, usize), index: i32, placed: Placed) -> PartitionResponse {
+        let response = placed_at(index, &placed);
+        self.durables.push((place.0, place.1, placed.durable));
+        response
+    }
+
+    /// The answer, now that all is appended or refused.
+    fn into_answer(self, tag: Tag, acks: i16) -> Result<Answer, Fatal> {
+        match acks {
+            0 => self.into_silence(),
+            _ if self.durables.is_empty() => Ok(tag.now(self.response)),
+            _ => Ok(tag.later(self.told())),
+        }
     }
 
     /// The answer, when it is known of all batches whether they are durable.
@@ -136,12 +203,13 @@ impl Waiting {
 }
 
 impl Context<'_> {
-    fn append(
-        &mut self,
-        topic: Result<&Topic, ErrorCode>,
+    /// Whether that may be appended at all: where, and what.
+    fn check<'t>(
+        &self,
+        topic: &'t Result<Arc<Topic>, ErrorCode>,
         index: i32,
         records: Option<Records>,
-    ) -> Result<Placed, Failed> {
+    ) -> Result<(&'t Arc<Topic>, Bytes), Failed> {
         let failed = |code: ErrorCode, message: &str| Failed::new(code, message);
         if self.version < VERSION_MIN {
             let message = "only record batches of format 2 are taken (Produce 3 and later)";
@@ -152,8 +220,8 @@ impl Context<'_> {
             return Err(failed(ErrorCode::InvalidRequiredAcks, message));
         }
         let unknown = |code| failed(code, "there is no such topic or partition");
-        let topic = topic.map_err(unknown)?;
-        let partition = partition_of(index).map_err(unknown)?;
+        let topic = topic.as_ref().map_err(|code| unknown(*code))?;
+        partition_of(index).map_err(unknown)?;
         let batch = records.map(Records::into_bytes).unwrap_or_default();
         if batch.is_empty() {
             return Err(ProduceError::NotOne.into());
@@ -165,10 +233,21 @@ impl Context<'_> {
             let message = "zstd needs Produce 7 or later";
             return Err(failed(ErrorCode::UnsupportedCompressionType, message));
         }
-        let appended = self
+        Ok((topic, batch))
+    }
+
+    fn append(&mut self, topic: &Topic, index: i32, batch: &[u8]) -> Result<Appended, Failed> {
+        let unknown = |code| Failed::new(code, "there is no such topic or partition");
+        let partition = partition_of(index).map_err(unknown)?;
+        let transactional_id = self.transactional_id;
+        match self
             .producing
-            .append(topic, partition, &batch, self.transactional_id);
-        Ok(appended?)
+            .append(topic, partition, batch, transactional_id)
+        {
+            Ok(placed) => Ok(Appended::Placed(placed)),
+            Err(ProduceError::Storage(Storage::Busy)) => Ok(Appended::Busy),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -1,0 +1,109 @@
+//! AlterUserScramCredentials: what users' passwords are known by; an administrator's affair.
+//!
+//! Each user is changed whole or not at all, and answered when that is on disk.
+
+use std::collections::BTreeMap;
+
+use kafka::ErrorCode;
+use kafka::alter_user_scram_credentials::{Request, Response, Upsertion, UserResponse};
+use node::topics::{Hash, Pending, UserChange, UserChangeError};
+
+use super::scram_users::{NOT_ADMIN, hash};
+use crate::kafka::client::Client;
+use crate::kafka::errors::{Failed, told};
+use crate::kafka::reply::{Answer, Tag};
+use crate::kafka::users::credential_of_salted;
+
+/// What is asked of one user.
+type Asked = Result<Vec<(Hash, UserChange)>, Failed>;
+
+/// A change that was begun, or why it was not.
+type Changing = Result<Pending<Result<(), UserChangeError>>, Failed>;
+
+pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    let changing: Vec<_> = by_user(request)
+        .into_iter()
+        .map(|(user, asked)| {
+            let changing = begin(client, &user, asked);
+            (user, changing)
+        })
+        .collect();
+    tag.later(async move {
+        let mut results = Vec::with_capacity(changing.len());
+        for (user, changing) in changing {
+            results.push(finish(user, changing).await);
+        }
+        Response {
+            results,
+            ..Response::default()
+        }
+    })
+}
+
+fn by_user(request: Request) -> BTreeMap<String, Asked> {
+    let mut users = BTreeMap::new();
+    for it in request.deletions {
+        let asked = hash(it.mechanism).map(|hash| (hash, UserChange::Remove(hash)));
+        add(&mut users, it.name, asked);
+    }
+    for it in request.upsertions {
+        let asked = upsertion(&it);
+        add(&mut users, it.name, asked);
+    }
+    users
+}
+
+fn add(
+    users: &mut BTreeMap<String, Asked>,
+    name: String,
+    asked: Result<(Hash, UserChange), Failed>,
+) {
+    let all = users.entry(name).or_insert_with(|| Ok(Vec::new()));
+    let Ok(changes) = all else {
+        return;
+    };
+    match asked {
+        Ok((hash, _)) if changes.iter().any(|(other, _)| *other == hash) => {
+            let message = "a credential is changed once in a request";
+            *all = Err(Failed::new(ErrorCode::DuplicateResource, message));
+        }
+        Ok(change) => changes.push(change),
+        Err(failed) => *all = Err(failed),
+    }
+}
+
+fn upsertion(asked: &Upsertion) -> Result<(Hash, UserChange), Failed> {
+    let hash = hash(asked.mechanism)?;
+    let salted = &asked.salted_password.0;
+    if salted.len() != hash.size() {
+        let message = format!("a salted password has {} bytes", hash.size());
+        return Err(Failed::new(ErrorCode::UnacceptableCredential, message));
+    }
+    let iterations = u32::try_from(asked.iterations).unwrap_or(0);
+    let credential = credential_of_salted(hash, salted, &asked.salt.0, iterations);
+    Ok((hash, UserChange::Set(hash, credential)))
+}
+
+fn begin(client: &Client, user: &str, asked: Asked) -> Changing {
+    if !client.is_admin() {
+        return Err(Failed::new(
+            ErrorCode::ClusterAuthorizationFailed,
+            NOT_ADMIN,
+        ));
+    }
+    let changes: Vec<_> = asked?.into_iter().map(|(_, change)| change).collect();
+    Ok(client.topics().change_user(user, &changes))
+}
+
+async fn finish(user: String, changing: Changing) -> UserResponse {
+    let outcome = match changing {
+        Ok(pending) => told(pending.await),
+        Err(failed) => Err(failed),
+    };
+    let failed = outcome.err();
+    UserResponse {
+        user,
+        error_code: failed.as_ref().map_or(ErrorCode::None, |it| it.code),
+        error_message: failed.map(|it| it.message),
+    }
+}

@@ -1,0 +1,51 @@
+//! DescribeUserScramCredentials: which users there are; an administrator's affair.
+
+use kafka::ErrorCode;
+use kafka::describe_user_scram_credentials::{CredentialInfo, Request, Response, UserResponse};
+use node::topics::User;
+
+use super::scram_users::{NOT_ADMIN, UNKNOWN};
+use crate::kafka::client::Client;
+
+pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
+    if !client.is_admin() {
+        return Response {
+            error_code: ErrorCode::ClusterAuthorizationFailed,
+            error_message: Some(NOT_ADMIN.to_owned()),
+            ..Response::default()
+        };
+    }
+    let topics = client.topics();
+    let results = match request.users.filter(|it| !it.is_empty()) {
+        None => topics.users().iter().map(|user| described(user)).collect(),
+        Some(asked) => {
+            let asked = asked.into_iter().map(|it| it.name);
+            let each = asked.map(|name| match topics.user(&name) {
+                Some(user) => described(&user),
+                None => UserResponse {
+                    user: name,
+                    error_code: ErrorCode::ResourceNotFound,
+                    error_message: Some(UNKNOWN.to_owned()),
+                    ..UserResponse::default()
+                },
+            });
+            each.collect()
+        }
+    };
+    Response {
+        results,
+        ..Response::default()
+    }
+}
+
+fn described(user: &User) -> UserResponse {
+    let infos = user.credentials().map(|(hash, kept)| CredentialInfo {
+        mechanism: hash as i8,
+        iterations: i32::try_from(kept.iterations).unwrap_or(i32::MAX),
+    });
+    UserResponse {
+        user: user.name.clone(),
+        credential_infos: infos.collect(),
+        ..UserResponse::default()
+    }
+}

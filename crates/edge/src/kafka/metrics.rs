@@ -1,0 +1,119 @@
+//! What the Kafka door counts, and how it reads as OpenMetrics text.
+//!
+//! The node counts by numbers; what they mean stands in the codec's tables, which bound what there is
+//! to see.
+
+use std::fmt::Error;
+
+use kafka::{API_KEYS, ApiKey, ErrorCode};
+use node::topics::{Count, GroupState, Topics};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// A client has asked.
+pub(super) fn count_request(topics: &Topics, key: ApiKey) {
+    topics.counts().add_request(key as usize);
+}
+
+/// A client was answered, with so many bytes.
+pub(super) fn count_answer(topics: &Topics, size: usize, errors: &[ErrorCode]) {
+    let counts = topics.counts();
+    counts.add(Count::Sent, size as u64);
+    for error in errors {
+        counts.add_error(number(*error));
+    }
+}
+
+/// Errors begin at -1.
+fn number(error: ErrorCode) -> usize {
+    usize::try_from(i32::from(error.code()) + 1).unwrap_or(0)
+}
+
+/// Everything that is counted.
+pub(crate) fn encode(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    encode_requests(topics, encoder)?;
+    encode_errors(topics, encoder)?;
+    let kind = ConstCounter::new(0u64).metric_type();
+    for (name, help, count) in [
+        (
+            "kafka_received_bytes",
+            "Bytes that Kafka clients have sent",
+            Count::Received,
+        ),
+        (
+            "kafka_sent_bytes",
+            "Bytes of answers to Kafka clients",
+            Count::Sent,
+        ),
+        (
+            "kafka_fetch_waits",
+            "Fetches that had to wait for records",
+            Count::FetchWaits,
+        ),
+        (
+            "topic_batches",
+            "Record batches appended to topics",
+            Count::Batches,
+        ),
+        (
+            "topic_records",
+            "Records appended to topics",
+            Count::Records,
+        ),
+        (
+            "topic_bytes",
+            "Bytes of record batches appended to topics",
+            Count::BatchBytes,
+        ),
+    ] {
+        let value = ConstCounter::new(topics.counts().get(count));
+        value.encode(encoder.encode_descriptor(name, help, None, kind)?)?;
+    }
+    encode_groups(topics, encoder)
+}
+
+fn encode_requests(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let kind = ConstCounter::new(0u64).metric_type();
+    let help = "Requests of Kafka clients, by API";
+    let mut family = encoder.encode_descriptor("kafka_requests", help, None, kind)?;
+    for key in API_KEYS {
+        let labels = [("api", key.api().name)];
+        let value = ConstCounter::new(topics.counts().requests(*key as usize));
+        value.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// Those that were answered once.
+fn encode_errors(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let kind = ConstCounter::new(0u64).metric_type();
+    let help = "Errors answered to Kafka clients, by Kafka's code";
+    let mut family = encoder.encode_descriptor("kafka_errors", help, None, kind)?;
+    for error in ErrorCode::ALL {
+        let count = topics.counts().errors(number(*error));
+        if count > 0 {
+            let (code, name) = (error.code().to_string(), format!("{error:?}"));
+            let labels = [("code", code.as_str()), ("name", name.as_str())];
+            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+        }
+    }
+    Ok(())
+}
+
+fn encode_groups(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let kind = ConstGauge::new(0i64).metric_type();
+    let help = "Consumer groups, by their state";
+    let mut family = encoder.encode_descriptor("kafka_groups", help, None, kind)?;
+    for (state, count) in topics.count_groups() {
+        let state = match state {
+            GroupState::Empty => "empty",
+            GroupState::PreparingRebalance => "preparing_rebalance",
+            GroupState::CompletingRebalance => "completing_rebalance",
+            GroupState::Stable => "stable",
+        };
+        let value = ConstGauge::new(count as i64);
+        value.encode(family.encode_family(&[("state", state)])?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Too much waits for the disk: whoever writes waits for room, in order, and no longer than it wants to.
+
+use std::time::Duration;
+
+use kafka::ErrorCode;
+use kafka::produce::{PartitionResponse, Request};
+
+use crate::client::{batch, fetch, produce};
+use crate::{Bench, Client};
+
+/// What may wait for the disk; a batch is more than half of it.
+const QUEUE_SIZE: u64 = 4_000;
+
+fn large(name: u8) -> bytes::Bytes {
+    batch(&[name; 2_500])
+}
+
+/// A request that may wait for so long.
+fn patient(name: u8, timeout_ms: i32) -> Request {
+    Request {
+        timeout_ms,
+        ..produce("t", 1, large(name))
+    }
+}
+
+async fn told(client: &mut Client) -> PartitionResponse {
+    let (_, response) = client.receive::<Request>(9).await;
+    response.responses[0].partition_responses[0].clone()
+}
+
+/// Lets the disk work until the answer is there.
+async fn told_by_the_disk(bench: &mut Bench, client: &mut Client) -> PartitionResponse {
+    loop {
+        bench.sync();
+        let waiting = tokio::time::timeout(Duration::from_millis(20), told(client));
+        if let Ok(told) = waiting.await {
+            return told;
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_writes_waits_for_room_and_others_go_on() {
+    let mut bench = Bench::with_queue(QUEUE_SIZE);
+    let mut client = bench.with_topic("t").await;
+    for name in 0..4 {
+        client.send(9, &patient(name, 60_000)).await;
+    }
+    // Nothing overtakes: the last of them is small and would find room.
+    client.send(9, &produce("t", 1, batch(b"small"))).await;
+    let mut other = bench.connect();
+    other.is_heard().await;
+    let fetched = other.ask(12, &fetch("t", 0, 0)).await;
+    assert_eq!(fetched.responses[0].partitions[0].high_watermark, 0);
+    for offset in 0..5 {
+        let told = told_by_the_disk(&mut bench, &mut client).await;
+        let what = (told.error_code, told.base_offset);
+        assert_eq!(what, (ErrorCode::None, offset), "{:?}", told.error_message);
+    }
+    let fetched = other.ask(12, &fetch("t", 0, 0)).await;
+    assert_eq!(fetched.responses[0].partitions[0].high_watermark, 5);
+}
+
+#[tokio::test]
+async fn whoever_finds_no_room_in_time_is_told_to_try_again() {
+    let mut bench = Bench::with_queue(QUEUE_SIZE);
+    let mut client = bench.with_topic("t").await;
+    let mut late = bench.connect();
+    client.send(9, &patient(1, 60_000)).await;
+    bench.connect().is_heard().await;
+    late.send(9, &patient(2, 50)).await;
+    let refused = told(&mut late).await;
+    assert_eq!(refused.error_code, ErrorCode::RequestTimedOut);
+    assert_eq!(refused.base_offset, -1);
+    let kept = told_by_the_disk(&mut bench, &mut client).await;
+    assert_eq!((kept.error_code, kept.base_offset), (ErrorCode::None, 0));
+    late.send(9, &patient(2, 60_000)).await;
+    let kept = told_by_the_disk(&mut bench, &mut late).await;
+    assert_eq!((kept.error_code, kept.base_offset), (ErrorCode::None, 1));
+}
+
+#[tokio::test]
+async fn whoever_waits_for_room_does_not_keep_the_node_from_going_down() {
+    let mut bench = Bench::with_queue(QUEUE_SIZE);
+    let mut client = bench.with_topic("t").await;
+    let mut late = bench.connect();
+    client.send(9, &patient(1, 60_000)).await;
+    bench.connect().is_heard().await;
+    late.send(9, &patient(2, 60_000)).await;
+    bench.connect().is_heard().await;
+    bench.node.drain(0);
+    let refused = told(&mut late).await;
+    assert_eq!(refused.error_code, ErrorCode::RequestTimedOut);
+    assert!(late.is_over().await);
+}
