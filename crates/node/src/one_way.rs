@@ -10,7 +10,8 @@ use crate::counters::Counter;
 use crate::lane::Admission;
 use crate::peer::Handed;
 use crate::ports::{Failure, Message, Outgoing};
-use crate::store::Key;
+use crate::quotas::Told;
+use crate::store::{Answer, Key};
 use crate::turn::{Bound, Cast, Turn, lookup};
 
 /// When a write is acknowledged.
@@ -35,23 +36,29 @@ impl Turn<'_> {
         self.local.tally.count(Counter::Sends);
         let size = message.size();
         self.local.tally.add(Counter::Bytes, size);
-        if let Err(throttled) = self.admit(&[(Unit::SENDS, 1)]) {
-            match report {
-                Some(tag) => self.fail(tag, throttled.as_failure()),
-                None => self.inner.counters.count_failure(throttled.code()),
-            }
-            return self.consume(size);
-        }
-        match self.deliver(route, message) {
-            Ok(Copies { delivered, dropped }) => {
-                if let Some(tag) = report {
-                    self.answer(Outgoing::Receipt {
-                        tag,
-                        delivered,
-                        dropped,
-                    });
+        let told = match self.admit(&[(Unit::SENDS, 1)]) {
+            Ok(told) => told,
+            Err(throttled) => {
+                match report {
+                    Some(tag) => self.fail(tag, throttled.as_failure()),
+                    None => self.inner.counters.count_failure(throttled.code()),
                 }
+                return self.consume(size);
             }
+        };
+        match self.deliver(route, message) {
+            Ok(Copies { delivered, dropped }) => match (report, told) {
+                (None, _) => {}
+                (Some(tag), Told::AtOnce) => self.answer(Outgoing::Receipt {
+                    tag,
+                    delivered,
+                    dropped,
+                }),
+                (Some(tag), Told::OnDisk) => {
+                    let receipt = Answer::Receipt { delivered, dropped };
+                    self.local.answers.push_charged(tag, receipt);
+                }
+            },
             Err((code, message)) => {
                 if let Some(tag) = report {
                     self.fail(tag, Failure::new(code, &message));
@@ -66,10 +73,13 @@ impl Turn<'_> {
     /// A one-way message that is acknowledged.
     pub fn write(&mut self, route: u16, tag: Ticket, durability: Durability, message: Message<'_>) {
         let mut size = message.size();
-        if let Err(throttled) = self.admit(&[(Unit::SENDS, 1)]) {
-            self.fail(tag, throttled.as_failure());
-            return self.consume(size);
-        }
+        let told = match self.admit(&[(Unit::SENDS, 1)]) {
+            Ok(told) => told,
+            Err(throttled) => {
+                self.fail(tag, throttled.as_failure());
+                return self.consume(size);
+            }
+        };
         match durability {
             Durability::Disk(key) => {
                 if key.is_some() {
@@ -77,12 +87,12 @@ impl Turn<'_> {
                 }
                 self.write_to_disk(route, tag, key, message);
             }
-            Durability::Memory => self.write_to_memory(route, tag, message),
+            Durability::Memory => self.write_to_memory(route, tag, message, told),
         }
         self.consume(size);
     }
 
-    fn write_to_memory(&mut self, route: u16, tag: Ticket, message: Message<'_>) {
+    fn write_to_memory(&mut self, route: u16, tag: Ticket, message: Message<'_>, told: Told) {
         self.local.tally.count(Counter::Writes);
         self.local.tally.add(Counter::Bytes, message.size());
         match self.deliver_to_one(route, message) {
@@ -93,12 +103,16 @@ impl Turn<'_> {
                 let message = "every subscriber of the name is full";
                 self.fail(tag, Failure::new(ErrorCode::Busy, message));
             }
-            Ok(Copies { delivered, .. }) => {
-                self.answer(Outgoing::Copies {
+            Ok(Copies { delivered, .. }) => match told {
+                Told::AtOnce => self.answer(Outgoing::Copies {
                     tag,
                     copies: delivered,
-                });
-            }
+                }),
+                Told::OnDisk => {
+                    let copies = Answer::Copies(delivered);
+                    self.local.answers.push_charged(tag, copies);
+                }
+            },
             Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
         }
     }

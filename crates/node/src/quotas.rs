@@ -43,7 +43,7 @@ pub use admin::{Applied, By, ChangeError};
 pub use counts::{BucketCounts, LimitCounts, TakeCounts};
 pub use desk::Desk;
 pub use door::Throttled;
-pub(crate) use door::{Charged, InFlight};
+pub(crate) use door::{Charged, HeldCall, InFlight, Told};
 pub use elsewhere::ElsewhereView;
 pub use events::{Event, EventKind, Watch, Watched};
 pub use kept::OpenError;

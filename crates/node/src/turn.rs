@@ -17,7 +17,7 @@ use crate::handle::Inner;
 use crate::lane::Caller;
 use crate::peer::{Handed, Peer};
 use crate::ports::{Failure, Message, Outgoing};
-use crate::quotas::InFlight;
+use crate::quotas::{InFlight, Told};
 use crate::store::{Outcome, check_stream_name};
 use crate::throttle::{Throttle, ThrottleId};
 
@@ -246,10 +246,22 @@ impl<'a> Turn<'a> {
             let message = "more calls in flight than the node accepts";
             return self.fail(tag, Failure::new(ErrorCode::Busy, message));
         }
-        let in_flight = match self.admit_call() {
-            Ok(in_flight) => in_flight,
-            Err(throttled) => return self.fail(tag, throttled.as_failure()),
-        };
+        match self.admit_call() {
+            Ok((in_flight, Told::AtOnce)) => self.hand_on(route, tag, stream, message, in_flight),
+            Ok((in_flight, Told::OnDisk)) => self.hold_call(route, tag, stream, message, in_flight),
+            Err(throttled) => self.fail(tag, throttled.as_failure()),
+        }
+    }
+
+    /// Hands a call to whoever answers it.
+    pub(crate) fn hand_on(
+        &mut self,
+        route: u16,
+        tag: Ticket,
+        stream: bool,
+        message: Message<'_>,
+        in_flight: Option<Arc<InFlight>>,
+    ) {
         match self.try_request(route, tag, stream, message, in_flight) {
             Ok(path) => self.local.paths[tag.slot as usize] = Some(path),
             Err((code, message)) => self.fail(tag, Failure::new(code, &message)),
@@ -391,6 +403,10 @@ impl<'a> Turn<'a> {
     pub fn cancel(&mut self, tag: Ticket) {
         if self.unfollow(tag) {
             return;
+        }
+        if self.local.answers.cancel_call(tag) {
+            let message = "cancelled by the caller before it was handed on";
+            return self.fail(tag, Failure::new(ErrorCode::Cancelled, message));
         }
         let Some(path) = self.path(tag) else { return };
         if self.inner.cancel(path.responder, path.ticket) {

@@ -1,5 +1,7 @@
 //! Takes, settlements and changes over the door.
 
+mod charged;
+
 use std::sync::Arc;
 
 use edge::{Gate, Pass, Refused, Role};

@@ -1,5 +1,7 @@
 //! Takes in bare frames: what is answered, when, and in which order.
 
+mod charged;
+
 use model::ErrorCode;
 use node::quotas::{Limit, Options, Written};
 use wire::{

@@ -1,8 +1,13 @@
 //! Limits on what a client does at the doors, whatever it says of its costs.
 //!
 //! Charged is the client's name; without one its token's, `default/default/TOKEN`; without either
-//! all of them share `default/default/anonymous`. A take at a door waits for no disk: what a `sync`
-//! limit counts there is on its way when the client goes on. Nothing of what was denied is done.
+//! all of them share `default/default/anonymous`. Nothing of what was denied is done.
+//!
+//! What a `sync` limit counts is told when the take is on disk: the answer waits with those of the
+//! connection that wait for the disk anyway, and a call, which others answer, is [held](call) until
+//! then. A message that nobody answers waits for nothing.
+
+mod call;
 
 use std::sync::{Arc, Weak};
 
@@ -14,6 +19,7 @@ use super::Quotas;
 use super::desk::Desk;
 use super::outcome::{Outcome, Take};
 use super::take::Turn as Whose;
+use crate::durable::Durable;
 use crate::handle::Inner;
 use crate::peer::Facts;
 use crate::ports::Failure;
@@ -53,6 +59,17 @@ impl Throttled {
             ..Failure::new(self.code, &self.message)
         }
     }
+}
+
+pub(crate) use call::HeldCall;
+
+/// When something that was charged may be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// At once.
+    AtOnce,
+    /// When it is on disk that it was charged: with the next answer that waits.
+    OnDisk,
 }
 
 /// A call that is counted until this is dropped.
@@ -98,31 +115,50 @@ fn of_token(token: Option<&str>) -> String {
 
 impl Turn<'_> {
     /// Whether the client may do what costs that. Without a limit on any of it, one atomic says so.
-    pub(crate) fn admit(&self, costs: &[Cost]) -> Result<(), Throttled> {
+    pub(crate) fn admit(&mut self, costs: &[Cost]) -> Result<Told, Throttled> {
         let is_counted =
             self.inner.quotas.is_at_doors() && costs.iter().any(|(_, count)| *count > 0);
         if !is_counted {
-            return Ok(());
+            return Ok(Told::AtOnce);
         }
+        // What a `sync` limit locks comes before the table.
+        self.table = None;
         let Charged { principal, desk } = &self.peer.charged;
-        Quotas { inner: self.inner }.admit_at_door(&mut desk.lock(), principal, costs)
+        let quotas = Quotas { inner: self.inner };
+        let durable = quotas.admit_at_door(&mut desk.lock(), principal, costs)?;
+        Ok(self.rest_on(durable))
     }
 
     /// The same for a call, which is counted until it has ended.
-    pub(crate) fn admit_call(&self) -> Result<Option<Arc<InFlight>>, Throttled> {
+    pub(crate) fn admit_call(&mut self) -> Result<(Option<Arc<InFlight>>, Told), Throttled> {
         if !self.inner.quotas.is_at_doors() {
-            return Ok(None);
+            return Ok((None, Told::AtOnce));
         }
+        self.table = None;
         let costs = [(Unit::SENDS, 1), (Unit::REQUESTS_IN_FLIGHT, 1)];
         let quotas = Quotas { inner: self.inner };
         let Charged { principal, desk } = &self.peer.charged;
         let mut desk = desk.lock();
-        quotas.admit_at_door(&mut desk, principal, &costs)?;
+        let durable = quotas.admit_at_door(&mut desk, principal, &costs)?;
         let hold = charged(&desk, principal);
-        Ok((!hold.charges.is_empty()).then(|| {
+        drop(desk);
+        let in_flight = (!hold.charges.is_empty()).then(|| {
             let node = Arc::downgrade(self.inner);
             Arc::new(InFlight { node, hold })
-        }))
+        });
+        Ok((in_flight, self.rest_on(durable)))
+    }
+
+    /// What waits from now on waits for that, too.
+    fn rest_on(&mut self, durable: Option<Durable>) -> Told {
+        let block = durable.and_then(|durable| durable.tickets()[0]);
+        match block {
+            None => Told::AtOnce,
+            Some(block) => {
+                self.local.answers.rest_on(block);
+                Told::OnDisk
+            }
+        }
     }
 }
 
@@ -137,11 +173,15 @@ fn charged(desk: &Desk, principal: &str) -> Hold {
 }
 
 impl Quotas<'_> {
-    /// Whether somebody without a connection and a name may do what costs that, by its token's name.
-    /// Without a limit on any of it, one atomic says so.
-    pub fn admit_token(self, token: Option<&str>, costs: &[Cost]) -> Result<(), Throttled> {
+    /// Whether somebody without a connection and a name may do what costs that, by its token's name;
+    /// and what must be on disk before that is told. Without a limit on any of it, one atomic says so.
+    pub fn admit_token(
+        self,
+        token: Option<&str>,
+        costs: &[Cost],
+    ) -> Result<Option<Durable>, Throttled> {
         match self.state().is_at_doors() {
-            false => Ok(()),
+            false => Ok(None),
             true => self.admit_at_door(&mut Desk::new(), &of_token(token), costs),
         }
     }
@@ -151,10 +191,10 @@ impl Quotas<'_> {
         desk: &mut Desk,
         principal: &str,
         costs: &[Cost],
-    ) -> Result<(), Throttled> {
+    ) -> Result<Option<Durable>, Throttled> {
         // It was made from a name.
         let Ok(subject) = Subject::new(principal, "") else {
-            return Ok(());
+            return Ok(None);
         };
         let take = Take {
             subject,
@@ -166,7 +206,7 @@ impl Quotas<'_> {
         let rules = self.state().rules.read();
         let taken = self.take_by(&rules, desk, &take, Whose::AtDoor, now_ns);
         let (code, retry_after_ns, message) = match taken.outcome {
-            Outcome::Admitted { .. } => return Ok(()),
+            Outcome::Admitted { .. } => return Ok(taken.durable),
             Outcome::Denied(denial) => {
                 let retry_after_ns = denial.retry_after_ns.unwrap_or(0);
                 let message = format!("`{principal}` is over limit `{}`", denial.limit.name);

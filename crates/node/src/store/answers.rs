@@ -18,6 +18,7 @@ use super::write::{self, Kept};
 use crate::conversations::Refusal;
 use crate::later::Later;
 use crate::ports::{Failure, Outgoing};
+use crate::quotas::HeldCall;
 
 /// What is answered.
 pub(crate) enum Answer {
@@ -38,6 +39,10 @@ pub(crate) enum Answer {
     Refused(Refusal),
     /// A write is not in its mailbox.
     Unwritten(write::Refusal),
+    /// A one-way message was delivered, and charged.
+    Receipt { delivered: u32, dropped: u32 },
+    /// A write to memory was, and was charged.
+    Copies(u32),
 }
 
 /// An answer that waits.
@@ -58,36 +63,97 @@ const WAITING_SIZE_MAX: u64 = 8 << 20;
 /// See the module's documentation.
 #[derive(Default)]
 pub(crate) struct Answers {
-    /// Each with the bytes that it speaks of.
-    waiting: VecDeque<(Entry, u64)>,
+    waiting: VecDeque<Queued>,
     waiting_size: u64,
+    /// What the client was charged last, of a limit that is `sync`.
+    charged: Option<Block>,
     /// What the waker is registered for.
     watched: Option<(Block, Waker)>,
+}
+
+struct Queued {
+    entry: Entry,
+    /// Bytes that it speaks of.
+    size: u64,
+    /// What the client was charged for it must be durable, too.
+    charged: Option<Block>,
 }
 
 enum Entry {
     Known(Waiting),
     /// What it will be is known when a mailbox is loaded.
     Later(Ticket, Arc<Later<Kept>>),
+    /// Others answer it.
+    Call(Ticket, HeldCall),
 }
 
-/// An answer that is due.
-pub(super) struct Due {
-    pub(super) waiting: Waiting,
-    pub(super) is_durable: bool,
+/// What is due.
+pub(super) enum Due {
+    Answer {
+        waiting: Waiting,
+        is_durable: bool,
+    },
+    Call {
+        tag: Ticket,
+        call: HeldCall,
+        is_charged: bool,
+    },
 }
 
 impl Answers {
+    /// Whatever is added from now on waits for that, too.
+    pub(crate) fn rest_on(&mut self, charged: Block) {
+        self.charged = Some(charged);
+    }
+
+    /// What the client was charged last.
+    pub(crate) fn charged(&self) -> Option<Block> {
+        self.charged
+    }
+
     /// Adds the newest, which speaks of that many bytes.
     pub(crate) fn push(&mut self, waiting: Waiting, size: u64) {
-        self.waiting.push_back((Entry::Known(waiting), size));
-        self.waiting_size += size;
+        self.queue(Entry::Known(waiting), size);
+    }
+
+    /// Adds the newest, which waits for what the client was charged and for nothing else.
+    pub(crate) fn push_charged(&mut self, tag: Ticket, answer: Answer) {
+        let waiting = Waiting {
+            tag,
+            tickets: [None, None],
+            answer,
+            slot: None,
+        };
+        self.push(waiting, 0);
     }
 
     /// Adds the newest, of a write that waits for its mailbox.
     pub(super) fn push_later(&mut self, tag: Ticket, later: Arc<Later<Kept>>, size: u64) {
-        self.waiting.push_back((Entry::Later(tag, later), size));
+        self.queue(Entry::Later(tag, later), size);
+    }
+
+    /// Adds a call that is held.
+    pub(crate) fn push_call(&mut self, tag: Ticket, call: HeldCall, size: u64) {
+        self.queue(Entry::Call(tag, call), size);
+    }
+
+    fn queue(&mut self, entry: Entry, size: u64) {
+        let charged = self.charged;
+        self.waiting.push_back(Queued {
+            entry,
+            size,
+            charged,
+        });
         self.waiting_size += size;
+    }
+
+    /// Forgets a call that is held; whether there was one.
+    pub(crate) fn cancel_call(&mut self, tag: Ticket) -> bool {
+        let is_it = |queued: &Queued| matches!(&queued.entry, Entry::Call(of, _) if *of == tag);
+        let found = self.waiting.iter().position(is_it);
+        let removed = found.and_then(|place| self.waiting.remove(place));
+        self.waiting_size -= removed.as_ref().map_or(0, |queued| queued.size);
+        removed.is_some()
     }
 
     /// Whether so much waits that no more should be asked.
@@ -101,7 +167,7 @@ impl Answers {
 
     /// The oldest answer, if it is due; else the waker is woken once it may be.
     pub(super) fn next(&mut self, journal: &Journal, waker: &Waker) -> Option<Due> {
-        let (entry, _) = self.waiting.front_mut()?;
+        let Queued { entry, charged, .. } = self.waiting.front_mut()?;
         if let Entry::Later(tag, later) = entry {
             let tag = *tag;
             *entry = Entry::Known(match later.take(waker)? {
@@ -114,11 +180,13 @@ impl Answers {
                 },
             });
         }
-        let Entry::Known(oldest) = entry else {
-            return None;
+        let tickets = match entry {
+            Entry::Known(oldest) => oldest.tickets,
+            Entry::Later(..) | Entry::Call(..) => [None, None],
         };
+        let blocks = tickets.into_iter().chain([*charged]);
         let mut is_durable = true;
-        for block in oldest.tickets.into_iter().flatten() {
+        for block in blocks.flatten() {
             let status = match journal.status(block) {
                 Status::Pending => self.watch(journal, block, waker),
                 status => status,
@@ -129,14 +197,27 @@ impl Answers {
                 Status::Failed => is_durable = false,
             }
         }
-        let Some((Entry::Known(waiting), size)) = self.waiting.pop_front() else {
-            return None;
-        };
+        let Queued {
+            entry,
+            size,
+            charged,
+        } = self.waiting.pop_front()?;
         self.waiting_size -= size;
-        Some(Due {
-            waiting,
-            is_durable,
-        })
+        if self.charged == charged {
+            self.charged = None;
+        }
+        match entry {
+            Entry::Known(waiting) => Some(Due::Answer {
+                waiting,
+                is_durable,
+            }),
+            Entry::Call(tag, call) => Some(Due::Call {
+                tag,
+                call,
+                is_charged: is_durable,
+            }),
+            Entry::Later(..) => None,
+        }
     }
 
     /// Has the waker woken for the block, if it is not already to be.
@@ -152,22 +233,23 @@ impl Answers {
     }
 }
 
-impl Due {
+impl Waiting {
     /// As the client is told.
     pub(super) fn outgoing<'a>(
         &'a self,
+        is_durable: bool,
         details: &'a mut [u8; 8],
         text: &'a mut String,
     ) -> Outgoing<'a> {
-        let tag = self.waiting.tag;
-        if !self.is_durable {
+        let tag = self.tag;
+        if !is_durable {
             let failure = Failure::new(ErrorCode::Unconfirmed, UNCONFIRMED).after_sending();
             return Outgoing::Failure {
                 tag: Some(tag),
                 failure,
             };
         }
-        match &self.waiting.answer {
+        match &self.answer {
             Answer::Stored {
                 offset,
                 is_duplicate,
@@ -200,6 +282,15 @@ impl Due {
             Answer::Unwritten(refusal) => Outgoing::Failure {
                 tag: Some(tag),
                 failure: refusal.as_failure(),
+            },
+            Answer::Receipt { delivered, dropped } => Outgoing::Receipt {
+                tag,
+                delivered: *delivered,
+                dropped: *dropped,
+            },
+            Answer::Copies(copies) => Outgoing::Copies {
+                tag,
+                copies: *copies,
             },
             Answer::Conflict { next } => {
                 *details = next.to_le_bytes();

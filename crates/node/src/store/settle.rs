@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use super::Store;
+use super::answers::Due;
 use super::directory::Kind;
 use super::mailbox::Slot;
 use crate::handle::Inner;
@@ -21,18 +22,34 @@ impl Turn<'_> {
         let is_cold_unread = self.look_after_cold(task);
         let mut slots: Vec<Arc<Slot>> = Vec::new();
         while let Some(due) = self.local.answers.next(&store.journal, task) {
+            let (waiting, is_durable) = match due {
+                Due::Answer {
+                    waiting,
+                    is_durable,
+                } => (waiting, is_durable),
+                Due::Call {
+                    tag,
+                    call,
+                    is_charged,
+                } => {
+                    self.let_go(tag, call, is_charged);
+                    continue;
+                }
+            };
             let (mut details, mut text) = ([0; 8], String::new());
-            let outgoing = due.outgoing(&mut details, &mut text);
+            let outgoing = waiting.outgoing(is_durable, &mut details, &mut text);
             if let crate::Outgoing::Failure { failure, .. } = &outgoing {
                 inner.counters.count_failure(failure.code);
             }
             self.answer(outgoing);
-            if let Some(slot) = due.waiting.slot
+            if let Some(slot) = waiting.slot
                 && !slots.iter().any(|known| Arc::ptr_eq(known, &slot))
             {
                 slots.push(slot);
             }
         }
+        // What is locked below comes before the table.
+        self.table = None;
         for slot in slots {
             store.go_on(inner, &slot, &mut self.local.dirty);
         }

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::{ErrorCode, Name};
 use node::conversations::{Appended, Batch, NewMessage, Pending};
+use node::quotas::{Durable, Unconfirmed};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -139,12 +140,12 @@ pub(super) async fn append(
     let ready = Ready::new(request.messages, idempotency_key(&headers)?)?;
     let messages = &ready.messages();
     let batch = Batch { expect, messages };
-    client.charge_bytes(&shared.node, batch.size() as u64)?;
+    let charged = client.charge_bytes(&shared.node, batch.size() as u64)?;
     let pending = match conversations.append_at_once(&name, batch)? {
         Some(pending) => pending,
         None => elsewhere(&shared, name, &headers, body.clone()).await?,
     };
-    let appended = answered(pending).await?;
+    let appended = charged_and_answered(charged, pending).await?;
     let status = if appended.deduplicated == messages.len() {
         StatusCode::OK
     } else {
@@ -179,14 +180,34 @@ async fn elsewhere(
 
 /// What is pending, once it may be told.
 pub(super) async fn answered<T>(pending: Pending<T>) -> Result<T, Problem> {
-    match tokio::time::timeout(ANSWER_LIMIT, pending).await {
-        Ok(outcome) => Ok(outcome?),
+    charged_and_answered(None, pending).await
+}
+
+/// The same of what somebody was charged for.
+pub(super) async fn charged_and_answered<T>(
+    charged: Option<Durable>,
+    pending: Pending<T>,
+) -> Result<T, Problem> {
+    let both = async {
+        let outcome = pending.await?;
+        if let Some(charged) = charged {
+            charged.await.map_err(unconfirmed)?;
+        }
+        Ok(outcome)
+    };
+    match tokio::time::timeout(ANSWER_LIMIT, both).await {
+        Ok(outcome) => outcome,
         Err(_) => {
             let limit = ANSWER_LIMIT.as_secs();
             let detail = format!("not on the disk after {limit} s: it may get there, or not");
             Err(Problem::of(ErrorCode::Unconfirmed, detail))
         }
     }
+}
+
+/// Whether it was charged nobody knows.
+pub(super) fn unconfirmed(error: Unconfirmed) -> Problem {
+    Problem::of(ErrorCode::Unconfirmed, error.to_string())
 }
 
 /// A sequence number or a version as an entity tag.

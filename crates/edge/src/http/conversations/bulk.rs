@@ -30,6 +30,7 @@ use super::state::{Merge, apply};
 use super::summary::SummaryDocument;
 use super::transfer::{ImportDocument, Lined, Lines, read_lines};
 use crate::http::problem::Problem;
+use crate::http::quotas::Client;
 use crate::http::{Shared, body};
 
 /// Conversations that are found at a time.
@@ -191,11 +192,13 @@ pub(crate) struct ImportAllDocument {
         (status = 409, description = "An id stands for another message", body = crate::http::openapi::ProblemDocument),
         (status = 410, description = "A conversation was erased: its name is not used again", body = crate::http::openapi::ProblemDocument),
         (status = 415, description = "The body is no JSON lines", body = crate::http::openapi::ProblemDocument),
+        (status = 429, description = "The token is over a limit on what is appended: `retry_ms`, and `line`; those before it are there", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn import_all(
     State(shared): State<Shared>,
     InNamespace(namespace): InNamespace,
+    client: Client,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -210,7 +213,8 @@ pub(super) async fn import_all(
         }
         if let Ok(Head { conversation }) = serde_json::from_slice(line) {
             finish(&shared, current.take(), &mut done).await?;
-            let begun = Importing::begin(&shared, &namespace, conversation).await;
+            let client = client.clone();
+            let begun = Importing::begin(&shared, client, &namespace, conversation).await;
             current = Some(begun.map_err(at_line)?);
             continue;
         }
@@ -312,6 +316,8 @@ const fn first() -> u64 {
 /// A conversation that is being imported.
 pub(super) struct Importing<'a> {
     name: Name,
+    /// Who is charged.
+    client: Client,
     known: Known<'a>,
     batch: Lined,
     done: ImportDocument,
@@ -319,20 +325,26 @@ pub(super) struct Importing<'a> {
 
 impl<'a> Importing<'a> {
     /// Messages for a conversation of which nothing else is said.
-    pub(super) fn of(name: Name) -> Self {
+    pub(super) fn of(name: Name, client: Client) -> Self {
         Self {
             name,
+            client,
             known: Known::default(),
             batch: Lined::default(),
             done: ImportDocument::default(),
         }
     }
 
-    async fn begin(shared: &Shared, namespace: &str, head: &'a RawValue) -> Result<Self, Problem> {
+    async fn begin(
+        shared: &Shared,
+        client: Client,
+        namespace: &str,
+        head: &'a RawValue,
+    ) -> Result<Self, Problem> {
         let known: Known<'a> = body::parse(head.get().as_bytes())?;
         let name = Name::parse(&format!("{namespace}/{}", id(&known.name)));
         let name = name.map_err(|error| Problem::invalid(error.to_string()))?;
-        Self::of(name).made(shared, head).await
+        Self::of(name, client).made(shared, head).await
     }
 
     /// Makes the conversation what its line says.
@@ -364,7 +376,7 @@ impl<'a> Importing<'a> {
     ) -> Result<(), Problem> {
         if self.batch.is_full(shared)? {
             self.batch
-                .append(shared, &self.name, &mut self.done)
+                .append(shared, &self.client, &self.name, &mut self.done)
                 .await?;
         }
         self.batch.push(index, line);
@@ -373,7 +385,7 @@ impl<'a> Importing<'a> {
 
     pub(super) async fn end(mut self, shared: &Shared) -> Result<ImportDocument, Problem> {
         self.batch
-            .append(shared, &self.name, &mut self.done)
+            .append(shared, &self.client, &self.name, &mut self.done)
             .await?;
         let conversations = of(shared)?;
         let head = match conversations.get(&self.name) {

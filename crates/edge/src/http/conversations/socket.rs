@@ -13,7 +13,7 @@ mod watches;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -24,16 +24,18 @@ use axum::response::Response;
 use futures_util::{Sink, Stream};
 use model::ErrorCode;
 use node::conversations::{Appended, Pending};
+use node::quotas::Durable;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, Sleep};
 
 use self::command::Outcome;
 use self::watches::Watches;
-use super::append::AROUND;
+use super::append::{AROUND, unconfirmed};
 use super::place::of;
 use crate::http::Shared;
 use crate::http::problem::Problem;
+use crate::http::quotas::Client;
 
 /// Appends of a connection that are on their way to the disk, at most: above it is not read from.
 const APPENDS_MAX: usize = 1024;
@@ -66,6 +68,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 )]
 pub(super) async fn socket(
     State(shared): State<Shared>,
+    client: Client,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let upgrade = upgrade.map_err(|error| Problem::invalid(error.to_string()))?;
@@ -78,7 +81,7 @@ pub(super) async fn socket(
         .max_message_size(size_max)
         .max_frame_size(size_max)
         .read_buffer_size(READ_SIZE);
-    Ok(upgrade.on_upgrade(move |stream| Socket::new(shared, stream, place).run()))
+    Ok(upgrade.on_upgrade(move |stream| Socket::new(shared, client, stream, place).run()))
 }
 
 /// An append that is on its way to the disk.
@@ -87,18 +90,35 @@ struct Waiting {
     tag: Box<str>,
     /// The ids of its messages, where their author gave them.
     ids: Vec<Option<Box<str>>>,
+    /// What the client was charged must be on disk before.
+    charged: Option<Durable>,
     pending: Pending<Appended>,
+}
+
+impl Waiting {
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<Appended, Problem>> {
+        if let Some(charged) = &self.charged
+            && let Err(error) = ready!(charged.poll_durable(cx.waker()))
+        {
+            return Poll::Ready(Err(unconfirmed(error)));
+        }
+        let outcome = self.pending.poll_durable(cx.waker());
+        outcome.map_err(Problem::from)
+    }
 }
 
 /// A command that waits for the disk. Those behind it are not read before it is done: they stay in
 /// order.
 struct Elsewhere {
     command: Bytes,
+    /// What the client was charged for it.
+    charged: Option<Durable>,
     fetching: JoinHandle<Option<Outcome>>,
 }
 
 struct Socket {
     shared: Shared,
+    client: Client,
     stream: WebSocket,
     appends: VecDeque<Waiting>,
     elsewhere: Option<Elsewhere>,
@@ -115,9 +135,10 @@ struct Socket {
 struct Ended;
 
 impl Socket {
-    fn new(shared: Shared, stream: WebSocket, place: OwnedSemaphorePermit) -> Self {
+    fn new(shared: Shared, client: Client, stream: WebSocket, place: OwnedSemaphorePermit) -> Self {
         Self {
             shared,
+            client,
             stream,
             appends: VecDeque::new(),
             elsewhere: None,
@@ -168,7 +189,7 @@ impl Socket {
         let Some(oldest) = self.appends.front_mut() else {
             return Ok(false);
         };
-        let Poll::Ready(outcome) = oldest.pending.poll_durable(cx.waker()) else {
+        let Poll::Ready(outcome) = oldest.poll(cx) else {
             return Ok(false);
         };
         let Some(waiting) = self.appends.pop_front() else {
@@ -176,7 +197,7 @@ impl Socket {
         };
         match outcome {
             Ok(appended) => reply::push_ack(&mut self.out, &waiting.tag, &waiting.ids, &appended),
-            Err(refusal) => reply::push_error(&mut self.out, &waiting.tag, None, refusal.into()),
+            Err(problem) => reply::push_error(&mut self.out, &waiting.tag, None, problem),
         }
         self.write().map(|()| true)
     }
@@ -197,8 +218,13 @@ impl Socket {
                 return Ok(false);
             };
             let command = std::mem::take(&mut elsewhere.command);
+            let charged = elsewhere.charged.take();
             self.elsewhere = None;
             return match fetched {
+                Ok(Some(Outcome::Append(waiting))) => {
+                    self.appends.push_back(Waiting { charged, ..waiting });
+                    Ok(true)
+                }
                 Ok(Some(outcome)) => self.told(outcome, &command),
                 Ok(None) => self.command(command),
                 Err(_) => Err(Ended),
@@ -230,17 +256,18 @@ impl Socket {
     }
 
     fn command(&mut self, json: Bytes) -> Result<bool, Ended> {
-        let outcome = command::run(&self.shared, &mut self.watches, &json);
+        let outcome = command::run(&self.shared, &self.client, &mut self.watches, &json);
         self.told(outcome, &json)
     }
 
     fn told(&mut self, outcome: Outcome, json: &Bytes) -> Result<bool, Ended> {
         match outcome {
             Outcome::Append(waiting) => self.appends.push_back(waiting),
-            Outcome::Elsewhere => {
+            Outcome::Elsewhere { charged } => {
                 let (shared, command) = (self.shared.clone(), json.clone());
                 self.elsewhere = Some(Elsewhere {
                     command: json.clone(),
+                    charged,
                     fetching: tokio::task::spawn_blocking(move || {
                         command::fetch(&shared, &command)
                     }),

@@ -15,10 +15,11 @@ use axum::response::{IntoResponse, Response};
 use http_body::Frame;
 use model::Name;
 use node::conversations::{Appended, Batch, Item, Pending, Watch};
+use node::quotas::Durable;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::append::{answered, json};
+use super::append::{answered, charged_and_answered, json};
 use super::bulk::{Head, Importing};
 use super::incoming::{Imported, Ready};
 use super::outgoing::{push, push_message};
@@ -26,6 +27,7 @@ use super::place::{Conversation, loaded, of};
 use super::state::push_view;
 use crate::http::body;
 use crate::http::problem::Problem;
+use crate::http::quotas::Client;
 use crate::http::{Shared, off_thread};
 
 /// Lines are gathered up to this size before they are written.
@@ -162,16 +164,18 @@ pub(crate) struct ImportDocument {
         (status = 400, description = "A line is wrong: `line`; those before its batch are there", body = crate::http::openapi::ProblemDocument),
         (status = 409, description = "An id stands for another message", body = crate::http::openapi::ProblemDocument),
         (status = 415, description = "The body is no JSON lines", body = crate::http::openapi::ProblemDocument),
+        (status = 429, description = "The token is over a limit on what is appended: `retry_ms`, and `line`; those before it are there", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn import(
     State(shared): State<Shared>,
     Conversation(name): Conversation,
+    client: Client,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let body = read_lines(&headers, body).await?;
-    let mut importing = Importing::of(name);
+    let mut importing = Importing::of(name, client);
     for (index, line) in body.split(|byte| *byte == b'\n').enumerate() {
         let line = line.trim_ascii();
         if line.is_empty() {
@@ -209,6 +213,7 @@ impl Lined {
     pub(super) async fn append(
         &mut self,
         shared: &Shared,
+        client: &Client,
         name: &Name,
         done: &mut ImportDocument,
     ) -> Result<(), Problem> {
@@ -218,11 +223,12 @@ impl Lined {
             return Ok(());
         }
         let appending = {
-            let (shared, name, lined) = (shared.clone(), name.clone(), lined.clone());
-            move || lined.append_here(&shared, &name)
+            let (shared, client) = (shared.clone(), client.clone());
+            let (name, lined) = (name.clone(), lined.clone());
+            move || lined.append_here(&shared, &client, &name)
         };
         let appended = match off_thread(appending).await {
-            Ok(pending) => answered(pending).await,
+            Ok((charged, pending)) => charged_and_answered(charged, pending).await,
             Err(problem) => Err(problem),
         };
         let appended = appended.map_err(|problem| located(problem, &lined.lines))?;
@@ -232,7 +238,12 @@ impl Lined {
     }
 
     /// What is there already may stand on the disk.
-    fn append_here(&self, shared: &Shared, name: &Name) -> Result<Pending<Appended>, Problem> {
+    fn append_here(
+        &self,
+        shared: &Shared,
+        client: &Client,
+        name: &Name,
+    ) -> Result<(Option<Durable>, Pending<Appended>), Problem> {
         let (mut messages, mut originals) = (Vec::new(), Vec::new());
         for (number, line) in &self.lines {
             let at_line = |problem: Problem| problem.with("line", *number);
@@ -246,7 +257,11 @@ impl Lined {
             expect: None,
             messages: &messages,
         };
-        Ok(of(shared)?.import(name, batch, &originals)?)
+        let charged = client.charge_bytes(&shared.node, batch.size() as u64);
+        let first = self.lines.first().map_or(0, |(number, _)| *number);
+        let charged = charged.map_err(|problem| problem.with("line", first))?;
+        let pending = of(shared)?.import(name, batch, &originals)?;
+        Ok((charged, pending))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use model::ErrorCode;
-use node::quotas::{By, Unit};
+use node::quotas::{By, Durable, Unit};
 use node::tokens::Token;
 
 use crate::gate::{Pass, Role};
@@ -35,12 +35,12 @@ impl Admin {
 pub(in crate::http) struct Client(Option<Arc<Token>>);
 
 impl Client {
-    /// Whether it may append so many bytes.
+    /// Whether it may append so many bytes; and what must be on disk before that is told.
     pub(in crate::http) fn charge_bytes(
         &self,
         node: &node::Handle,
         bytes: u64,
-    ) -> Result<(), Problem> {
+    ) -> Result<Option<Durable>, Problem> {
         let token = self.0.as_ref().map(|token| &*token.name);
         let admitted = node
             .quotas()

@@ -2,6 +2,7 @@
 
 use model::Name;
 use node::conversations::{Batch, Position};
+use node::quotas::Durable;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,6 +13,7 @@ use crate::http::body;
 use crate::http::conversations::incoming::{Incoming, Ready};
 use crate::http::conversations::place::of;
 use crate::http::problem::Problem;
+use crate::http::quotas::Client;
 use crate::json::Text;
 
 /// Bytes of a client's word for a command, at most.
@@ -45,7 +47,10 @@ const OPS: [&str; 4] = ["append", "watch", "unwatch", "stop"];
 pub(super) enum Outcome {
     Append(Waiting),
     /// A thread that may wait for the disk has to [`fetch`] first.
-    Elsewhere,
+    Elsewhere {
+        /// What the client was charged for it, once and for all, must be on disk before it is told.
+        charged: Option<Durable>,
+    },
     /// What was asked for speaks for itself.
     Silent,
     Done {
@@ -59,13 +64,13 @@ pub(super) enum Outcome {
 }
 
 /// Does what `json` says.
-pub(super) fn run(shared: &Shared, watches: &mut Watches, json: &[u8]) -> Outcome {
+pub(super) fn run(shared: &Shared, client: &Client, watches: &mut Watches, json: &[u8]) -> Outcome {
     let command: Command<'_> = match body::parse(json) {
         Ok(command) => command,
         Err(problem) => return refuse(tag_of_any(json), problem),
     };
     let tag = command.tag;
-    match perform(shared, watches, command) {
+    match perform(shared, client, watches, command) {
         Ok(outcome) => outcome,
         Err(problem) => refuse(tag, problem),
     }
@@ -73,10 +78,10 @@ pub(super) fn run(shared: &Shared, watches: &mut Watches, json: &[u8]) -> Outcom
 
 /// Where something is done.
 #[derive(Clone, Copy)]
-enum Thread {
-    /// It serves connections, and waits for nothing.
-    OfConnections,
-    /// It may wait for the disk.
+enum Thread<'a> {
+    /// It serves connections, and waits for nothing: who is charged there.
+    OfConnections(&'a Client),
+    /// It may wait for the disk. Whoever sent it was charged before.
     OfDisk,
 }
 
@@ -113,6 +118,7 @@ fn refuse(tag: Option<&RawValue>, problem: Problem) -> Outcome {
 
 fn perform(
     shared: &Shared,
+    client: &Client,
     watches: &mut Watches,
     command: Command<'_>,
 ) -> Result<Outcome, Problem> {
@@ -128,9 +134,11 @@ fn perform(
         "append" => {
             needs_no("append", "after", command.after.is_some())?;
             needs_no("append", "position", command.position.is_some())?;
-            append(shared, &name, tag, command, Thread::OfConnections)
+            append(shared, &name, tag, command, Thread::OfConnections(client))
         }
-        "watch" | "stop" if !of(shared)?.is_at_hand(&name)? => Ok(Outcome::Elsewhere),
+        "watch" | "stop" if !of(shared)?.is_at_hand(&name)? => {
+            Ok(Outcome::Elsewhere { charged: None })
+        }
         "watch" => {
             needs_no("watch", "messages", command.messages.is_some())?;
             needs_no("watch", "expect", command.expect.is_some())?;
@@ -183,7 +191,7 @@ fn append(
     name: &Name,
     tag: Box<str>,
     command: Command<'_>,
-    thread: Thread,
+    thread: Thread<'_>,
 ) -> Result<Outcome, Problem> {
     let Some(messages) = command.messages else {
         return Err(Problem::invalid("`append` needs `messages`"));
@@ -195,17 +203,21 @@ fn append(
         messages: &messages,
     };
     let conversations = of(shared)?;
-    let pending = match thread {
-        Thread::OfConnections => conversations.append_at_once(name, batch)?,
-        Thread::OfDisk => Some(conversations.append(name, batch)?),
+    let (charged, pending) = match thread {
+        Thread::OfConnections(client) => {
+            let charged = client.charge_bytes(&shared.node, batch.size() as u64)?;
+            (charged, conversations.append_at_once(name, batch)?)
+        }
+        Thread::OfDisk => (None, Some(conversations.append(name, batch)?)),
     };
     let Some(pending) = pending else {
-        return Ok(Outcome::Elsewhere);
+        return Ok(Outcome::Elsewhere { charged });
     };
     let ids = messages.iter().map(|message| message.id.map(Box::from));
     Ok(Outcome::Append(Waiting {
         tag,
         ids: ids.collect(),
+        charged,
         pending,
     }))
 }

@@ -1,0 +1,167 @@
+//! What the door charges of a limit that is `sync` is told when it is on disk, and not before.
+
+use journal::disk::simulated::{Fate, Fault};
+use model::ErrorCode;
+use node::quotas::{Desk, Options, Subject, Written};
+use wire::{Append, Cast, Flags, Kind, encode_cancel};
+
+use crate::agent::{Agent, tag};
+use crate::kept::Kept;
+
+/// So many of a unit for each client, on disk before they are told.
+fn limit(unit: &str, capacity: u64) -> Written {
+    Written {
+        name: unit.to_owned(),
+        pattern: "*/*/*".to_owned(),
+        unit: unit.to_owned(),
+        capacity: Some(capacity),
+        refill: Some("0/s".to_owned()),
+        durability: Some("sync".to_owned()),
+        ..Written::default()
+    }
+}
+
+fn open(mut kept: Kept, limit: &Written) -> Kept {
+    let limits = vec![limit.read().unwrap()];
+    let quotas = kept.bench.node.quotas();
+    quotas.open(Options::default(), limits).unwrap();
+    kept.sync();
+    kept
+}
+
+/// What is left of the only limit.
+fn left(kept: &Kept, client: &str) -> i128 {
+    let (mut desk, subject) = (Desk::new(), Subject::parse(client).unwrap());
+    let asked = kept.bench.node.quotas().peek(&mut desk, &subject);
+    assert!(asked.is_none());
+    let mut standings = desk.standings();
+    standings.next().unwrap().have
+}
+
+async fn client(kept: &Kept) -> Agent {
+    let mut client = kept.bench.agent("x/y/z").await;
+    client.bind(1, "a/b/c", Cast::Any).await;
+    client.bind(2, "a/b/log", Cast::Stream).await;
+    client
+}
+
+#[tokio::test]
+async fn what_is_answered_at_once_waits_until_it_is_on_disk_that_it_was_charged() {
+    let sends = limit("sends", 4);
+    let mut kept = open(Kept::new(), &sends);
+    let mut receiver = kept.bench.subscriber("a/b/c").await;
+    let mut client = client(&kept).await;
+    client
+        .message(Kind::SEND, Flags::REPORT, 1, tag(0), b"reported")
+        .await;
+    client
+        .message(Kind::WRITE, Flags::MEMORY, 1, tag(1), b"in memory")
+        .await;
+    for expected in [&b"reported"[..], b"in memory"] {
+        assert_eq!(receiver.next().await.body(), expected);
+    }
+    client.expect_nothing().await;
+    kept.sync();
+    let receipt = client.next().await;
+    let copies = client.next().await;
+    assert_eq!(
+        [receipt.header, copies.header].map(|it| (it.kind, it.correlation)),
+        [(Kind::RECEIPT, tag(0)), (Kind::REPLY, tag(1))]
+    );
+    // Of what was told nothing is forgotten.
+    kept.disk.crash_with(|_| Fate::Lost);
+    let kept = open(kept.crash(), &sends);
+    assert_eq!(left(&kept, "x/y/z"), 2);
+}
+
+#[tokio::test]
+async fn a_call_is_handed_on_when_it_is_on_disk_that_it_was_charged() {
+    let mut kept = open(Kept::new(), &limit("sends", 10));
+    let mut responder = kept.bench.subscriber("a/b/c").await;
+    let mut client = client(&kept).await;
+    client.request(1, 0, b"ping").await;
+    client.expect_nothing().await;
+    responder.expect_nothing().await;
+    kept.sync();
+    let request = responder.next().await;
+    assert_eq!(request.body(), b"ping");
+    responder
+        .message(
+            Kind::REPLY,
+            Flags::NONE,
+            0,
+            request.header.correlation,
+            b"pong",
+        )
+        .await;
+    assert_eq!(client.next().await.body(), b"pong");
+    // Whoever gives up meanwhile is told so, and nobody else is.
+    client.request(1, 1, b"never").await;
+    client.frame(|out| encode_cancel(tag(1), out)).await;
+    let cancelled = client.next().await;
+    assert_eq!(cancelled.header.correlation, tag(1));
+    assert_eq!(cancelled.failure().code, ErrorCode::Cancelled);
+    assert!(!cancelled.failure().sent);
+    kept.sync();
+    client.expect_nothing().await;
+    responder.expect_nothing().await;
+    // The disk fails: it is not handed on.
+    client.request(1, 0, b"lost").await;
+    client.expect_nothing().await;
+    kept.disk.fail_always(Fault::Broken, |_| true);
+    kept.sync();
+    let failed = client.next().await;
+    assert_eq!(failed.failure().code, ErrorCode::Unavailable);
+    assert!(!failed.failure().sent);
+    responder.expect_nothing().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_held_is_in_flight_until_its_caller_is_gone() {
+    let in_flight = Written {
+        refill: None,
+        ..limit("requests_in_flight", 5)
+    };
+    let sends = limit("sends", 10);
+    let mut kept = Kept::new();
+    let limits = [in_flight, sends].map(|limit| limit.read().unwrap());
+    let quotas = kept.bench.node.quotas();
+    quotas.open(Options::default(), limits.into()).unwrap();
+    kept.sync();
+    let mut responder = kept.bench.subscriber("a/b/c").await;
+    let mut client = client(&kept).await;
+    client.request(1, 0, b"ping").await;
+    client.expect_nothing().await;
+    assert_eq!(left(&kept, "x/y/z"), 4);
+    drop(client);
+    while left(&kept, "x/y/z") < 5 {
+        tokio::task::yield_now().await;
+    }
+    kept.sync();
+    responder.expect_nothing().await;
+}
+
+#[tokio::test]
+async fn what_is_appended_is_charged_on_disk_when_it_is_told() {
+    let bytes = limit("appended_bytes", 15);
+    let mut kept = open(Kept::new(), &bytes);
+    let mut client = client(&kept).await;
+    let append = async |client: &mut Agent| {
+        let mut body = Vec::new();
+        Append::encode(None, &["ten bytes!"], &mut body);
+        client
+            .message(Kind::APPEND, Flags::NONE, 2, tag(0), &body)
+            .await;
+    };
+    append(&mut client).await;
+    client.expect_nothing().await;
+    kept.sync();
+    let appended = client.next().await;
+    assert_eq!(appended.header.kind, Kind::REPLY, "{appended:?}");
+    append(&mut client).await;
+    let throttled = client.next().await;
+    assert_eq!(throttled.failure().code, ErrorCode::Throttled);
+    kept.disk.crash_with(|_| Fate::Lost);
+    let kept = open(kept.crash(), &bytes);
+    assert_eq!(left(&kept, "x/y/z"), 5);
+}
