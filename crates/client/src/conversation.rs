@@ -207,13 +207,13 @@ impl Conversation {
     /// Reads messages behind a number, and waits for those to come; also for the first of a
     /// conversation that does not exist yet.
     pub fn follow(&self, after: u64) -> FollowMessages {
-        let (client, name) = (self.client.clone(), self.name.clone());
+        let (client, name) = (self.client.clone(), self.name.as_str());
         let from = after.saturating_add(1);
         FollowMessages(Follow::new(client, name, Cast::Conversation, from))
     }
 
     async fn ask(&self, kind: Kind, body: &[u8]) -> Result<Bytes, CallError> {
-        let outgoing = outgoing(kind, Cast::Conversation, &self.name, body);
+        let outgoing = outgoing(kind, Cast::Conversation, self.name.as_str(), body);
         ask(&self.client, self.deadline, &outgoing).await
     }
 }

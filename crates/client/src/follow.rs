@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::Stream;
-use model::{ErrorCode, Name};
+use model::ErrorCode;
 use wire::{Cast, Kind};
 
 use crate::clock::Timeout;
@@ -28,7 +28,7 @@ use crate::{CallError, Client};
 #[must_use = "nothing is read unless it is polled"]
 pub struct Follow {
     client: Client,
-    name: Name,
+    name: Arc<str>,
     cast: Cast,
     limit: ReadLimit,
     exchange: Exchange<Arc<Core>>,
@@ -43,11 +43,11 @@ pub struct Follow {
 }
 
 impl Follow {
-    pub(crate) fn new(client: Client, name: Name, cast: Cast, from: u64) -> Self {
+    pub(crate) fn new(client: Client, name: &str, cast: Cast, from: u64) -> Self {
         Self {
             exchange: Exchange::new(client.core().clone()),
             client,
-            name,
+            name: name.into(),
             cast,
             limit: ReadLimit::default(),
             next: from,
@@ -69,7 +69,7 @@ impl Follow {
         std::future::poll_fn(|cx| self.poll_record(cx)).await
     }
 
-    fn poll_record(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Record, CallError>>> {
+    pub(crate) fn poll_record(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Record, CallError>>> {
         loop {
             if let Some(record) = self.records.pop_front() {
                 self.next = record.offset + 1;

@@ -35,6 +35,7 @@
 //! | send to agents by name, and listen | [`Client::send`], [`Client::subscribe`] |
 //! | write what must not be lost | [`Client::write`] |
 //! | keep records in order, read and follow them | [`Client::stream`] |
+//! | append to topics that Kafka's clients share, read and follow them | [`Client::topic`] |
 //! | stay within limits | [`Client::quota`] |
 //! | answer | [`Server::listen`], [`Server::attach`] |
 //!
@@ -92,6 +93,7 @@ mod stream;
 mod streaming;
 mod subscription;
 mod timer;
+pub mod topic;
 mod typed;
 mod write;
 mod writer;

@@ -178,6 +178,7 @@ impl Routes {
             Cast::All => '*',
             Cast::Stream => '=',
             Cast::Conversation => '@',
+            Cast::Topic => '#',
         });
         self.key.push_str(target.name);
         self.key.push('\0');

@@ -155,11 +155,11 @@ impl RecordStream {
 
     /// Reads records from an offset on, and waits for those to come.
     pub fn follow(&self, from: u64) -> Follow {
-        Follow::new(self.client.clone(), self.name.clone(), Cast::Stream, from)
+        Follow::new(self.client.clone(), self.name.as_str(), Cast::Stream, from)
     }
 
     async fn ask(&self, kind: Kind, body: &[u8]) -> Result<Bytes, CallError> {
-        let outgoing = outgoing(kind, Cast::Stream, &self.name, body);
+        let outgoing = outgoing(kind, Cast::Stream, self.name.as_str(), body);
         ask(&self.client, self.deadline, &outgoing).await
     }
 }
@@ -212,12 +212,12 @@ pub(crate) fn number_of_conflict(error: &CallError) -> Option<u64> {
     }
 }
 
-pub(crate) fn outgoing<'a>(kind: Kind, cast: Cast, name: &'a Name, body: &'a [u8]) -> Outgoing<'a> {
+pub(crate) fn outgoing<'a>(kind: Kind, cast: Cast, name: &'a str, body: &'a [u8]) -> Outgoing<'a> {
     Outgoing {
         kind,
         flags: Flags::NONE,
         target: Target {
-            name: name.as_str(),
+            name,
             method: "",
             cast,
         },

@@ -16,6 +16,7 @@ mod reading;
 pub mod slim;
 mod sweep;
 mod together;
+mod topics;
 
 pub use gate::{Gate, Open, Pass, Refused, Role};
 pub use labels::labels;

@@ -14,6 +14,7 @@ use crate::handle::Inner;
 use crate::lane::Caller;
 use crate::peer::Peer;
 use crate::ports::Failure;
+use crate::records::TopicRoute;
 use crate::store::{Answers, Followers, Location, Outcome, Reads, Slot};
 use crate::throttle::Throttle;
 use crate::turn::{Cast, Turn};
@@ -39,6 +40,8 @@ pub(crate) enum Route {
         /// Where it is in memory, once it was appended to.
         slot: Option<Arc<Conversation>>,
     },
+    /// A topic, or one of its partitions.
+    Topic(TopicRoute),
     /// The name was not valid; whoever uses the route is told why.
     Invalid { reason: String },
 }

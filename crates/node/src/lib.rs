@@ -19,6 +19,7 @@ mod one_way;
 mod peer;
 pub mod ports;
 pub mod quotas;
+pub mod records;
 mod storage;
 mod store;
 #[cfg(test)]

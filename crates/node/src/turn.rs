@@ -133,7 +133,7 @@ impl<'a> Turn<'a> {
         true
     }
 
-    fn put_route(&mut self, index: usize, bound: Route) {
+    pub(crate) fn put_route(&mut self, index: usize, bound: Route) {
         let Some(slot) = self.local.routes.get_mut(index) else {
             return self.local.routes.push(bound);
         };
@@ -533,6 +533,10 @@ pub(crate) fn lookup(routes: &[Route], route: u16) -> Result<Bound<'_>, (ErrorCo
         Some(Route::Conversation { name, .. }) => Err((
             ErrorCode::InvalidArgument,
             format!("the route is bound to a conversation, `{name}`"),
+        )),
+        Some(Route::Topic(route)) => Err((
+            ErrorCode::InvalidArgument,
+            format!("the route is bound to a topic, `{}`", route.topic),
         )),
         Some(Route::Invalid { reason }) => Err((ErrorCode::InvalidArgument, reason.clone())),
         None => Err((

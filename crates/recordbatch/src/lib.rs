@@ -49,6 +49,6 @@ pub use builder::{Builder, Template, seal};
 pub use header::{HEADER_SIZE, Header, MAGIC, NO_TIMESTAMP, Producer};
 pub use marker::{Marker, MarkerKind, NotAMarker};
 pub use patch::BatchMut;
-pub use record::{BadRecord, Headers, RECORD_SIZE_MIN, Record, Records};
+pub use record::{BadRecord, Headers, Place, RECORD_SIZE_MIN, Record, Records};
 pub use retain::{Retained, retain};
 pub use validate::{Rejected, Rules, validate};

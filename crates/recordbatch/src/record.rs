@@ -50,6 +50,15 @@ pub struct Records<'a> {
     index: i32,
 }
 
+/// A place between two records of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bytes of the payload behind it.
+    left: usize,
+    /// Records before it.
+    index: i32,
+}
+
 impl<'a> Records<'a> {
     /// The records of a batch with that header, which are not compressed any more.
     pub fn new(header: &Header, payload: &'a [u8]) -> Self {
@@ -57,6 +66,24 @@ impl<'a> Records<'a> {
             header: *header,
             rest: payload,
             index: 0,
+        }
+    }
+
+    /// How far it has come, to go on from there some other time.
+    pub fn place(&self) -> Place {
+        Place {
+            left: self.rest.len(),
+            index: self.index,
+        }
+    }
+
+    /// The records from that place on, of the header and the payload of which it was one.
+    pub fn resume(header: &Header, payload: &'a [u8], place: Place) -> Self {
+        let from = payload.len().saturating_sub(place.left);
+        Self {
+            header: *header,
+            rest: &payload[from..],
+            index: place.index,
         }
     }
 

@@ -14,6 +14,8 @@ pub enum Cast {
     Stream,
     /// No subscriber at all: the conversation of that name.
     Conversation,
+    /// No subscriber at all: the topic of that name, or one of its partitions.
+    Topic,
 }
 
 /// Gives `route` its meaning, from the next frame on and in this direction only. Binding a bound
@@ -43,6 +45,7 @@ impl<'a> Bind<'a> {
             1 => Cast::All,
             2 => Cast::Stream,
             3 => Cast::Conversation,
+            4 => Cast::Topic,
             _ => return Err(cursor.malformed()),
         };
         let bind = Self {
@@ -72,6 +75,7 @@ impl<'a> Bind<'a> {
                     Cast::All => 1,
                     Cast::Stream => 2,
                     Cast::Conversation => 3,
+                    Cast::Topic => 4,
                 });
                 put_text8(out, self.method);
                 put_text16(out, self.name);

@@ -29,6 +29,7 @@ mod payload;
 mod quota;
 mod stream;
 mod subscribe;
+mod topic;
 
 pub use bind::{Bind, Cast};
 pub use control::{Credit, Ended, Goaway, Receipt, decode_copies, decode_flow};
@@ -47,3 +48,4 @@ pub use quota::{Take, Takes, Wait, decode_settled, encode_peek, encode_settled};
 pub use stream::{Append, Appended, Extract, Read, Record};
 pub use subscribe::encode_unsubscribe;
 pub use subscribe::{SUBSCRIBE_WITH_SOURCE, Subscribe, decode_name, encode_subscribed};
+pub use topic::{AppendedRecords, TopicHeaders, TopicRecord, encode_extracted, put_extracted};

@@ -5,11 +5,12 @@
 
 use model::ErrorCode;
 use wire::{
-    Admitted, Append, Appended, AppendedMessages, Bind, Cast, Correlation, Costs, Credit, Delivery,
-    Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Key, Kind, MadeIds,
-    Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record, Role,
-    SUBSCRIBE_WITH_SOURCE, Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes, Wait,
-    Welcome, Window, encode_frame,
+    Admitted, Append, Appended, AppendedMessages, AppendedRecords, Bind, Cast, Correlation, Costs,
+    Credit, Delivery, Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Key,
+    Kind, MadeIds, Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record, Role,
+    SUBSCRIBE_WITH_SOURCE, Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes,
+    TopicHeaders, TopicRecord, Wait, Welcome, Window, encode_extracted, encode_frame,
+    put_extracted,
 };
 
 const PAGE: &str = include_str!("../../../docs/protocol.md");
@@ -335,6 +336,83 @@ fn conversations() {
     let mut record = Vec::new();
     nothing.encode(&mut record);
     assert_eq!(NewMessage::decode(&record), Ok(nothing));
+}
+
+#[test]
+fn topics() {
+    let bind = Bind {
+        route: 4,
+        cast: Cast::Topic,
+        method: "",
+        name: "orders",
+    };
+    let payload = check("BIND to a topic", |out| bind.encode(out));
+    assert_eq!(Bind::decode(4, &payload), Ok(bind));
+
+    let mut buffer = Vec::new();
+    let headers = [("trace", Some(&b"7f"[..])), ("none", None)];
+    let keyed = TopicRecord {
+        partition: None,
+        key: Some(b"c7"),
+        headers: TopicHeaders::encode(headers.into_iter(), &mut buffer),
+        value: Some(b"hi"),
+    };
+    let gone = TopicRecord {
+        partition: Some(2),
+        key: Some(b"c7"),
+        ..TopicRecord::default()
+    };
+    let encoded = |record: TopicRecord<'_>| {
+        let mut out = Vec::new();
+        record.encode(&mut out);
+        assert_eq!(TopicRecord::decode(&out), Ok(record));
+        out
+    };
+    let payload = check("APPEND to a topic", |out| {
+        let mut body = Vec::new();
+        Append::encode(None, &[encoded(keyed), encoded(gone)], &mut body);
+        Payload::body(&body).encode(Kind::APPEND, Flags::NONE, 4, CALL, out);
+    });
+    let append = Append::decode(&payload).unwrap();
+    let records: Vec<_> = append.records().map(TopicRecord::decode).collect();
+    assert_eq!(records, [Ok(keyed), Ok(gone)]);
+    assert_eq!(keyed.headers.iter().collect::<Vec<_>>(), headers);
+    let places = [(1, 42), (2, 7)];
+    let payload = check("APPENDED to a topic", |out| {
+        AppendedRecords::encode(places.into_iter(), CALL, out);
+    });
+    let appended = AppendedRecords::decode(&payload).unwrap();
+    assert_eq!(appended.places().collect::<Vec<_>>(), places);
+    assert!(AppendedRecords::decode(&payload[1..]).is_err());
+    let payload = check("EXTRACT of a topic", |out| {
+        let mut records = Vec::new();
+        put_extracted(42, 1_700_000_000_000, &keyed, &mut records);
+        encode_extracted(5, 43, &records, Flags::NONE, CALL, out);
+    });
+    let extract = Extract::decode(&payload).unwrap();
+    assert_eq!((extract.start, extract.next), (5, 43));
+    let record = extract.records().next().unwrap();
+    assert_eq!((record.offset, record.time_ms), (42, 1_700_000_000_000));
+    assert_eq!(TopicRecord::decode(record.bytes), Ok(keyed));
+}
+
+#[test]
+fn a_record_of_a_topic_that_is_not_whole_or_says_what_nobody_knows_is_refused() {
+    let decode = |bytes: &[u8]| TopicRecord::decode(bytes).is_ok();
+    assert!(decode(&[0]) && decode(&[2]) && decode(&[2, 9]));
+    for bytes in [
+        &[][..],
+        &[0, 9],
+        &[16],
+        &[1, 2, 0, 0, 0, 9],
+        &[1, 0xff, 0xff, 0xff, 0xff],
+        &[4, 1, 0],
+        &[4, 0xff, 0xff, 0, 0, 0, 0, 0, 0],
+        &[4, 1, 0, 1, 0, 0xff, 0, 0, 0, 0],
+        &[8, 1, 2],
+    ] {
+        assert!(!decode(bytes), "{bytes:?}");
+    }
 }
 
 /// A count or a length that the bytes do not bear is refused before anything is taken from it.

@@ -10,6 +10,7 @@
 //! | `/v1/agents` | who is subscribed to which name | any |
 //! | `/v1/connections` | who is connected | any |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
+//! | `/v1/topics/…` | see `docs/topics.md` | any |
 //! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
 //!
 //! Errors are RFC 9457 problem documents with our `code`.
@@ -30,6 +31,7 @@ mod reply;
 mod sse;
 mod storage;
 mod time;
+mod topics;
 mod view;
 
 use std::net::IpAddr;
@@ -95,6 +97,7 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
     let guarded = about::guarded()
         .merge(conversations::routes())
         .merge(quotas::routes())
+        .merge(topics::routes())
         .layer(token);
     let (routes, document) = OpenApiRouter::with_openapi(openapi::head())
         .merge(about::open())

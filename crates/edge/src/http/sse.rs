@@ -38,3 +38,19 @@ pub(super) fn last_event_id<T: FromStr>(headers: &HeaderMap) -> Result<Option<T>
     let wrong = || Problem::invalid("`last-event-id` is no id of an event of this stream");
     id.map(Some).ok_or_else(wrong)
 }
+
+/// Between tokens JSON may have ends of lines; an event's data have each line in a field of its own.
+pub(super) fn break_lines(out: &mut Vec<u8>, begin: usize) {
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if !out[begin..].iter().any(is_end) {
+        return;
+    }
+    let data = out.split_off(begin);
+    for byte in data {
+        match byte {
+            b'\n' => out.extend_from_slice(b"\ndata: "),
+            b'\r' => {}
+            byte => out.push(byte),
+        }
+    }
+}

@@ -11,6 +11,7 @@ use wire::{
 use super::conversation;
 use super::outlet::{NativeOutlet, ticket};
 use super::quota::Quota;
+use super::topic::TopicsOf;
 
 /// The client broke the protocol: it is told why, and the connection ends.
 pub(super) struct Fatal {
@@ -35,6 +36,7 @@ fn protocol(message: impl Into<String>) -> Fatal {
 pub(super) fn dispatch(
     turn: &mut Turn<'_>,
     quota: &mut Quota,
+    topics: &mut TopicsOf,
     outlet: &NativeOutlet,
     header: Header,
     payload: &[u8],
@@ -97,20 +99,29 @@ pub(super) fn dispatch(
         Kind::APPEND => {
             let append = Append::decode(decode_message(flags, payload)?.body)?;
             let tag = claim(turn, correlation)?;
-            match turn.is_conversation(route) {
-                true => conversation::append(turn, route, tag, &append)?,
-                false => turn.append(route, tag, append.expected, append.records()),
+            if turn.topic(route).is_some() {
+                topics.append(turn, route, tag, &append)?;
+            } else if turn.is_conversation(route) {
+                conversation::append(turn, route, tag, &append)?;
+            } else {
+                turn.append(route, tag, append.expected, append.records());
             }
         }
         Kind::READ => {
-            let range = decode_range(flags, payload)?;
+            let read = Read::decode(decode_message(flags, payload)?.body)?;
             let tag = claim(turn, correlation)?;
-            turn.read(route, tag, range);
+            match turn.topic(route) {
+                Some(_) => topics.read(turn, outlet, route, tag, read),
+                None => turn.read(route, tag, range(read)),
+            }
         }
         Kind::FOLLOW => {
-            let range = decode_range(flags, payload)?;
+            let read = Read::decode(decode_message(flags, payload)?.body)?;
             let tag = claim(turn, correlation)?;
-            turn.follow(route, tag, range);
+            match turn.topic(route) {
+                Some(_) => topics.follow(turn, route, tag, read),
+                None => turn.follow(route, tag, range(read)),
+            }
         }
         Kind::TAKE => {
             let takes = Takes::decode(decode_message(flags, payload)?.body)?;
@@ -140,7 +151,7 @@ pub(super) fn dispatch(
         }
         Kind::CANCEL => {
             let tag = ticket(correlation);
-            if !quota.cancel(turn, tag) {
+            if !quota.cancel(turn, tag) && !topics.cancel(turn, tag) {
                 turn.cancel(tag);
             }
         }
@@ -148,6 +159,7 @@ pub(super) fn dispatch(
             let Credit { messages, bytes } = Credit::decode(payload)?;
             match correlation {
                 Correlation::NONE => turn.credit(messages, bytes),
+                call if topics.credit(ticket(call), messages) => {}
                 call => turn.stream_credit(ticket(call), messages),
             }
         }
@@ -189,17 +201,17 @@ fn split_key(message: &mut Message<'_>) -> Result<Key, Fatal> {
     Ok(Key { id, ttl_ms })
 }
 
-fn decode_range(flags: Flags, payload: &[u8]) -> Result<Range, Fatal> {
+fn range(read: Read) -> Range {
     let Read {
         from,
         records_max,
         bytes_max,
-    } = Read::decode(decode_message(flags, payload)?.body)?;
-    Ok(Range {
+    } = read;
+    Range {
         from,
         records_max,
         bytes_max,
-    })
+    }
 }
 
 fn bind(turn: &mut Turn<'_>, route: u16, payload: &[u8]) -> Result<(), Fatal> {
@@ -212,6 +224,7 @@ fn bind(turn: &mut Turn<'_>, route: u16, payload: &[u8]) -> Result<(), Fatal> {
         wire::Cast::All => turn.bind(route, bind.name, Cast::All, bind.method),
         wire::Cast::Stream => turn.bind_stream(route, bind.name),
         wire::Cast::Conversation => turn.bind_conversation(route, bind.name),
+        wire::Cast::Topic => turn.bind_topic(route, bind.name),
     };
     dense
         .then_some(())

@@ -7,6 +7,7 @@ mod listener;
 mod outlet;
 mod quota;
 mod session;
+mod topic;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,6 +15,7 @@ use super::Door;
 use super::dispatch::{Fatal, dispatch, refuse_oversize};
 use super::outlet::{Farewell, NativeOutlet, encode_failure};
 use super::quota::Quota;
+use super::topic::TopicsOf;
 use crate::reading;
 use crate::together::Wakers;
 
@@ -35,6 +36,7 @@ pub(super) struct Session {
     frame_size_max: u32,
     connection: Connection,
     quota: Quota,
+    topics: TopicsOf,
     /// What was read with the HELLO.
     rest: Vec<u8>,
     keepalive: Option<Keepalive>,
@@ -74,6 +76,7 @@ impl Session {
             frame_size_max,
             connection,
             quota: Quota::new(door.node.clone()),
+            topics: TopicsOf::new(door.node.clone()),
             rest,
             keepalive,
             wakers: Wakers::default(),
@@ -125,6 +128,9 @@ impl Session {
             self.wait_until_read(cx);
         }
         self.quota.poll(cx, &self.outlet);
+        if self.topics.poll(cx, &self.outlet) {
+            self.wait_until_read(cx);
+        }
         if was_full && !self.is_full() {
             cx.waker().wake_by_ref();
         }
@@ -132,7 +138,7 @@ impl Session {
 
     /// Whether so much waits that nothing more is read.
     fn is_full(&self) -> bool {
-        self.connection.is_full() || self.quota.is_full()
+        self.connection.is_full() || self.quota.is_full() || self.topics.is_full()
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
@@ -202,7 +208,8 @@ impl Session {
         while let Some(item) = frames.next() {
             match item {
                 Item::Frame(header, payload) => {
-                    dispatch(&mut turn, &mut self.quota, &self.outlet, header, payload)?;
+                    let (quota, topics) = (&mut self.quota, &mut self.topics);
+                    dispatch(&mut turn, quota, topics, &self.outlet, header, payload)?;
                 }
                 Item::Oversize { header, fatal } => {
                     let limit = self.frame_size_max;

@@ -25,6 +25,7 @@ mod read;
 mod resume;
 mod socket;
 mod state;
+mod topics;
 mod transfer;
 mod views;
 
@@ -97,6 +98,7 @@ impl Door {
         };
         let journal = Arc::new(journal);
         let node = Handle::with_journal(Limits::default(), ports, journal, options).unwrap();
+        node.open_topics(node::topics::Options::default()).unwrap();
         node.keep_views(views::options());
         let limits = node.conversations().unwrap().options().limits;
         let sizes = edge::chunks::Sizes::of(&limits);

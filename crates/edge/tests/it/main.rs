@@ -21,6 +21,7 @@ mod messages;
 mod quotas;
 mod storage;
 mod streams;
+mod topics;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -175,9 +175,12 @@ impl<'a> Turn<'a> {
 fn no_stream(found: Option<&Route>, route: u16) -> (ErrorCode, String) {
     let message = match found {
         Some(Route::Invalid { reason }) => reason.clone(),
-        Some(Route::Bound { .. } | Route::Stream { .. } | Route::Conversation { .. }) => {
-            "bind the route with cast `stream`".to_owned()
-        }
+        Some(
+            Route::Bound { .. }
+            | Route::Stream { .. }
+            | Route::Conversation { .. }
+            | Route::Topic(_),
+        ) => "bind the route with cast `stream`".to_owned(),
         None => format!("route {route} is not bound"),
     };
     (ErrorCode::InvalidArgument, message)

@@ -44,6 +44,7 @@ mod transfer;
 mod window;
 
 pub use agents::call_agents;
+pub(super) use place::query;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 

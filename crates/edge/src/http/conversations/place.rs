@@ -68,7 +68,7 @@ pub(super) fn of(shared: &Shared) -> Result<Conversations<'_>, Problem> {
 }
 
 /// The query, of which nothing is passed over.
-pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
+pub(in crate::http) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Problem> {
     match Query::try_from_uri(uri) {
         Ok(Query(query)) => Ok(query),
         Err(error) => {

@@ -18,7 +18,7 @@ use super::outgoing::{push, push_display, push_message, push_number};
 use super::place::of;
 use crate::http::Shared;
 use crate::http::problem::Problem;
-use crate::http::sse::{FRAME_SIZE, KEEPALIVE, last_event_id, respond};
+use crate::http::sse::{FRAME_SIZE, KEEPALIVE, break_lines, last_event_id, respond};
 
 /// Answers with the events behind `after`, or behind `Last-Event-ID`.
 pub(super) fn follow(
@@ -159,20 +159,4 @@ fn push_error(out: &mut Vec<u8>, refusal: Refusal) {
         Problem::from(refusal).document().to_string().as_bytes(),
     );
     push(out, b"\n\n");
-}
-
-/// Between tokens JSON may have ends of lines; an event's data have each line in a field of its own.
-fn break_lines(out: &mut Vec<u8>, begin: usize) {
-    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    if !out[begin..].iter().any(is_end) {
-        return;
-    }
-    let data = out.split_off(begin);
-    for byte in data {
-        match byte {
-            b'\n' => push(out, b"\ndata: "),
-            b'\r' => {}
-            byte => out.push(byte),
-        }
-    }
 }

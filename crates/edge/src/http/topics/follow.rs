@@ -1,0 +1,143 @@
+//! Records as server-sent events: those that are there, then those that come.
+//!
+//! The body pulls: records are read from the node when the connection has room for them, so that a client
+//! that does not read costs one batch, and nothing more.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use http_body::Frame;
+use node::records::{NotRead, Reader, Wanted};
+use serde::Deserialize;
+use tokio::time::{Instant, Sleep};
+use utoipa::IntoParams;
+
+use super::place::Partition;
+use super::read::{From, push_record, reader};
+use crate::http::Shared;
+use crate::http::conversations::query;
+use crate::http::openapi::ProblemDocument;
+use crate::http::problem::Problem;
+use crate::http::sse::{FRAME_SIZE, KEEPALIVE, break_lines, last_event_id, respond};
+use crate::topics::Refused;
+
+/// From where on.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FollowQuery {
+    /// The first offset, `earliest` or `latest`; `earliest` if it is not said. `Last-Event-ID` outranks
+    /// it.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    from: From,
+}
+
+/// Follow a partition: the records that are there, then those that come.
+///
+/// Every event is a `record` whose id is its offset; whoever comes back with that as `Last-Event-ID` goes
+/// on behind it. What goes wrong is an `error`, the last event.
+#[utoipa::path(
+    get, path = "/v1/topics/{topic}/partitions/{partition}/follow", tag = "topics",
+    operation_id = "follow_records",
+    params(
+        ("topic" = String, Path, description = "Its name"),
+        ("partition" = u32, Path, description = "Which one, from 0"),
+        FollowQuery,
+        ("Last-Event-ID" = Option<String>, Header, description = "Behind which offset it goes on"),
+    ),
+    responses(
+        (status = 200, description = "Events", content((String = "text/event-stream"))),
+        (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
+        (status = 404, description = "There is no such topic or partition", body = ProblemDocument),
+    )
+)]
+pub(super) async fn follow(
+    State(shared): State<Shared>,
+    place: Partition,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let FollowQuery { from } = query(&uri)?;
+    let from = match last_event_id::<u64>(&headers)? {
+        Some(last) => From::Offset(last.saturating_add(1)),
+        None => from,
+    };
+    let events = Events {
+        reader: Some(reader(&shared, &place, from)?),
+        keepalive: Box::pin(tokio::time::sleep(KEEPALIVE)),
+    };
+    Ok(respond(Body::new(events)))
+}
+
+/// See the module's documentation.
+struct Events {
+    /// Until it has ended.
+    reader: Option<Reader>,
+    keepalive: Pin<Box<Sleep>>,
+}
+
+impl http_body::Body for Events {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = &mut *self;
+        let Some(reader) = &mut this.reader else {
+            return Poll::Ready(None);
+        };
+        let mut out = Vec::new();
+        if let Err(error) = gather(reader, cx, &mut out) {
+            push_error(&mut out, error);
+            this.reader = None;
+        }
+        if out.is_empty() {
+            ready!(this.keepalive.as_mut().poll(cx));
+            out.extend_from_slice(b":\n\n");
+        }
+        this.keepalive.as_mut().reset(Instant::now() + KEEPALIVE);
+        // Nobody has registered for the new moment yet.
+        let _ = this.keepalive.as_mut().poll(cx);
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from(out)))))
+    }
+}
+
+/// Appends events until there are enough, or none is left for now.
+fn gather(reader: &mut Reader, cx: &Context<'_>, out: &mut Vec<u8>) -> Result<(), NotRead> {
+    while out.len() < FRAME_SIZE {
+        let Poll::Ready(ready) = reader.poll_ready(cx.waker()) else {
+            return Ok(());
+        };
+        // Nobody is in a hurry: what is ready is there.
+        ready?;
+        reader.each(|record| {
+            out.extend_from_slice(
+                format!("id: {}\nevent: record\ndata: ", record.offset).as_bytes(),
+            );
+            let begin = out.len();
+            push_record(out, record);
+            break_lines(out, begin);
+            out.extend_from_slice(b"\n\n");
+            match out.len() < FRAME_SIZE {
+                true => Wanted::More,
+                false => Wanted::Enough,
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// The last event: the client asks again from where it was, or does not.
+fn push_error(out: &mut Vec<u8>, error: NotRead) {
+    let problem = Problem::from(Refused::from(error));
+    out.extend_from_slice(b"event: error\ndata: ");
+    out.extend_from_slice(problem.document().to_string().as_bytes());
+    out.extend_from_slice(b"\n\n");
+}

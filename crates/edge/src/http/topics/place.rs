@@ -1,0 +1,111 @@
+//! Which topic and which partition a request is about.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use node::topics::{Topic, TopicRef, Topics};
+
+use crate::http::Shared;
+use crate::http::problem::Problem;
+use crate::topics::Refused;
+
+/// The name of a topic, which may be there or not, and the topics of the node.
+pub(crate) struct Named {
+    pub(super) topics: Topics,
+    pub(super) name: String,
+}
+
+/// A topic that is there.
+pub(crate) struct Found {
+    pub(super) topics: Topics,
+    pub(super) topic: Arc<Topic>,
+}
+
+/// A partition of a topic that is there.
+pub(crate) struct Partition {
+    pub(super) topics: Topics,
+    pub(super) topic: Arc<Topic>,
+    pub(super) partition: u32,
+}
+
+/// What a partition holds, as far as this door's readers may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// The first offset there is.
+    pub(super) start: u64,
+    /// Behind the last one that is committed.
+    pub(super) end: u64,
+}
+
+impl Partition {
+    /// How it stands.
+    pub(super) fn standing(&self) -> Result<Standing, Problem> {
+        match self.topics.view(&self.topic, self.partition) {
+            Ok(view) => Ok(Standing {
+                start: view.log_start,
+                end: view.last_stable,
+            }),
+            // It has gone meanwhile.
+            Err(_) => Err(Refused::unknown(&self.topics, &self.topic.about().name).into()),
+        }
+    }
+}
+
+/// The topics of the node.
+pub(super) fn of(shared: &Shared) -> Result<Topics, Problem> {
+    let topics = shared.node.topics();
+    topics.ok_or_else(|| Refused::no_topics().into())
+}
+
+async fn params(parts: &mut Parts, shared: &Shared) -> Result<RawPathParams, Problem> {
+    let params = RawPathParams::from_request_parts(parts, shared).await;
+    params.map_err(|error| Problem::invalid(error.to_string()))
+}
+
+fn part<'a>(params: &'a RawPathParams, wanted: &str) -> &'a str {
+    let found = params.iter().find(|(name, _)| *name == wanted);
+    found.map_or("", |(_, value)| value)
+}
+
+impl FromRequestParts<Shared> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
+        let topics = of(shared)?;
+        let params = params(parts, shared).await?;
+        let name = part(&params, "topic").to_owned();
+        Ok(Self { topics, name })
+    }
+}
+
+impl FromRequestParts<Shared> for Found {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
+        let Named { topics, name } = Named::from_request_parts(parts, shared).await?;
+        match topics.find(TopicRef::Name(&name)) {
+            Some(topic) => Ok(Self { topics, topic }),
+            None => Err(Refused::unknown(&topics, &name).into()),
+        }
+    }
+}
+
+impl FromRequestParts<Shared> for Partition {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Problem> {
+        let Found { topics, topic } = Found::from_request_parts(parts, shared).await?;
+        let params = params(parts, shared).await?;
+        let text = part(&params, "partition");
+        let found = text.parse().ok();
+        match found.filter(|partition| *partition < topic.about().partitions) {
+            Some(partition) => Ok(Self {
+                topics,
+                topic,
+                partition,
+            }),
+            None => Err(Refused::no_partition(&topics, &topic.about().name, text).into()),
+        }
+    }
+}

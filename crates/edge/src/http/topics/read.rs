@@ -1,0 +1,292 @@
+//! Pages of records.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{Uri, header};
+use axum::response::{IntoResponse, Response};
+use node::records::{Headers, Reader, Record, Wanted};
+use serde::{Deserialize, Serialize, Serializer};
+use utoipa::{IntoParams, ToSchema};
+
+use super::bytes::Shown;
+use super::place::{Partition, Standing};
+use crate::http::Shared;
+use crate::http::conversations::query;
+use crate::http::openapi::ProblemDocument;
+use crate::http::problem::Problem;
+use crate::topics::Refused;
+
+/// Records of a page unless it says how many.
+const LIMIT: usize = 100;
+
+/// Records of a page, at most.
+const LIMIT_MAX: usize = 10_000;
+
+/// Bytes of a page, at most; one record comes even if it is larger.
+const BYTES_MAX: usize = 4 << 20;
+
+/// The longest that anybody waits for a record.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// Which records.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// The first offset, `earliest` or `latest`; `earliest` if it is not said.
+    #[serde(default)]
+    #[param(value_type = Option<String>)]
+    from: From,
+    /// How many, at most: 100, up to 10,000.
+    limit: Option<usize>,
+    /// How long to wait if there is none yet: 0, up to 60,000.
+    #[serde(default)]
+    #[param(value_type = Option<u64>)]
+    max_wait_ms: u64,
+}
+
+/// Where reading begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum From {
+    /// With the first record there is.
+    #[default]
+    Earliest,
+    /// Behind the last one.
+    Latest,
+    /// With that one.
+    Offset(u64),
+}
+
+impl<'de> Deserialize<'de> for From {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match (&*text, text.parse()) {
+            (_, Ok(offset)) => Ok(Self::Offset(offset)),
+            ("earliest", _) => Ok(Self::Earliest),
+            ("latest", _) => Ok(Self::Latest),
+            _ => Err(serde::de::Error::custom(format!(
+                "`from` is an offset, `earliest` or `latest`, not `{text}`"
+            ))),
+        }
+    }
+}
+
+/// A page of records.
+#[derive(Serialize, ToSchema)]
+#[schema(as = RecordsPage)]
+pub(crate) struct PageDocument {
+    /// In order. Offsets may be missing: of what was compacted, of markers, of what was taken back.
+    records: Vec<RecordDocument>,
+    /// The offset to go on from.
+    next: u64,
+    /// The first offset there is.
+    start: u64,
+    /// Behind the last one that can be read.
+    end: u64,
+}
+
+/// A record.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Record)]
+pub(crate) struct RecordDocument {
+    #[schema(example = 42)]
+    offset: u64,
+    /// Since 1970-01-01 UTC; the producer's or the node's, as `message.timestamp.type` says.
+    timestamp_ms: i64,
+    /// A text, JSON if it is an object or an array, or `{"base64": "…"}`; absent if there is none.
+    #[schema(value_type = Object)]
+    key: Option<()>,
+    /// As the key; `null` if there is none.
+    #[schema(value_type = Object)]
+    value: Option<()>,
+    /// Pairs of a name and a value; absent if there are none.
+    #[schema(value_type = Option<Vec<Vec<Object>>>)]
+    headers: Option<()>,
+}
+
+/// Read records, and wait for the first one if there is none.
+///
+/// Whatever producers sent is read, however it is compressed. What a transaction has not committed is
+/// not shown.
+#[utoipa::path(
+    get, path = "/v1/topics/{topic}/partitions/{partition}/records", tag = "topics",
+    operation_id = "read_records",
+    params(
+        ("topic" = String, Path, description = "Its name"),
+        ("partition" = u32, Path, description = "Which one, from 0"),
+        Which,
+    ),
+    responses(
+        (status = 200, description = "Records", body = PageDocument),
+        (status = 400, description = "`from` is behind the end: `start`, `end`", body = ProblemDocument),
+        (status = 404, description = "There is no such topic or partition", body = ProblemDocument),
+        (status = 410, description = "Not kept any more: `start`, `end`", body = ProblemDocument),
+        (status = 413, description = "A batch holds too much: `next` is behind it", body = ProblemDocument),
+        (status = 500, description = "A batch cannot be read: `next` is behind it", body = ProblemDocument),
+    )
+)]
+pub(super) async fn read(
+    State(shared): State<Shared>,
+    place: Partition,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let Which {
+        from,
+        limit,
+        max_wait_ms,
+    } = query(&uri)?;
+    let limit = limit.unwrap_or(LIMIT);
+    if !(1..=LIMIT_MAX).contains(&limit) {
+        let detail = format!("a page has 1 to {LIMIT_MAX} records, not {limit}");
+        return Err(Problem::invalid(detail));
+    }
+    let wait = Duration::from_millis(max_wait_ms);
+    if wait > WAIT_MAX {
+        let limit = WAIT_MAX.as_millis();
+        return Err(Problem::invalid(format!(
+            "`max_wait_ms` is at most {limit}"
+        )));
+    }
+    let mut page = Page {
+        reader: reader(&shared, &place, from)?,
+        rows: b"{\"records\":[".to_vec(),
+        next: 0,
+        count: 0,
+        limit,
+    };
+    page.next = page.reader.next();
+    if let Ok(begun) = tokio::time::timeout(wait, page.begin()).await {
+        begun?;
+    }
+    page.fill().await?;
+    Ok(page.answer(place.standing()?))
+}
+
+/// Reads a partition from there on.
+pub(super) fn reader(shared: &Shared, place: &Partition, from: From) -> Result<Reader, Problem> {
+    let offset = match from {
+        From::Offset(offset) => offset,
+        From::Earliest => place.standing()?.start,
+        From::Latest => place.standing()?.end,
+    };
+    let reader = Reader::open(&shared.node, place.topic.clone(), place.partition, offset);
+    reader.ok_or_else(|| Refused::no_topics().into())
+}
+
+/// A page while it is filled.
+struct Page {
+    reader: Reader,
+    rows: Vec<u8>,
+    /// Where the next page begins.
+    next: u64,
+    count: usize,
+    limit: usize,
+}
+
+impl Page {
+    /// Takes the first records, when they are there.
+    async fn begin(&mut self) -> Result<(), Problem> {
+        while self.count == 0 && self.more().await? {}
+        Ok(())
+    }
+
+    /// Takes what is there.
+    async fn fill(&mut self) -> Result<(), Problem> {
+        self.reader.hurry();
+        while !self.is_full() {
+            match self.more().await {
+                Ok(true) => {}
+                Ok(false) => break,
+                // What was read is told; whoever goes on from there is told the error.
+                Err(_) if self.count > 0 => break,
+                Err(problem) => return Err(problem),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.count >= self.limit || self.rows.len() >= BYTES_MAX
+    }
+
+    /// Takes some records; whether there may be more.
+    async fn more(&mut self) -> Result<bool, Problem> {
+        let ready = poll_fn(|cx| self.reader.poll_ready(cx.waker())).await;
+        if !ready.map_err(Refused::from)? {
+            return Ok(false);
+        }
+        let Self {
+            reader,
+            rows,
+            next,
+            count,
+            limit,
+        } = self;
+        let walked = reader.each(|record| {
+            if *count > 0 {
+                rows.push(b',');
+            }
+            push_record(rows, record);
+            *count += 1;
+            *next = record.offset.unsigned_abs() + 1;
+            match *count >= *limit || rows.len() >= BYTES_MAX {
+                true => Wanted::Enough,
+                false => Wanted::More,
+            }
+        });
+        walked.map_err(Refused::from)?;
+        *next = reader.next();
+        Ok(true)
+    }
+
+    fn answer(mut self, standing: Standing) -> Response {
+        let Standing { start, end } = standing;
+        let next = self.next;
+        let behind = format!("],\"next\":{next},\"start\":{start},\"end\":{end}}}");
+        self.rows.extend_from_slice(behind.as_bytes());
+        ([(header::CONTENT_TYPE, "application/json")], self.rows).into_response()
+    }
+}
+
+/// A record as it is written.
+#[derive(Serialize)]
+struct Row<'a> {
+    offset: u64,
+    timestamp_ms: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<Shown<'a>>,
+    value: Shown<'a>,
+    #[serde(skip_serializing_if = "Pairs::is_empty")]
+    headers: Pairs<'a>,
+}
+
+/// Headers, with names that may repeat.
+struct Pairs<'a>(Headers<'a>);
+
+impl Pairs<'_> {
+    fn is_empty(&self) -> bool {
+        { self.0 }.next().is_none()
+    }
+}
+
+impl Serialize for Pairs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.map(|(name, value)| (name, Shown(value))))
+    }
+}
+
+/// Appends a record as JSON.
+pub(super) fn push_record(out: &mut Vec<u8>, record: &Record<'_>) {
+    let row = Row {
+        offset: record.offset.unsigned_abs(),
+        timestamp_ms: record.timestamp,
+        key: record.key.map(|key| Shown(Some(key))),
+        value: Shown(record.value),
+        headers: Pairs(record.headers()),
+    };
+    if let Err(error) = serde_json::to_writer(out, &row) {
+        unreachable!("bytes, texts and numbers can be written as JSON: {error}");
+    }
+}

@@ -1,0 +1,310 @@
+//! Who reads partitions over a connection: once, or for as long as records come.
+//!
+//! One alarm serves all of them: a reader that may go on rings it and wakes the task, which then looks
+//! after each.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use model::ErrorCode;
+use model::limits::FRAME_SIZE_MAX;
+use node::Ticket;
+use node::records::{NotRead, Reader, Record, Wanted};
+use parking_lot::Mutex;
+use wire::{Flags, Read, TopicHeaders, TopicRecord};
+
+use super::{Place, answer_refusal};
+use crate::native::outlet::{NativeOutlet, correlation};
+use crate::topics::Refused;
+
+/// Items that go out ahead of the credit that comes back.
+const WINDOW: u32 = 64;
+
+/// Readers of one connection, at most.
+const READERS_MAX: usize = 1_024;
+
+/// A client that leaves that much unread gets no more items until it has read.
+const UNREAD_SIZE_MAX: usize = 1 << 20;
+
+/// What stands around records in an answer, and around a record there.
+const AROUND: usize = 16;
+const RECORD_AROUND: usize = 20;
+
+/// Until when somebody reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// What is there now.
+    Read,
+    /// What comes, too.
+    Follow,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Readers {
+    list: Vec<Reading>,
+    alarm: Option<Arc<Alarm>>,
+}
+
+/// What a look after the readers came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Looked {
+    pub(super) has_answered: bool,
+    /// The client does not read.
+    pub(super) is_unread: bool,
+}
+
+struct Reading {
+    tag: Ticket,
+    kind: Kind,
+    place: Place,
+    reader: Reader,
+    limit: Read,
+    credit: u32,
+    item: Item,
+}
+
+/// An answer while it is filled.
+#[derive(Default)]
+struct Item {
+    records: Vec<u8>,
+    count: u32,
+    /// Nothing more goes into it.
+    is_full: bool,
+}
+
+/// Rings when one of the readers may go on.
+struct Alarm {
+    has_rung: AtomicBool,
+    task: Mutex<Waker>,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.has_rung.store(true, Ordering::Release);
+        self.task.lock().wake_by_ref();
+    }
+}
+
+impl Readers {
+    pub(super) fn begin(
+        &mut self,
+        tag: Ticket,
+        kind: Kind,
+        place: Place,
+        mut reader: Reader,
+        limit: Read,
+    ) -> Result<(), Refused> {
+        if self.list.len() >= READERS_MAX {
+            let message = format!("this connection reads {READERS_MAX} partitions, its limit");
+            return Err(Refused::new(ErrorCode::Busy, message));
+        }
+        if kind == Kind::Read {
+            reader.hurry();
+        }
+        self.list.push(Reading {
+            tag,
+            kind,
+            place,
+            reader,
+            limit,
+            credit: WINDOW,
+            item: Item::default(),
+        });
+        self.ring();
+        Ok(())
+    }
+
+    /// Forgets who reads with that tag; false if nobody does.
+    pub(super) fn end(&mut self, tag: Ticket) -> bool {
+        let found = self.list.iter().position(|reading| reading.tag == tag);
+        found.map(|at| self.list.swap_remove(at)).is_some()
+    }
+
+    pub(super) fn credit(&mut self, tag: Ticket, items: u32) -> bool {
+        let found = self.list.iter_mut().find(|reading| reading.tag == tag);
+        let Some(reading) = found else {
+            return false;
+        };
+        reading.credit = reading.credit.saturating_add(items).min(WINDOW);
+        self.ring();
+        true
+    }
+
+    fn ring(&self) {
+        if let Some(alarm) = &self.alarm {
+            alarm.has_rung.store(true, Ordering::Release);
+        }
+    }
+
+    /// Sends every reader what is there for it, if anything has changed since the last time.
+    pub(super) fn poll(&mut self, cx: &Context<'_>, outlet: &NativeOutlet) -> Looked {
+        let mut looked = Looked::default();
+        if self.list.is_empty() {
+            self.alarm = None;
+            return looked;
+        }
+        let alarm = self.alarm(cx.waker());
+        if !alarm.has_rung.swap(false, Ordering::AcqRel) {
+            return looked;
+        }
+        let waker = Waker::from(alarm.clone());
+        self.list
+            .retain_mut(|reading| reading.look(&waker, outlet, &mut looked) == Look::Rests);
+        if looked.is_unread {
+            alarm.has_rung.store(true, Ordering::Release);
+        }
+        looked
+    }
+
+    /// The alarm, which wakes that task.
+    fn alarm(&mut self, task: &Waker) -> Arc<Alarm> {
+        let alarm = self.alarm.get_or_insert_with(|| {
+            Arc::new(Alarm {
+                has_rung: AtomicBool::new(true),
+                task: Mutex::new(task.clone()),
+            })
+        });
+        let mut known = alarm.task.lock();
+        if !known.will_wake(task) {
+            *known = task.clone();
+        }
+        drop(known);
+        alarm.clone()
+    }
+}
+
+/// Whether somebody reads on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Rests,
+    Over,
+}
+
+impl Reading {
+    /// Sends what is there, as far as there is credit.
+    fn look(&mut self, waker: &Waker, outlet: &NativeOutlet, looked: &mut Looked) -> Look {
+        while self.credit > 0 {
+            if outlet.outbox.queued_size() > UNREAD_SIZE_MAX {
+                looked.is_unread = true;
+                return Look::Rests;
+            }
+            let is_whole = match self.fill(waker) {
+                Ok(is_whole) => is_whole,
+                Err(refused) => {
+                    // What was read goes out before.
+                    if self.item.count > 0 {
+                        self.send(outlet, looked);
+                        if self.kind == Kind::Read {
+                            return Look::Over;
+                        }
+                    }
+                    answer_refusal(outlet, self.tag, &refused);
+                    looked.has_answered = true;
+                    return Look::Over;
+                }
+            };
+            if !is_whole {
+                return Look::Rests;
+            }
+            self.send(outlet, looked);
+            if self.kind == Kind::Read {
+                return Look::Over;
+            }
+        }
+        Look::Rests
+    }
+
+    /// Takes what is there into the item; whether it is to go out.
+    fn fill(&mut self, waker: &Waker) -> Result<bool, Refused> {
+        while !self.item.is_full {
+            match self.reader.poll_ready(waker) {
+                Poll::Pending => return Ok(self.item.count > 0),
+                Poll::Ready(ready) => match ready? {
+                    // Whoever reads what is there has seen it.
+                    false => return Ok(self.kind == Kind::Read || self.item.count > 0),
+                    true => self.take()?,
+                },
+            }
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self) -> Result<(), Refused> {
+        let Self {
+            reader,
+            item,
+            limit,
+            ..
+        } = self;
+        let mut large = None;
+        let walked: Result<(), NotRead> = reader.each(|record| match item.take(record, limit) {
+            Ok(wanted) => wanted,
+            Err(size) => {
+                large = Some((record.offset.unsigned_abs(), size));
+                Wanted::Enough
+            }
+        });
+        walked?;
+        match large {
+            None => Ok(()),
+            Some((offset, size)) => Err(Refused::too_large_for_a_frame(offset, size)),
+        }
+    }
+
+    fn send(&mut self, outlet: &NativeOutlet, looked: &mut Looked) {
+        // A topic that has gone meanwhile is told by the next look.
+        let (start, end) = self.place.standing().unwrap_or_default();
+        // More may have come since: without records it says how far there are none.
+        let end = match self.item.count {
+            0 => self.reader.next(),
+            _ => end.max(self.reader.next()),
+        };
+        let flags = match self.kind {
+            Kind::Read => Flags::NONE,
+            Kind::Follow => Flags::MORE,
+        };
+        let (item, at) = (std::mem::take(&mut self.item), correlation(self.tag));
+        outlet.push_answer(|out| {
+            wire::encode_extracted(start, end, &item.records, flags, at, out);
+        });
+        self.credit -= 1;
+        looked.has_answered = true;
+    }
+}
+
+impl Item {
+    /// Takes a record if it fits, or if it is the first; its size, if no frame holds it.
+    fn take(&mut self, record: &Record<'_>, limit: &Read) -> Result<Wanted, usize> {
+        let before = self.records.len();
+        let mut headers = Vec::new();
+        let encoded = TopicRecord {
+            partition: None,
+            key: record.key,
+            headers: TopicHeaders::encode(record.headers(), &mut headers),
+            value: record.value,
+        };
+        let offset = record.offset.unsigned_abs();
+        wire::put_extracted(offset, record.timestamp, &encoded, &mut self.records);
+        let of_records = self.records.len() - (self.count as usize + 1) * RECORD_AROUND;
+        let frame_size = AROUND + self.records.len();
+        let is_large = frame_size as u64 > FRAME_SIZE_MAX.as_u64();
+        if self.count > 0 && (of_records > limit.bytes_max as usize || is_large) {
+            self.records.truncate(before);
+            self.is_full = true;
+            return Ok(Wanted::NotThis);
+        }
+        if is_large {
+            self.records.truncate(before);
+            return Err(frame_size);
+        }
+        self.count += 1;
+        self.is_full =
+            self.count >= limit.records_max.max(1) || of_records >= limit.bytes_max as usize;
+        Ok(match self.is_full {
+            true => Wanted::Enough,
+            false => Wanted::More,
+        })
+    }
+}

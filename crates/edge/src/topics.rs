@@ -1,0 +1,197 @@
+//! What the doors but Kafka's say when something about a topic is not done: one exhaustive match for each
+//! kind of error of the node.
+
+use model::{ErrorCode, nearest};
+use node::records::{BadRecords, NotAppended, NotRead};
+use node::topics::{AdminError, Denied, FetchError, ProduceError, Refusal, Storage};
+use node::topics::{TopicError, TopicRef, Topics, Unconfirmed};
+
+/// A refusal, with the numbers that a program may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+    pub(crate) numbers: Vec<(&'static str, u64)>,
+}
+
+impl Refused {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            numbers: Vec::new(),
+        }
+    }
+
+    fn with(mut self, name: &'static str, number: u64) -> Self {
+        self.numbers.push((name, number));
+        self
+    }
+
+    /// A record that no frame holds.
+    pub(crate) fn too_large_for_a_frame(offset: u64, size: usize) -> Self {
+        let message = format!(
+            "the record at offset {offset} takes {size} bytes, more than a frame: read it over HTTP"
+        );
+        Self::new(ErrorCode::TooLarge, message).with("next", offset + 1)
+    }
+
+    /// What a native client is told beside the text: the first of the numbers.
+    pub(crate) fn details(&self) -> Vec<u8> {
+        let first = self.numbers.first();
+        first.map_or_else(Vec::new, |(_, number)| number.to_le_bytes().to_vec())
+    }
+
+    /// The node keeps nothing.
+    pub(crate) fn no_topics() -> Self {
+        let message = "this node keeps nothing: it has no topics";
+        Self::new(ErrorCode::Unsupported, message)
+    }
+
+    /// There is no topic of that name; perhaps another one is meant.
+    pub(crate) fn unknown(topics: &Topics, name: &str) -> Self {
+        let known = topics.list();
+        let names = known.iter().map(|topic| topic.about().name.as_str());
+        let message = match nearest(name, names) {
+            Some(nearest) => format!("there is no topic `{name}`; is `{nearest}` meant?"),
+            None => format!("there is no topic `{name}`"),
+        };
+        Self::new(ErrorCode::NotFound, message)
+    }
+
+    /// The topic has no such partition, or is gone.
+    pub(crate) fn no_partition(topics: &Topics, name: &str, partition: &str) -> Self {
+        match topics.find(TopicRef::Name(name)) {
+            Some(topic) => {
+                let count = topic.about().partitions;
+                let message = format!(
+                    "`{name}` has no partition `{partition}`: it has 0 to {}",
+                    count - 1
+                );
+                Self::new(ErrorCode::NotFound, message)
+            }
+            None => Self::unknown(topics, name),
+        }
+    }
+}
+
+impl From<Unconfirmed> for Refused {
+    fn from(unconfirmed: Unconfirmed) -> Self {
+        Self::new(ErrorCode::Unconfirmed, unconfirmed.to_string())
+    }
+}
+
+impl From<Storage> for Refused {
+    fn from(storage: Storage) -> Self {
+        let code = match &storage {
+            Storage::Busy => ErrorCode::Busy,
+            Storage::DiskFull | Storage::Failed { .. } => ErrorCode::Unavailable,
+            Storage::TooLarge { .. } => ErrorCode::TooLarge,
+            Storage::Unreadable { .. } => ErrorCode::Internal,
+        };
+        Self::new(code, storage.to_string())
+    }
+}
+
+impl From<AdminError> for Refused {
+    fn from(error: AdminError) -> Self {
+        let code = match &error {
+            AdminError::Topic(topic) => match topic {
+                TopicError::Name(_) | TopicError::Partitions { .. } | TopicError::Config(_) => {
+                    ErrorCode::InvalidArgument
+                }
+                TopicError::Collision { .. } | TopicError::Exists { .. } => ErrorCode::Conflict,
+                TopicError::Unknown => ErrorCode::NotFound,
+                TopicError::Room { .. } => ErrorCode::Denied,
+            },
+            AdminError::Storage(storage) => return storage.clone().into(),
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ProduceError> for Refused {
+    fn from(error: ProduceError) -> Self {
+        let code = match &error {
+            ProduceError::Unknown(_) => ErrorCode::NotFound,
+            ProduceError::Malformed(_)
+            | ProduceError::NotOne
+            | ProduceError::Rejected(_)
+            | ProduceError::Record(_)
+            | ProduceError::NoKey { .. } => ErrorCode::InvalidArgument,
+            // What is made here is of no producer and of no transaction.
+            ProduceError::Refused(
+                Refusal::OutOfOrder { .. }
+                | Refusal::Epoch { .. }
+                | Refusal::Outside { .. }
+                | Refusal::Coordinator { .. },
+            )
+            | ProduceError::Transaction(
+                Denied::NoName
+                | Denied::Participants { .. }
+                | Denied::Timeout { .. }
+                | Denied::Mapping
+                | Denied::Fenced
+                | Denied::Concurrent
+                | Denied::State(_)
+                | Denied::Transactions { .. },
+            ) => ErrorCode::Internal,
+            ProduceError::Storage(storage) => return storage.clone().into(),
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<NotAppended> for Refused {
+    fn from(error: NotAppended) -> Self {
+        match error {
+            NotAppended::Refused(error) => error.into(),
+            NotAppended::Unconfirmed(unconfirmed) => unconfirmed.into(),
+        }
+    }
+}
+
+impl From<BadRecords> for Refused {
+    fn from(error: BadRecords) -> Self {
+        use node::records::Bad;
+        let code = match error.reason {
+            Bad::Partition { .. } => ErrorCode::NotFound,
+            Bad::NoKey => ErrorCode::InvalidArgument,
+            Bad::Large { .. } => ErrorCode::TooLarge,
+        };
+        Self::new(code, error.to_string()).with("index", error.index as u64)
+    }
+}
+
+impl From<FetchError> for Refused {
+    fn from(error: FetchError) -> Self {
+        let code = match &error {
+            FetchError::Unknown(_) => ErrorCode::NotFound,
+            FetchError::OutOfRange(it) if it.offset < it.log_start => ErrorCode::Trimmed,
+            FetchError::OutOfRange(_) => ErrorCode::InvalidArgument,
+            // No leader is named here.
+            FetchError::Fenced { .. } | FetchError::Ahead { .. } => ErrorCode::Internal,
+            FetchError::Storage(storage) => return storage.clone().into(),
+        };
+        let refused = Self::new(code, error.to_string());
+        match error {
+            FetchError::OutOfRange(it) => refused.with("start", it.log_start).with("end", it.end),
+            _ => refused,
+        }
+    }
+}
+
+impl From<NotRead> for Refused {
+    fn from(error: NotRead) -> Self {
+        let message = error.to_string();
+        match error {
+            NotRead::Fetch(error) => error.into(),
+            NotRead::Large { next, .. } => {
+                Self::new(ErrorCode::TooLarge, message).with("next", next)
+            }
+            NotRead::Malformed { next, .. } => {
+                Self::new(ErrorCode::Internal, message).with("next", next)
+            }
+        }
+    }
+}
