@@ -10,7 +10,8 @@
 //! | `/v1/agents` | who is subscribed to which name | any |
 //! | `/v1/connections` | who is connected | any |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
-//! | `/v1/topics/…` | see `docs/topics.md` | any |
+//! | `/v1/topics/…` | see `docs/kafka.md` | any |
+//! | `/v1/kafka/users/…` | see `docs/kafka.md` | admin |
 //! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
 //!
 //! Errors are RFC 9457 problem documents with our `code`.
@@ -32,6 +33,7 @@ mod sse;
 mod storage;
 mod time;
 mod topics;
+mod users;
 mod view;
 
 use std::net::IpAddr;
@@ -42,7 +44,7 @@ use axum::extract::{OriginalUri, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-pub use conversations::call_agents;
+pub use conversations::{EventJson, call_agents};
 pub use listener::{Options, serve};
 pub use local::{Answer, Local};
 use model::ErrorCode;
@@ -98,6 +100,7 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
         .merge(conversations::routes())
         .merge(quotas::routes())
         .merge(topics::routes())
+        .merge(users::routes())
         .layer(token);
     let (routes, document) = OpenApiRouter::with_openapi(openapi::head())
         .merge(about::open())

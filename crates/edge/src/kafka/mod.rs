@@ -29,6 +29,7 @@ use std::time::Duration;
 
 pub use listener::{Acceptor, Arrived, accept};
 pub(crate) use metrics::encode as encode_metrics;
+pub(crate) use users::SALT_SIZE;
 pub use users::{Nobody, Users, credential};
 
 use crate::gate::Gate;

@@ -42,8 +42,8 @@ impl Users for Nobody {
     }
 }
 
-/// Bytes of a salt that is made here.
-pub(super) const SALT_SIZE: usize = 16;
+/// Bytes of a salt, also of a user that is not known.
+pub(crate) const SALT_SIZE: usize = 16;
 
 /// What is kept of a password.
 pub fn credential(hash: Hash, password: &str, salt: &[u8], iterations: NonZeroU32) -> Credential {

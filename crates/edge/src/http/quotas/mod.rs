@@ -49,7 +49,7 @@ use super::front::{Asked, Method, Verdict};
 use super::problem::Problem;
 use super::reply::Reply;
 pub(super) use asks::Later;
-pub(super) use bearer::Client;
+pub(super) use bearer::{Admin, Client};
 use compat::Limiter;
 pub(super) use metrics::encode as encode_metrics;
 

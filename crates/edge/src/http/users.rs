@@ -1,0 +1,182 @@
+//! Users of the Kafka door over HTTP: who comes in by a password. An administrator's affair.
+//!
+//! | method and path | |
+//! |---|---|
+//! | `GET /v1/kafka/users` | which there are |
+//! | `PUT DELETE /v1/kafka/users/{user}` | a user with this password; none |
+//!
+//! A password is salted and hashed here, for both mechanisms, and forgotten.
+
+use std::num::NonZeroU32;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Json;
+use model::ErrorCode;
+use node::topics::{Hash, ITERATIONS_MIN, Topics, UserChange, UserChangeError, UserError};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Shared;
+use super::body;
+use super::openapi::ProblemDocument;
+use super::problem::Problem;
+use super::quotas::Admin;
+use crate::kafka::{SALT_SIZE, credential};
+use crate::topics::Refused;
+
+/// Bytes of a body.
+const BODY_SIZE_MAX: usize = 16 << 10;
+
+/// Bytes of a password.
+const PASSWORD_SIZE_MAX: usize = 1_024;
+
+/// A user's password.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = UserPassword)]
+pub(crate) struct PasswordDocument {
+    /// 1 to 1024 bytes; it is not kept.
+    password: String,
+}
+
+/// A user.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = User)]
+pub(crate) struct UserDocument {
+    #[schema(example = "ann")]
+    name: String,
+    /// By which mechanisms it can come in.
+    #[schema(example = json!(["SCRAM-SHA-256", "SCRAM-SHA-512"]))]
+    mechanisms: Vec<&'static str>,
+}
+
+/// All users.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Users)]
+pub(crate) struct UsersDocument {
+    /// By name.
+    users: Vec<UserDocument>,
+}
+
+/// The routes of users.
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(put, delete))
+}
+
+/// Which users there are.
+#[utoipa::path(
+    get, path = "/v1/kafka/users", tag = "kafka", operation_id = "list_kafka_users",
+    responses(
+        (status = 200, description = "By name", body = UsersDocument),
+        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+    )
+)]
+async fn list(State(shared): State<Shared>, _: Admin) -> Result<Json<UsersDocument>, Problem> {
+    let users = of(&shared)?.users();
+    let users = users.iter().map(|user| UserDocument {
+        name: user.name.clone(),
+        mechanisms: user.credentials().map(|(hash, _)| hash.name()).collect(),
+    });
+    let users = users.collect();
+    Ok(Json(UsersDocument { users }))
+}
+
+/// Let a user in by this password, and by no other. Answered when it is on disk.
+#[utoipa::path(
+    put, path = "/v1/kafka/users/{user}", tag = "kafka", operation_id = "put_kafka_user",
+    params(("user" = String, Path, description = "Its name")),
+    request_body = PasswordDocument,
+    responses(
+        (status = 204, description = "It comes in by this password"),
+        (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
+        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+        (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
+    )
+)]
+async fn put(
+    State(shared): State<Shared>,
+    _: Admin,
+    Path(user): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<StatusCode, Problem> {
+    let topics = of(&shared)?;
+    let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
+    let PasswordDocument { password } = body::parse(&body)?;
+    if !(1..=PASSWORD_SIZE_MAX).contains(&password.len()) {
+        let detail = format!("a password has 1 to {PASSWORD_SIZE_MAX} bytes");
+        return Err(body::wrong_at("password", &detail));
+    }
+    let changes = Hash::ALL.map(|hash| {
+        let kept = credential(hash, &password, &salt(), ITERATIONS);
+        UserChange::Set(hash, kept)
+    });
+    change(&topics, &user, &changes).await
+}
+
+/// Let a user in no more. Answered when it is on disk.
+#[utoipa::path(
+    delete, path = "/v1/kafka/users/{user}", tag = "kafka", operation_id = "delete_kafka_user",
+    params(("user" = String, Path, description = "Its name")),
+    responses(
+        (status = 204, description = "There is no such user any more"),
+        (status = 403, description = "Only an administrator may", body = ProblemDocument),
+        (status = 404, description = "There was none", body = ProblemDocument),
+        (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
+    )
+)]
+async fn delete(
+    State(shared): State<Shared>,
+    _: Admin,
+    Path(user): Path<String>,
+) -> Result<StatusCode, Problem> {
+    change(&of(&shared)?, &user, &[UserChange::RemoveAll]).await
+}
+
+const ITERATIONS: NonZeroU32 = NonZeroU32::new(ITERATIONS_MIN).expect("4,096 is not 0");
+
+/// Random bytes.
+fn salt() -> [u8; SALT_SIZE] {
+    let mut salt = [0; SALT_SIZE];
+    let filled = SystemRandom::new().fill(&mut salt);
+    filled.expect("the system has random bytes from its start");
+    salt
+}
+
+async fn change(
+    topics: &Topics,
+    user: &str,
+    changes: &[UserChange],
+) -> Result<StatusCode, Problem> {
+    let changed = topics.change_user(user, changes).await;
+    let changed = changed.map_err(Refused::from)?;
+    changed.map_err(refused)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn refused(error: UserChangeError) -> Problem {
+    let code = match &error {
+        UserChangeError::User(user) => match user {
+            UserError::Name | UserError::Iterations { .. } | UserError::Sizes => {
+                ErrorCode::InvalidArgument
+            }
+            UserError::Unknown => ErrorCode::NotFound,
+            UserError::Room => ErrorCode::Denied,
+        },
+        UserChangeError::Storage(storage) => return Refused::from(storage.clone()).into(),
+    };
+    Problem::of(code, error.to_string())
+}
+
+/// The topics of the node, beside which users are kept.
+fn of(shared: &Shared) -> Result<Topics, Problem> {
+    let topics = shared.node.topics();
+    topics.ok_or_else(|| Refused::no_topics().into())
+}
