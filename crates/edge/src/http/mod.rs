@@ -10,7 +10,7 @@
 //! | `/v1/agents` | who is subscribed to which name | any |
 //! | `/v1/connections` | who is connected | any |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
-//! | `/v1/topics/…` | see `docs/kafka.md` | any |
+//! | `/v1/topics/…` | see `docs/topics.md` | any |
 //! | `/v1/kafka/users/…` | see `docs/kafka.md` | admin |
 //! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
 //!
@@ -44,7 +44,7 @@ use axum::extract::{OriginalUri, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-pub use conversations::{EventJson, call_agents};
+pub use conversations::call_agents;
 pub use listener::{Options, serve};
 pub use local::{Answer, Local};
 use model::ErrorCode;
