@@ -318,7 +318,7 @@ local function cells(now_s, now_n, save)
     return granted, current, lasts
   end
 
-  -- What is done for each verb but a look.
+  -- What is done for each verb but a look; whether anything was.
   local function change(cell, verb, mark)
     if verb == 'reset' then
       reset(cell)
@@ -328,11 +328,13 @@ local function cells(now_s, now_n, save)
       debit(cell, cell.count)
     elseif cell.kind == 'u' then
       -- What was taken from a stretch that is over, or before a reset, is not given back behind it.
-      if mark == cell.mark then debit(cell, cell.count) end
+      if mark ~= cell.mark then return false end
+      debit(cell, cell.count)
     elseif mark then
       cell.mark = mark
       debit(cell, cell.count)
     end
+    return true
   end
 
   local kinds = { b = bucket, u = budget, s = slots }

@@ -143,7 +143,7 @@ for i, cell in ipairs(list) do
       save(KEYS[i], value, s, n)
     end
   else
-    if is_changed then others.change(cell, verb, tonumber(ARGV[at + 5])) end
+    if is_changed then is_changed = others.change(cell, verb, tonumber(ARGV[at + 5])) end
     have = others.have(cell)
     s, n = others.whole(cell)
     if is_changed then others.store(KEYS[i], cell, s, n) end

@@ -306,4 +306,98 @@ fn the_server_decides_as_the_engine_does() {
     if let Err(error) = ran {
         panic!("{error}");
     }
+    // What is not given back leaves the cell in the stretch that it was in.
+    let minute = Kind::Budget {
+        amount: 2,
+        every: Every::Minute,
+        offset_s: 0,
+    };
+    let late = [
+        Step::Take(2),
+        Step::Pass(40 * SECOND),
+        Step::Settle(1),
+        Step::Back(1),
+    ];
+    let agreed = agree(
+        &mut connection.borrow_mut(),
+        &[(minute, Mode::Enforce)],
+        &late,
+    );
+    agreed.unwrap();
+}
+
+#[test]
+fn a_node_that_says_less_mints_nothing_for_one_that_says_more() {
+    let server = Server::started_with(&["--appendonly", "no"]);
+    let client = redis::Client::open(server.url()).unwrap();
+    let connection = std::cell::RefCell::new(client.get_connection().unwrap());
+    let step = (any::<bool>(), 0..2 * SECOND, 1..20_i64);
+    let steps = proptest::collection::vec(step, 1..40);
+    let limits = (1..50_u64, 0..20_u64, 0..=100_u64, 0..=100_u64, 1..4_u64);
+    let config = ProptestConfig {
+        cases: 128,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let ran = runner.run(&(limits, steps), |(limits, steps)| {
+        let (capacity, amount, capacity_share, amount_share, periods) = limits;
+        let bucket = |capacity, amount, period_ns| {
+            Kind::Bucket(Bucket {
+                capacity,
+                amount,
+                period_ns,
+            })
+        };
+        let less = bucket(
+            capacity * capacity_share / 100,
+            amount * periods * amount_share / 100,
+            periods * SECOND,
+        );
+        let kinds = [bucket(capacity, amount, SECOND), less];
+        interleave(&mut connection.borrow_mut(), kinds, &steps, |elapsed_ns| {
+            capacity * SECOND + elapsed_ns * amount
+        })
+    });
+    if let Err(error) = ran {
+        panic!("{error}");
+    }
+}
+
+/// Whatever either of two nodes takes, over every interval both are admitted at most so much, in
+/// billionths.
+fn interleave(
+    connection: &mut redis::Connection,
+    kinds: [Kind; 2],
+    steps: &[(bool, u64, i64)],
+    most: impl Fn(u64) -> u64,
+) -> Result<(), TestCaseError> {
+    redis::cmd("FLUSHALL").exec(connection).unwrap();
+    let script = Script::default();
+    let (mut now_ns, mut admitted) = (BEGIN_NS, Vec::new());
+    for (is_less, wait_ns, count) in steps {
+        now_ns += wait_ns;
+        let cell = RemoteCell {
+            key: "{o}/shared".to_owned(),
+            kind: kinds[usize::from(*is_less)],
+            count: *count,
+            is_enforced: true,
+            mark: None,
+            lasting_ns: 0,
+        };
+        let (verb, cells) = (Verb::Take, vec![cell]);
+        let call = Call::take(&RemoteTake { verb, cells }, Some(now_ns));
+        let decided = decision(script.whole(&call).query(connection).unwrap()).unwrap();
+        if decided.denied_by.is_none() {
+            admitted.push((now_ns, *count as u64));
+        }
+    }
+    for first in 0..admitted.len() {
+        let mut sum = 0;
+        for (at_ns, count) in &admitted[first..] {
+            sum += count * SECOND;
+            prop_assert!(sum <= most(at_ns - admitted[first].0), "{admitted:?}");
+        }
+    }
+    Ok(())
 }
