@@ -3,7 +3,7 @@
 
 use model::{ErrorCode, nearest};
 use node::records::{BadRecords, NotAppended, NotRead};
-use node::topics::{AdminError, Denied, FetchError, ProduceError, Refusal, Storage};
+use node::topics::{AdminError, Denied, FetchError, ProduceError, ReadOnly, Refusal, Storage};
 use node::topics::{TopicError, TopicRef, Topics, Unconfirmed};
 
 /// A refusal, with the numbers that a program may want to know.
@@ -104,6 +104,7 @@ impl From<AdminError> for Refused {
                 TopicError::Unknown => ErrorCode::NotFound,
                 TopicError::Room { .. } => ErrorCode::Denied,
             },
+            AdminError::ReadOnly(ReadOnly) => ErrorCode::Denied,
             AdminError::Storage(storage) => return storage.clone().into(),
         };
         Self::new(code, error.to_string())
@@ -114,6 +115,7 @@ impl From<ProduceError> for Refused {
     fn from(error: ProduceError) -> Self {
         let code = match &error {
             ProduceError::Unknown(_) => ErrorCode::NotFound,
+            ProduceError::ReadOnly(ReadOnly) => ErrorCode::Denied,
             ProduceError::Malformed(_)
             | ProduceError::NotOne
             | ProduceError::Rejected(_)
@@ -167,6 +169,7 @@ impl From<FetchError> for Refused {
     fn from(error: FetchError) -> Self {
         let code = match &error {
             FetchError::Unknown(_) => ErrorCode::NotFound,
+            FetchError::ReadOnly(ReadOnly) => ErrorCode::Denied,
             FetchError::OutOfRange(it) if it.offset < it.log_start => ErrorCode::Trimmed,
             FetchError::OutOfRange(_) => ErrorCode::InvalidArgument,
             // No leader is named here.

@@ -24,6 +24,7 @@ mod compacting;
 mod coordinating;
 mod counts;
 mod error;
+mod events;
 mod fetch;
 mod fetching;
 mod groups;
@@ -66,6 +67,7 @@ pub use error::{
     AdminError, FetchError, GroupError, ProduceError, Storage, TransactionError, UnknownPartition,
     UserChangeError,
 };
+pub use events::{ReadOnly, Tell};
 pub use fetch::{Ask, FetchLimits, Fetched};
 pub use fetching::Fetching;
 pub use groups::{Committed, GroupView};

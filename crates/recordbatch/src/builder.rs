@@ -33,6 +33,8 @@ impl Default for Template {
 pub struct Builder {
     records: Vec<u8>,
     count: i32,
+    /// Offsets that no record has.
+    skipped: i32,
     base_timestamp: i64,
     max_timestamp: i64,
 }
@@ -53,6 +55,15 @@ impl Builder {
         HEADER_SIZE + self.records.len()
     }
 
+    /// Leaves out so many offsets, which no record has: as in what was compacted.
+    ///
+    /// # Panics
+    /// When the batch would have more offsets than its header can say (2³¹).
+    pub fn skip(&mut self, offsets: i32) {
+        let skipped = self.skipped.checked_add(offsets.max(0));
+        self.skipped = skipped.expect("a batch has fewer than 2^31 offsets");
+    }
+
     /// Adds a record; its timestamp is in milliseconds since 1970-01-01 UTC.
     ///
     /// # Panics
@@ -68,7 +79,9 @@ impl Builder {
             (self.base_timestamp, self.max_timestamp) = (timestamp, timestamp);
         }
         self.max_timestamp = self.max_timestamp.max(timestamp);
-        let place = (self.count, timestamp.saturating_sub(self.base_timestamp));
+        let offset = self.count.checked_add(self.skipped);
+        let offset = offset.expect("a batch has fewer than 2^31 offsets");
+        let place = (offset, timestamp.saturating_sub(self.base_timestamp));
         record::put(
             &mut self.records,
             place,
@@ -111,7 +124,7 @@ impl Builder {
             leader_epoch: template.leader_epoch,
             crc: 0,
             attributes: template.attributes,
-            last_offset_delta: self.count - 1,
+            last_offset_delta: self.count + self.skipped - 1,
             base_timestamp: self.base_timestamp,
             max_timestamp: self.max_timestamp,
             producer_id: 0,
@@ -125,7 +138,7 @@ impl Builder {
 
     fn clear(&mut self) {
         self.records.clear();
-        self.count = 0;
+        (self.count, self.skipped) = (0, 0);
     }
 }
 

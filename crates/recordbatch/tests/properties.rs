@@ -155,6 +155,34 @@ proptest! {
     }
 
     #[test]
+    fn what_is_left_out_has_an_offset_and_no_record_and_a_walk_goes_on_where_it_was(
+        records in vec((given(), 0..5_i32), 0..10),
+        behind in 1..5_i32,
+        stop in any::<prop::sample::Index>(),
+    ) {
+        let (mut builder, mut offset, mut expected) = (Builder::new(), 0, Vec::new());
+        for (record, left_out) in &records {
+            builder.skip(*left_out);
+            fill(&mut builder, std::slice::from_ref(record));
+            offset += i64::from(*left_out) + 1;
+            expected.push(offset - 1);
+        }
+        builder.skip(behind);
+        let mut bytes = Vec::new();
+        builder.finish(&Template::default(), &mut bytes);
+        let (batch, _) = Batch::split(&bytes).unwrap();
+        let header = batch.header();
+        prop_assert_eq!(header.last_offset() + 1, offset + i64::from(behind));
+        let payload = batch.payload();
+        let mut walk = Records::new(header, payload);
+        let stop = stop.index(expected.len() + 1);
+        let mut offsets: Vec<_> = walk.by_ref().take(stop).map(|it| it.unwrap().offset).collect();
+        let rest = Records::resume(header, payload, walk.place());
+        offsets.extend(rest.map(|it| it.unwrap().offset));
+        prop_assert_eq!(offsets, expected);
+    }
+
+    #[test]
     fn every_flipped_bit_behind_the_checksum_is_caught(records in vec(given(), 1..4)) {
         let mut bytes = produced(&records, None, Compression::None);
         for bit in 17 * 8..bytes.len() * 8 {

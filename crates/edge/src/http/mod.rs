@@ -44,7 +44,7 @@ use axum::extract::{OriginalUri, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-pub use conversations::call_agents;
+pub use conversations::{EventJson, call_agents};
 pub use listener::{Options, serve};
 pub use local::{Answer, Local};
 use model::ErrorCode;

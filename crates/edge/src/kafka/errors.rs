@@ -7,8 +7,9 @@ use std::fmt;
 
 use kafka::ErrorCode;
 use node::topics::{
-    AdminError, Denied, FetchError, GroupError, Malformed, ProduceError, Refusal, Refused,
-    Rejected, Storage, TopicError, TransactionError, Unconfirmed, UserChangeError, UserError,
+    AdminError, Denied, FetchError, GroupError, Malformed, ProduceError, ReadOnly, Refusal,
+    Refused, Rejected, Storage, TopicError, TransactionError, Unconfirmed, UserChangeError,
+    UserError,
 };
 
 /// An error that Kafka has a number for.
@@ -151,6 +152,7 @@ impl Coded for ProduceError {
             Self::Malformed(Malformed::Torn { .. } | Malformed::Length { .. }) => {
                 ErrorCode::CorruptMessage
             }
+            Self::ReadOnly(ReadOnly) => ErrorCode::InvalidTopicException,
             Self::NotOne | Self::Record(_) | Self::NoKey { .. } => ErrorCode::InvalidRecord,
             Self::Rejected(rejected) => of_rejected(rejected),
             Self::Refused(refusal) => of_refusal(refusal),
@@ -169,6 +171,7 @@ impl Coded for FetchError {
         match self {
             Self::Unknown(_) => ErrorCode::UnknownTopicOrPartition,
             Self::OutOfRange(_) => ErrorCode::OffsetOutOfRange,
+            Self::ReadOnly(ReadOnly) => ErrorCode::InvalidTopicException,
             Self::Fenced { .. } => ErrorCode::FencedLeaderEpoch,
             Self::Ahead { .. } => ErrorCode::UnknownLeaderEpoch,
             Self::Storage(storage) => of_storage(storage),
@@ -184,6 +187,7 @@ impl Coded for AdminError {
             Self::Topic(TopicError::Name(_) | TopicError::Collision { .. }) => {
                 ErrorCode::InvalidTopicException
             }
+            Self::ReadOnly(ReadOnly) => ErrorCode::InvalidTopicException,
             Self::Topic(TopicError::Exists { .. }) => ErrorCode::TopicAlreadyExists,
             Self::Topic(TopicError::Unknown) => ErrorCode::UnknownTopicOrPartition,
             Self::Topic(TopicError::Partitions { .. }) => ErrorCode::InvalidPartitions,

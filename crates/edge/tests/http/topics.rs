@@ -662,3 +662,125 @@ async fn whoever_asks_for_what_is_not_kept_any_more_is_told_where_it_begins() {
     let event = events.next().await;
     assert_eq!((&*event.kind, &event.json()["start"]), ("error", &json!(2)));
 }
+
+const EVENTS: &str = "default.default.conversations";
+
+impl Door {
+    /// Everything that the topic of conversations shows, by its offsets, partition after partition.
+    async fn events_shown(&self) -> Vec<(u64, Value)> {
+        let mut shown = Vec::new();
+        let partitions =
+            self.get(&format!("/v1/topics/{EVENTS}")).await.json()["partitions"].as_u64();
+        for partition in 0..partitions.unwrap() as u32 {
+            let page = self.page(EVENTS, partition, "limit=10000").await;
+            assert_eq!(page["next"], page["end"]);
+            for record in page["records"].as_array().unwrap() {
+                assert_eq!(record["key"], record["value"]["conversation"]);
+                shown.push((record["offset"].as_u64().unwrap(), record["value"].clone()));
+            }
+        }
+        shown
+    }
+}
+
+#[tokio::test]
+async fn what_happens_in_conversations_is_a_topic_that_is_only_read() {
+    let door = Door::open().await;
+    door.topics()
+        .show_conversations(Arc::new(edge::http::EventJson));
+    door.get(&format!("/v1/topics/{EVENTS}"))
+        .await
+        .problem(404, "not_found");
+    for number in 0..10 {
+        door.say("c-1", &format!("one {number}")).await;
+        door.say("c-2", &format!("two {number}")).await;
+    }
+    let listed = door.get("/v1/topics").await.json();
+    assert_eq!(listed["topics"][0]["name"], EVENTS);
+    let shown = door.events_shown().await;
+    for (conversation, text) in [
+        ("default/default/c-1", "one"),
+        ("default/default/c-2", "two"),
+    ] {
+        let of = shown
+            .iter()
+            .filter(|(_, it)| it["conversation"] == conversation);
+        let messages: Vec<_> = of.filter(|(_, it)| it["event"] == "message").collect();
+        assert_eq!(messages.len(), 10);
+        for (number, (offset, event)) in messages.iter().enumerate() {
+            let message = &event["message"];
+            assert_eq!(
+                (&message["seq"], &message["event"]),
+                (&json!(number + 1), &json!(offset))
+            );
+            assert!(
+                message["parts"]
+                    .to_string()
+                    .contains(&format!("{text} {number}"))
+            );
+        }
+    }
+    for (method, path, body) in [
+        (
+            "POST",
+            format!("/v1/topics/{EVENTS}/records"),
+            json!([{"value": 1}]),
+        ),
+        (
+            "POST",
+            "/v1/topics".to_owned(),
+            json!({"name": "other.space.conversations"}),
+        ),
+        (
+            "PATCH",
+            format!("/v1/topics/{EVENTS}"),
+            json!({"partitions": 100}),
+        ),
+        ("DELETE", format!("/v1/topics/{EVENTS}"), Value::Null),
+    ] {
+        let detail = door.ask(method, &path, &body).await.problem(403, "denied");
+        assert!(
+            detail.contains("it is read, and nothing else"),
+            "{method} {path}: {detail}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn events_are_followed_while_they_happen_and_what_was_erased_is_passed_over() {
+    let door = Door::open().await;
+    door.topics()
+        .show_conversations(Arc::new(edge::http::EventJson));
+    door.say("c-1", "first").await;
+    let shown = door.events_shown().await;
+    assert_eq!(shown.len(), 1);
+    let topic = door.get(&format!("/v1/topics/{EVENTS}")).await.json();
+    let state = topic["state"].as_array().unwrap();
+    let partition = state.iter().position(|it| it["end"] == 1).unwrap();
+    let path = format!("/v1/topics/{EVENTS}/partitions/{partition}/follow");
+    let mut events = door.events(&path).await;
+    for number in 1..=50_u64 {
+        if number > 1 {
+            door.say("c-1", &number.to_string()).await;
+        }
+        let event = events.next().await;
+        assert_eq!(event.id, (number - 1).to_string());
+        assert_eq!(event.json()["value"]["message"]["seq"], number);
+    }
+    let erased = door
+        .ask("DELETE", "/v1/conversations/c-1", &Value::Null)
+        .await;
+    assert!((200..300).contains(&erased.status), "{erased:?}");
+    let event = events.next().await.json();
+    assert_eq!(
+        event["value"],
+        json!({"event": "erased", "conversation": "default/default/c-1"})
+    );
+    // Its messages have offsets, and no records any more.
+    assert_eq!(door.events_shown().await, [(50, event["value"].clone())]);
+    let page = door.page(EVENTS, partition as u32, "from=7&limit=1").await;
+    assert_eq!(
+        (page["records"][0]["offset"].as_u64(), &page["next"]),
+        (Some(50), &json!(51))
+    );
+}

@@ -113,6 +113,11 @@ impl Conversations<'_> {
         Some(proof)
     }
 
+    /// When an event happened, in milliseconds since 1970-01-01 UTC; `None` if it is not kept.
+    pub fn happened_ms(&self, partition: &Partition, offset: u64) -> Option<u64> {
+        self.event(partition, offset).map(|(_, time_ms)| time_ms)
+    }
+
     /// How far whoever has come so far is behind, over all partitions.
     pub fn lag<'p>(&self, marks: impl Iterator<Item = (&'p Partition, u64)>) -> Lag {
         let mut lag = Lag::default();

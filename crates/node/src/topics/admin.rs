@@ -6,6 +6,7 @@ use ::topics::{Alter, Catalogue, Topic as About, TopicError, TopicId, record};
 use journal::{AppendError, Ticket};
 
 use super::error::{AdminError, Storage};
+use super::events::ReadOnly;
 use super::partition::Slot;
 use super::pending::Pending;
 use super::state::{State, Topic, Writing, stream_name};
@@ -36,12 +37,19 @@ pub enum Execution {
 impl Topics {
     /// All topics, by name.
     pub fn list(&self) -> Vec<Arc<Topic>> {
-        self.state.known.read().list()
+        let mut all = self.state.known.read().list();
+        let events = self.list_events();
+        if !events.is_empty() {
+            all.extend(events);
+            all.sort_by(|one, other| one.about().name.cmp(&other.about().name));
+        }
+        all
     }
 
     /// A topic that is there.
     pub fn find(&self, topic: TopicRef<'_>) -> Option<Arc<Topic>> {
-        self.state.known.read().find(topic)
+        let found = self.state.known.read().find(topic);
+        found.or_else(|| self.find_events(topic))
     }
 
     /// A topic that is made if there is none, where the options allow that. It may be used at once:
@@ -50,7 +58,8 @@ impl Topics {
         if let Some(found) = self.find(TopicRef::Name(name)) {
             return Ok(found);
         }
-        if !self.state.options.auto_create {
+        // What is to be read may come to be; what is to be made is refused.
+        if !self.state.options.auto_create || self.check_writable(name).is_err() {
             return Err(TopicError::Unknown.into());
         }
         let topic = NewTopic {
@@ -95,7 +104,7 @@ impl Topics {
         execution: Execution,
     ) -> Pending<Result<About, AdminError>> {
         let decide = |catalogue: &Catalogue| catalogue.decide_partitions(name, partitions);
-        told(self.change_topic(decide, execution))
+        told(self.change_topic(name, decide, execution))
     }
 
     /// Alters some values of a topic's configuration (IncrementalAlterConfigs); answered when that is
@@ -106,7 +115,7 @@ impl Topics {
         alters: &[(&str, Alter<'_>)],
         execution: Execution,
     ) -> Pending<Result<About, AdminError>> {
-        told(self.change_topic(|it| it.decide_alter(name, alters), execution))
+        told(self.change_topic(name, |it| it.decide_alter(name, alters), execution))
     }
 
     /// Sets these values of a topic's configuration and no others (AlterConfigs); answered when that
@@ -117,7 +126,7 @@ impl Topics {
         configs: &[(&str, Option<&str>)],
         execution: Execution,
     ) -> Pending<Result<About, AdminError>> {
-        told(self.change_topic(|it| it.decide_replace(name, configs), execution))
+        told(self.change_topic(name, |it| it.decide_replace(name, configs), execution))
     }
 }
 
@@ -133,6 +142,7 @@ fn told(made: Made) -> Pending<Result<About, AdminError>> {
 
 impl Topics {
     fn make(&self, topic: &NewTopic<'_>, execution: Execution) -> Made {
+        self.check_writable(topic.name)?;
         let mut writing = self.state.writing.lock();
         let default = i32::try_from(self.state.options.partitions).unwrap_or(i32::MAX);
         let about = self.state.known.read().catalogue.decide_create(
@@ -147,9 +157,11 @@ impl Topics {
 
     fn change_topic(
         &self,
+        name: &str,
         decide: impl FnOnce(&Catalogue) -> Result<About, TopicError>,
         execution: Execution,
     ) -> Made {
+        self.check_writable(name)?;
         let mut writing = self.state.writing.lock();
         let about = decide(&self.state.known.read().catalogue)?;
         self.write(&mut writing, about, execution)
@@ -205,6 +217,9 @@ impl Topics {
     fn remove(&self, topic: TopicRef<'_>) -> Made {
         let mut writing = self.state.writing.lock();
         let topic = self.find(topic).ok_or(TopicError::Unknown)?;
+        if topic.events.is_some() {
+            return Err(ReadOnly.into());
+        }
         let id = topic.about().id;
         let appended = self
             .state

@@ -5,6 +5,7 @@ use ::topics::{Denied, OutOfRange, Refusal, TopicError, UserError};
 use journal::{AppendError, Health, Journal, ReadError};
 use recordbatch::{BadRecord, Malformed, Rejected};
 
+use super::events::ReadOnly;
 use crate::ports::offload::Overloaded;
 
 /// What is kept cannot be written or read now. Nothing was changed.
@@ -86,6 +87,9 @@ pub enum ProduceError {
     /// CORRUPT_MESSAGE; UNSUPPORTED_FOR_MESSAGE_FORMAT for [`Malformed::Magic`].
     #[error(transparent)]
     Malformed(#[from] Malformed),
+    /// See [`ReadOnly`].
+    #[error(transparent)]
+    ReadOnly(#[from] ReadOnly),
     /// INVALID_RECORD.
     #[error("a partition is sent one record batch at a time, and nothing behind it")]
     NotOne,
@@ -122,6 +126,9 @@ pub enum FetchError {
     /// OFFSET_OUT_OF_RANGE.
     #[error(transparent)]
     OutOfRange(#[from] OutOfRange),
+    /// See [`ReadOnly`].
+    #[error(transparent)]
+    ReadOnly(#[from] ReadOnly),
     /// FENCED_LEADER_EPOCH.
     #[error("leader epoch {asked} is over, it is at {current}")]
     Fenced {
@@ -149,6 +156,9 @@ pub enum AdminError {
     /// See [`TopicError`].
     #[error(transparent)]
     Topic(#[from] TopicError),
+    /// See [`ReadOnly`].
+    #[error(transparent)]
+    ReadOnly(#[from] ReadOnly),
     /// See [`Storage`].
     #[error(transparent)]
     Storage(#[from] Storage),

@@ -8,8 +8,9 @@
 //! It does not know how an event is written down: whoever has a door says so ([`Tell`]).
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use ::topics::{Config, Find, NAME_LENGTH_MAX, OutOfRange, Topic as About, TopicId};
 use bytes::Bytes;
@@ -21,6 +22,7 @@ use super::error::{FetchError, Storage, UnknownPartition};
 use super::fetch::{Ask, Fetched};
 use super::offsets::{Located, PartitionView};
 use super::partition::LEADER_EPOCH;
+use super::pending::Pending;
 use super::state::Topic;
 use super::{TopicRef, Topics};
 use crate::Handle;
@@ -39,7 +41,9 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// INVALID_TOPIC_EXCEPTION: the topic is not written to, and its name is nobody's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a topic ORG.NAMESPACE.conversations shows what happens there: it is read, and nothing else")]
+#[error(
+    "a topic ORG.NAMESPACE.conversations shows what happens there: it is read, and nothing else"
+)]
 pub struct ReadOnly;
 
 /// Writes down what happened.
@@ -249,28 +253,47 @@ impl Topics {
         events: &Events,
         partition: u32,
         what: Find,
-    ) -> Result<Option<Located>, FetchError> {
-        let partition = events.partition(partition)?;
-        let Extent { start, end } = self.extent(partition.as_ref());
-        let at = |offset, timestamp| Located {
-            offset,
-            timestamp,
-            leader_epoch: LEADER_EPOCH,
+    ) -> Pending<Result<Option<Located>, FetchError>> {
+        let partition = match events.partition(partition) {
+            Ok(partition) => partition,
+            Err(unknown) => return Pending::now(Err(unknown.into())),
         };
+        let Extent { start, end } = self.extent(partition.as_ref());
+        match (what, partition) {
+            (Find::Earliest, _) => Pending::now(Ok(Some(located(start, NO_TIMESTAMP)))),
+            (Find::Latest, _) => Pending::now(Ok(Some(located(end, NO_TIMESTAMP)))),
+            (Find::MaxTimestamp | Find::Time(_), Some(partition)) if start < end => {
+                let topics = self.clone();
+                let look = move || topics.locate_time(&partition, start..end, what);
+                let later = match self.inner.make_elsewhere(look) {
+                    Ok(later) => later,
+                    Err(busy) => return Pending::now(Err(Storage::from(busy).into())),
+                };
+                Pending::steps(move |waker| match later.take(waker) {
+                    Some(located) => Poll::Ready(Ok(Ok(located))),
+                    None => Poll::Pending,
+                })
+            }
+            (Find::MaxTimestamp | Find::Time(_), _) => Pending::now(Ok(None)),
+        }
+    }
+
+    /// The last event, or the first that is not older than a time: those of a shard only grow.
+    fn locate_time(
+        &self,
+        partition: &FeedPartition,
+        offsets: Range<u64>,
+        what: Find,
+    ) -> Option<Located> {
         let handle = self.handle();
+        let conversations = handle.conversations()?;
         let time_of = |offset| {
-            let (conversations, partition) = (handle.conversations()?, partition.as_ref()?);
             let time_ms = conversations.happened_ms(partition, offset)?;
             i64::try_from(time_ms).ok()
         };
-        Ok(match what {
-            Find::Earliest => Some(at(start, NO_TIMESTAMP)),
-            Find::Latest => Some(at(end, NO_TIMESTAMP)),
-            Find::MaxTimestamp if start == end => None,
-            Find::MaxTimestamp => time_of(end - 1).map(|time| at(end - 1, time)),
+        let (mut low, mut high) = (offsets.start, offsets.end);
+        match what {
             Find::Time(time) => {
-                // Times of a shard only grow.
-                let (mut low, mut high) = (start, end);
                 while low < high {
                     let middle = low + (high - low) / 2;
                     match time_of(middle).is_some_and(|it| it < time) {
@@ -278,12 +301,19 @@ impl Topics {
                         false => high = middle,
                     }
                 }
-                match low < end {
-                    true => time_of(low).map(|time| at(low, time)),
-                    false => None,
-                }
             }
-        })
+            Find::Earliest | Find::Latest | Find::MaxTimestamp => low = high - 1,
+        }
+        let found = Some(low).filter(|low| *low < offsets.end)?;
+        Some(located(found, time_of(found)?))
+    }
+}
+
+fn located(offset: u64, timestamp: i64) -> Located {
+    Located {
+        offset,
+        timestamp,
+        leader_epoch: LEADER_EPOCH,
     }
 }
 

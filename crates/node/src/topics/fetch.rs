@@ -106,8 +106,11 @@ impl Topics {
         limits: FetchLimits,
         before: usize,
     ) -> Result<Option<Fetched>, FetchError> {
-        let slot = ask.topic.slot(ask.partition)?;
         let room = limits.bytes_max.saturating_sub(before).min(ask.bytes_max);
+        if let Some(events) = &ask.topic.events {
+            return self.gather_events(reach, events, ask, room, before);
+        }
+        let slot = ask.topic.slot(ask.partition)?;
         for _ in 0..TRIES {
             let seen = self.see(slot, ask, room, limits.isolation)?;
             let Some(record) = seen.record else {

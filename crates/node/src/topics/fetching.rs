@@ -127,6 +127,11 @@ impl Fetching {
     }
 
     fn wait_for(&mut self, ask: &Ask, fetched: &Fetched, waker: &Waker) -> bool {
+        if let Some(events) = &ask.topic.events {
+            let (seen, following) = self.topics.follow_events(events, ask, fetched, waker);
+            self.followed.extend(following.map(Followed::Stream));
+            return seen;
+        }
         let journal = &self.topics.state.journal;
         let Ok(slot) = ask.topic.slot(ask.partition) else {
             return false;

@@ -12,6 +12,7 @@ use recordbatch::{Batch, NO_TIMESTAMP, Records};
 
 use super::Topics;
 use super::error::{FetchError, Storage, UnknownPartition};
+use super::events::ReadOnly;
 use super::keys::UNPACKED_SIZE_MAX;
 use super::partition::{LEADER_EPOCH, Live, Slot};
 use super::pending::Pending;
@@ -66,6 +67,9 @@ impl Topics {
         what: Find,
         isolation: Isolation,
     ) -> Pending<Result<Option<Located>, FetchError>> {
+        if let Some(events) = &topic.events {
+            return self.locate_events(events, partition, what);
+        }
         let slot = match topic.slot(partition) {
             Ok(slot) => slot.clone(),
             Err(unknown) => return Pending::now(Err(unknown.into())),
@@ -164,6 +168,10 @@ impl Topics {
         partition: u32,
         epoch: i32,
     ) -> Result<Option<(i32, u64)>, UnknownPartition> {
+        if let Some(events) = &topic.events {
+            let view = self.view_events(events, partition)?;
+            return Ok((epoch >= LEADER_EPOCH).then_some((LEADER_EPOCH, view.end)));
+        }
         let live = topic.slot(partition)?.lock(&self.state.journal)?;
         Ok(live.partition.end_of_epoch(epoch))
     }
@@ -188,6 +196,9 @@ impl Topics {
         partition: u32,
         before: Option<u64>,
     ) -> Result<(u64, Durable), FetchError> {
+        if topic.events.is_some() {
+            return Err(ReadOnly.into());
+        }
         let slot = topic.slot(partition)?;
         let mut live = slot.lock(&self.state.journal)?;
         let ticket = match live.partition.decide_delete(before)? {
@@ -219,6 +230,9 @@ impl Topics {
 
     /// How a partition stands.
     pub fn view(&self, topic: &Topic, partition: u32) -> Result<PartitionView, UnknownPartition> {
+        if let Some(events) = &topic.events {
+            return self.view_events(events, partition);
+        }
         let live = topic.slot(partition)?.lock(&self.state.journal)?;
         let partition = &live.partition;
         Ok(PartitionView {

@@ -8,6 +8,7 @@ use recordbatch::{Batch, BatchMut, validate};
 
 use super::counts::Appends;
 use super::error::{ProduceError, Storage};
+use super::events::ReadOnly;
 use super::partition::{LEADER_EPOCH, Live, Slot, facts};
 use super::state::Topic;
 use super::watchers::Woken;
@@ -99,6 +100,9 @@ impl Producing {
             placed: &mut self.placed,
             appends: &mut self.appends,
         };
+        if topic.events.is_some() {
+            return Err(ReadOnly.into());
+        }
         let slot = topic.slot(partition)?;
         let (batch, rest) = Batch::split(bytes)?;
         if !rest.is_empty() {

@@ -13,6 +13,7 @@ use super::compacting::Compaction;
 use super::coordinating::Coordinating;
 use super::counts::Counts;
 use super::error::UnknownPartition;
+use super::events::{EventTopics, Events};
 use super::partition::{Rules, Slot};
 use super::tend::Looks;
 use super::{Options, TopicRef, groups, users};
@@ -38,9 +39,21 @@ pub struct Topic {
     about: About,
     rules: Rules,
     pub(super) slots: Box<[Arc<Slot>]>,
+    /// What it shows, if that is no partitions of its own.
+    pub(super) events: Option<Events>,
 }
 
 impl Topic {
+    /// One that shows what happens in a namespace.
+    pub(super) fn of_events(about: About, events: Events) -> Self {
+        Self {
+            rules: Rules::of(&about.config),
+            about,
+            slots: Box::default(),
+            events: Some(events),
+        }
+    }
+
     /// What it is called, how many partitions it has, how it is configured.
     pub fn about(&self) -> &About {
         &self.about
@@ -95,6 +108,7 @@ impl Known {
             about,
             rules,
             slots,
+            events: None,
         });
         self.by_name.insert(name, topic.clone());
         self.by_id.insert(id, topic);
@@ -124,6 +138,7 @@ pub(crate) struct State {
     pub(super) transactions: Mutex<Coordinating>,
     pub(super) users: Mutex<users::Kept>,
     pub(super) counts: Counts,
+    pub(super) events: EventTopics,
     pub(super) looks: Mutex<Looks>,
     /// The compaction that is under way, and whether somebody is at it.
     pub(super) compaction: Mutex<Option<Compaction>>,
@@ -158,6 +173,7 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
         transactions: Mutex::new(Coordinating::open(store, &options, now_ms)?),
         users: Mutex::new(users::Kept::open(store, now_ms)?),
         counts: Counts::default(),
+        events: EventTopics::default(),
         looks: Mutex::default(),
         compaction: Mutex::default(),
         is_compacting: AtomicBool::new(false),

@@ -20,6 +20,7 @@ pub(super) fn open(
     let Some(topics) = node.topics() else {
         return Ok(None);
     };
+    topics.show_conversations(Arc::new(edge::http::EventJson));
     let users = Arc::new(topics.clone());
     let door = Door::new(node.clone(), topics, gate, users, options(config));
     Ok(Some(door))

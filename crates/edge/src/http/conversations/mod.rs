@@ -28,6 +28,7 @@ mod answer;
 mod append;
 mod bulk;
 mod context;
+mod events;
 mod fork;
 mod inbox;
 mod incoming;
@@ -44,6 +45,7 @@ mod transfer;
 mod window;
 
 pub use agents::call_agents;
+pub use events::EventJson;
 pub(super) use place::query;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

@@ -1,0 +1,49 @@
+//! What happens in conversations, as the records of a topic: an object of JSON for each event.
+
+use node::conversations::feed::{Happened, Row};
+use node::conversations::{Lifecycle, MessageView};
+use node::topics::Tell;
+
+use super::outgoing::{push, push_message, push_number, push_object, push_text};
+
+/// Events as `docs/topics.md` has them.
+#[derive(Clone, Copy, Debug)]
+pub struct EventJson;
+
+impl Tell for EventJson {
+    fn tell(&self, conversation: &str, row: &Row, out: &mut Vec<u8>) {
+        let kind = match &row.happened {
+            Happened::Message { .. } => "message",
+            Happened::State(_) => "state",
+            Happened::Erased => "erased",
+        };
+        push(out, b"{\"event\":");
+        push_text(out, kind);
+        push(out, b",\"conversation\":");
+        push_text(out, conversation);
+        match &row.happened {
+            Happened::Message { seq, record } => match MessageView::decode(record) {
+                Ok(view) => {
+                    push(out, b",\"message\":");
+                    push_message(out, *seq, row.at_ms, &view);
+                }
+                // It is named, and whoever wants to know more is told what is wrong with it.
+                Err(_) => {
+                    push(out, b",\"seq\":");
+                    push_number(out, *seq);
+                }
+            },
+            Happened::State(state) => {
+                push(out, b",\"version\":");
+                push_number(out, state.version);
+                push(out, b",\"archived\":");
+                let is_archived = state.lifecycle == Lifecycle::Archived;
+                push(out, if is_archived { b"true" } else { b"false" });
+                push(out, b",\"metadata\":");
+                push_object(out, &state.metadata);
+            }
+            Happened::Erased => {}
+        }
+        push(out, b"}");
+    }
+}
