@@ -69,7 +69,10 @@ impl Follow {
         std::future::poll_fn(|cx| self.poll_record(cx)).await
     }
 
-    pub(crate) fn poll_record(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Record, CallError>>> {
+    pub(crate) fn poll_record(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Record, CallError>>> {
         loop {
             if let Some(record) = self.records.pop_front() {
                 self.next = record.offset + 1;
