@@ -1,7 +1,7 @@
 //! `bench store`: messages appended to conversations, each acknowledged when it is on disk.
 //!
 //! As many virtual users as said join one after the other while the load ramps up; each keeps as many
-//! messages in flight on a conversation of its own. Counted is what was begun and acknowledged in the
+//! messages in flight on a conversation of its own (`--soak`: on one after the other). Counted is what was begun and acknowledged in the
 //! steady window behind the ramp.
 //!
 //! | target | what it is |
@@ -65,6 +65,8 @@ pub(super) struct LoadSpec {
     vus: u32,
     /// Messages that each has in flight.
     pipeline: u32,
+    /// Messages after which a user goes on with another conversation; `None`: each has one.
+    messages: Option<u64>,
     /// Bytes of a message's text.
     size: usize,
     /// Over which the users join.

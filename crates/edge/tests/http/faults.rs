@@ -24,7 +24,7 @@ async fn a_failed_sync_is_no_acknowledgement_and_ends_writing() {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_writes_and_is_read_as_before() {
+async fn a_full_disk_refuses_writes_is_read_as_before_and_takes_them_again_when_there_is_room() {
     let door = Door::open().await;
     door.say("c-1", "kept").await;
     let large = said(&"x".repeat(500_000));
@@ -43,6 +43,18 @@ async fn a_full_disk_refuses_writes_and_is_read_as_before() {
     let head = page["head_seq"].as_u64().unwrap();
     let mut events = door.follow("c-1", "1").await;
     assert_eq!(events.messages(1, head).await.len() as u64, head - 1);
+    // Somebody makes room. The disk is asked again from time to time.
+    door.disk.set_capacity(u64::MAX);
+    let taken = loop {
+        door.pass_ms(60_000);
+        let answer = door.ask("POST", PATH, &large).await;
+        if answer.status == 201 {
+            break answer.json();
+        }
+        answer.problem(503, "unavailable");
+    };
+    assert_eq!(taken["first_seq"], head + 1);
+    assert_eq!(events.messages(head, head + 1).await.len(), 1);
 }
 
 #[tokio::test]

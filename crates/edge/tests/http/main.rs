@@ -89,9 +89,11 @@ impl Door {
             reserve_size: 0,
             ..journal::Options::default()
         };
-        let opened = Journal::open(front, &journal_options, || 0);
-        let (journal, _) = opened.unwrap();
         let clock = Arc::new(ManualClock::default());
+        let journals = Arc::clone(&clock);
+        let now_ms = move || journals.0.load(Ordering::Relaxed) / 1_000_000;
+        let opened = Journal::open(front, &journal_options, now_ms);
+        let (journal, _) = opened.unwrap();
         let ports = Ports {
             clock: clock.clone(),
             entropy: Arc::new(Counting(AtomicU64::new(start << 32))),

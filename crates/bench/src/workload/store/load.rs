@@ -5,6 +5,7 @@ mod http;
 mod line;
 mod native;
 mod redis;
+mod turn;
 mod ws;
 
 use std::cell::RefCell;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use tokio::task::LocalSet;
 
+use self::turn::Turn;
 use super::{Appended, LoadSpec, STEADY, Way};
 use crate::clock::now_ns;
 use crate::tally::Tally;
@@ -51,9 +53,11 @@ async fn open(spec: &LoadSpec, vu: u32) -> Result<Vec<Place>, Failure> {
     Ok(match spec.way {
         Way::Native => native::open(spec, vu).await?.map(Place::Native).collect(),
         Way::Http => {
+            let turn = Turn::of(spec, vu);
             let mut places = Vec::new();
             for place in 0..spec.pipeline {
-                places.push(Place::Http(http::Place::open(spec, vu, place).await?));
+                let opened = http::Place::open(spec, vu, place, turn.clone());
+                places.push(Place::Http(opened.await?));
             }
             places
         }

@@ -26,6 +26,8 @@ pub struct Matrix {
     pub vus: u32,
     /// Messages that each has in flight.
     pub pipeline: u32,
+    /// Messages after which a user goes on with another conversation; `None`: each has one.
+    pub messages: Option<u64>,
     /// Bytes of a message's text.
     pub size: u64,
     /// Through which the users come.
@@ -103,6 +105,7 @@ pub(super) fn example() -> Matrix {
     Matrix {
         vus: 30,
         pipeline: 5,
+        messages: None,
         size: 256,
         doors: vec![Door::Native, Door::Ws],
         ramp: Duration::from_secs(30),

@@ -174,6 +174,7 @@ fn drive(
         address: target.address,
         vus: matrix.vus,
         pipeline: matrix.pipeline,
+        messages: matrix.messages,
         size: matrix.size as usize,
         ramp_ns: matrix.ramp.as_nanos() as u64,
         window_ns: matrix.window.as_nanos() as u64,
@@ -247,8 +248,12 @@ fn agent_note(agent: &Agent) -> String {
 }
 
 fn setup(matrix: &Matrix) -> Setup {
+    let conversations = match matrix.messages {
+        None => "a conversation of its own".to_owned(),
+        Some(messages) => format!("one conversation of {messages} messages after the other"),
+    };
     let shape = format!(
-        "{} × {}: users, each with a conversation of its own, and messages that each has in flight; a text of {} bytes",
+        "{} × {}: users, each with {conversations}, and messages that each has in flight; a text of {} bytes",
         matrix.vus, matrix.pipeline, matrix.size
     );
     let notes = [

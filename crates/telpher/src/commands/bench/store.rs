@@ -25,8 +25,8 @@ turns, and every run has a server and a directory of its own.
 
 With --kill-9-check nothing is measured: a node is killed over and over while messages are appended, and \
 everything it acknowledged is read back. With --idle many conversations are made and left alone: what each \
-costs in memory, and how long a node that holds them takes to start. With --soak the load is kept up, and \
-memory must stay where it is. Both look for room on the disk first.";
+costs in memory, and how long a node that holds them takes to start. With --soak the load is kept up, on one conversation \
+after the other, and memory must stay where it is. Both look for room on the disk first.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,7 +84,7 @@ pub(crate) struct Args {
     repeats: u32,
 
     /// Have a mock webhook agent called for every conversation; it answers at once
-    #[arg(long, conflicts_with_all = ["kill_9_check", "idle"])]
+    #[arg(long, conflicts_with_all = ["kill_9_check", "idle", "soak"])]
     with_agent: bool,
 
     /// Directory on the disk to measure; what is written in it is removed
@@ -112,6 +112,11 @@ pub(crate) struct Args {
     /// Keep up the load so long, and fail unless memory stays where it is
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["kill_9_check", "idle"], value_parser = parse_duration)]
     soak: Option<Duration>,
+
+    /// Messages after which a user goes on with another conversation then
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "soak",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    soak_messages: u64,
 
     /// What the moments of the kills follow from [default: another each time]
     #[arg(long, value_name = "N", requires = "kill_9_check")]
@@ -164,6 +169,7 @@ impl Args {
         Matrix {
             vus: self.vus,
             pipeline: self.pipeline,
+            messages: self.soak.map(|_| self.soak_messages),
             size: self.size,
             doors: self.door.iter().map(|door| (*door).into()).collect(),
             ramp: self.ramp,

@@ -3,6 +3,7 @@
 use hyper::Method;
 
 use super::line::LOST;
+use super::turn::Turn;
 use crate::workload::role::Failure;
 use crate::workload::store::http::Connection;
 use crate::workload::store::{LoadSpec, message};
@@ -10,7 +11,7 @@ use crate::workload::store::{LoadSpec, message};
 /// A place, with a connection of its own: HTTP/1.1 answers one request after the other.
 pub(super) struct Place {
     connection: Connection,
-    path: String,
+    turn: Turn,
     text: String,
     /// The user and its place; with a number that is never used twice it names a message.
     name: String,
@@ -19,10 +20,15 @@ pub(super) struct Place {
 
 impl Place {
     /// Connects.
-    pub(super) async fn open(spec: &LoadSpec, vu: u32, place: u32) -> Result<Self, Failure> {
+    pub(super) async fn open(
+        spec: &LoadSpec,
+        vu: u32,
+        place: u32,
+        turn: Turn,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             connection: Connection::open(&spec.address).await?,
-            path: message::path(&format!("vu-{vu}")),
+            turn,
             text: message::text(spec.size, vu),
             name: format!("{vu}-{place}"),
             number: 0,
@@ -31,11 +37,12 @@ impl Place {
 
     pub(super) async fn append(&mut self) -> Result<(), String> {
         self.number += 1;
+        let path = message::path(&self.turn.name(self.turn.next()));
         let id = format!("{}-{}", self.name, self.number);
         let body = format!(r#"{{"messages":[{}]}}"#, message::message(&id, &self.text));
         let sent = self
             .connection
-            .send(Method::POST, &self.path, "application/json", body);
+            .send(Method::POST, &path, "application/json", body);
         match sent.await {
             Ok(answer) if answer.status.is_success() => Ok(()),
             Ok(answer) => Err(format!("status_{}", answer.status.as_u16())),

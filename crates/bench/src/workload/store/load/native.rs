@@ -2,12 +2,17 @@
 
 use client::{Client, Conversation, NewMessage};
 
+use super::turn::Turn;
 use crate::workload::role::Failure;
 use crate::workload::store::{LoadSpec, message};
 
 /// A place on a user's connection.
 pub(super) struct Place {
+    client: Client,
+    turn: Turn,
     conversation: Conversation,
+    /// Which of the user's it is.
+    conversation_number: u64,
     /// What is appended, each time under another id.
     message: NewMessage,
     /// The user and its place; with a number that is never used twice it names a message.
@@ -21,10 +26,14 @@ pub(super) async fn open(
     vu: u32,
 ) -> Result<impl Iterator<Item = Place> + use<>, Failure> {
     let client = Client::builder().connect(&spec.address).await?;
-    let conversation = client.conversation(&format!("vu-{vu}"))?;
+    let turn = Turn::of(spec, vu);
+    let conversation = client.conversation(&turn.name(0))?;
     let parts = message::parts(&message::text(spec.size, vu));
     let place = move |place| Place {
+        client: client.clone(),
+        turn: turn.clone(),
         conversation: conversation.clone(),
+        conversation_number: 0,
         message: NewMessage::new("user", parts.clone()),
         name: format!("{vu}-{place}"),
         number: 0,
@@ -34,13 +43,16 @@ pub(super) async fn open(
 
 impl Place {
     pub(super) async fn append(&mut self) -> Result<(), String> {
+        let next = self.turn.next();
+        if next != self.conversation_number {
+            let conversation = self.client.conversation(&self.turn.name(next));
+            self.conversation = conversation.map_err(|_| "invalid_name".to_owned())?;
+            self.conversation_number = next;
+        }
         self.number += 1;
         self.message.id = format!("{}-{}", self.name, self.number);
-        let appended = self
-            .conversation
-            .append(std::slice::from_ref(&self.message))
-            .await;
-        match appended {
+        let message = std::slice::from_ref(&self.message);
+        match self.conversation.append(message).await {
             Ok(_) => Ok(()),
             Err(error) => Err(error.code.as_str().to_owned()),
         }

@@ -12,6 +12,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::line::{LOST, Outcome};
+use super::turn::Turn;
 use crate::workload::role::Failure;
 use crate::workload::store::{LoadSpec, message};
 
@@ -24,6 +25,7 @@ type Waiting = Rc<RefCell<Vec<Option<oneshot::Sender<Outcome>>>>>;
 pub(super) struct Place {
     frames: mpsc::UnboundedSender<String>,
     waiting: Waiting,
+    turn: Turn,
     vu: u32,
     place: usize,
     text: Rc<str>,
@@ -53,10 +55,12 @@ pub(super) async fn open(
     let waiting: Waiting = Rc::new(RefCell::new((0..spec.pipeline).map(|_| None).collect()));
     tokio::task::spawn_local(write(queued, sink));
     tokio::task::spawn_local(read(source, waiting.clone()));
+    let turn = Turn::of(spec, vu);
     let text: Rc<str> = message::text(spec.size, vu).into();
     let place = move |place| Place {
         frames: frames.clone(),
         waiting: waiting.clone(),
+        turn: turn.clone(),
         vu,
         place: place as usize,
         text: text.clone(),
@@ -75,9 +79,10 @@ impl Place {
         }
         let id = format!("{}-{}-{}", self.vu, self.place, self.number);
         let message = message::message(&id, &self.text);
+        let conversation = self.turn.name(self.turn.next());
         let frame = format!(
-            r#"{{"op":"append","ref":"{}","conv":"vu-{}","messages":[{message}]}}"#,
-            self.place, self.vu
+            r#"{{"op":"append","ref":"{}","conv":"{conversation}","messages":[{message}]}}"#,
+            self.place
         );
         let lost = || Err(LOST.to_owned());
         match self.frames.send(frame) {

@@ -1,0 +1,60 @@
+//! Which conversation a user's next message goes to.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use crate::workload::store::LoadSpec;
+
+/// The conversations of one user, one after the other; its places share it.
+#[derive(Debug, Clone)]
+pub(super) struct Turn {
+    vu: u32,
+    /// Messages after which the next conversation begins; `None`: there is one.
+    messages: Option<u64>,
+    sent: Rc<Cell<u64>>,
+}
+
+impl Turn {
+    pub(super) fn of(spec: &LoadSpec, vu: u32) -> Self {
+        Self {
+            vu,
+            messages: spec.messages,
+            sent: Rc::default(),
+        }
+    }
+
+    /// What the conversation of that number is called.
+    pub(super) fn name(&self, number: u64) -> String {
+        match number {
+            0 => format!("vu-{}", self.vu),
+            number => format!("vu-{}-{number}", self.vu),
+        }
+    }
+
+    /// The number of the conversation that the next message goes to; it counts as sent.
+    pub(super) fn next(&self) -> u64 {
+        let sent = self.sent.get();
+        self.sent.set(sent + 1);
+        self.messages.map_or(0, |messages| sent / messages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conversation_has_so_many_messages_of_all_places_and_then_comes_the_next() {
+        let turn = |messages| Turn {
+            vu: 3,
+            messages,
+            sent: Rc::default(),
+        };
+        let one = turn(Some(2));
+        let other_place = one.clone();
+        let names = [one.next(), other_place.next(), one.next()].map(|next| one.name(next));
+        assert_eq!(names, ["vu-3", "vu-3", "vu-3-1"]);
+        let ever = turn(None);
+        assert!((0..1_000).all(|_| ever.next() == 0));
+    }
+}
