@@ -84,6 +84,19 @@ impl Override {
         }
     }
 
+    /// Whether it gives no more than what stands otherwise.
+    pub(crate) fn tightens(&self, base: Kind) -> bool {
+        let refill = |kind| match kind {
+            Kind::Bucket(Bucket {
+                amount, period_ns, ..
+            }) => (u128::from(amount), u128::from(period_ns)),
+            Kind::Budget { .. } | Kind::Slots { .. } => (0, 1),
+        };
+        let kind = self.kind(base);
+        let ((amount, period_ns), (most, per_ns)) = (refill(kind), refill(base));
+        self.grant == 0 && kind.capacity() <= base.capacity() && amount * per_ns <= most * period_ns
+    }
+
     pub(crate) fn check(&self, base: Kind) -> Result<(), AdminError> {
         let numbers = [self.capacity.unwrap_or(0), self.grant];
         let (amount, period_ns) = self.refill.unwrap_or((0, 1));

@@ -47,6 +47,12 @@ impl Factor {
         (self.numerator, self.denominator)
     }
 
+    /// Whether it gives no more than another.
+    pub fn is_at_most(self, other: Self) -> bool {
+        let left = u64::from(self.numerator) * u64::from(other.denominator);
+        left <= u64::from(other.numerator) * u64::from(self.denominator)
+    }
+
     /// That share of an amount, rounded down.
     pub fn of(self, amount: u64) -> u64 {
         self.passed(amount)

@@ -4,6 +4,7 @@
 //! everything that was said of the limit counted in, and what is wanted. What it answers is
 //! [told](Plan::tell) to the plan, so that standings and charges are those of any other.
 
+use crate::admin::Override;
 use crate::cell::{Cell, When};
 use crate::decide::{Decision, Refused};
 use crate::dial::Factor;
@@ -99,12 +100,27 @@ impl Rules {
     /// What stands for a cell, before any factor.
     fn standing_kind(&self, index: usize, prefix: Prefix<'_>, now_ns: u64) -> Kind {
         let base = *self.kind(index);
+        let change = self.standing_override(index, prefix, now_ns);
+        change.map_or(base, |change| change.kind(base))
+    }
+
+    /// Whether something else stands for a cell than its limit.
+    pub fn is_overridden(&self, part: &Part<'_>, now_ns: u64) -> bool {
+        let change = self.standing_override(part.index, part.key.prefix, now_ns);
+        change.is_some()
+    }
+
+    fn standing_override(
+        &self,
+        index: usize,
+        prefix: Prefix<'_>,
+        now_ns: u64,
+    ) -> Option<&Override> {
         if self.overrides.is_empty() {
-            return base;
+            return None;
         }
         let change = self.overrides.get(&(self.id(index), stored(prefix)));
-        let change = change.filter(|change| now_ns < change.until_ns);
-        change.map_or(base, |change| change.kind(base))
+        change.filter(|change| now_ns < change.until_ns)
     }
 }
 

@@ -185,6 +185,11 @@ impl Rules {
         }
     }
 
+    /// Whether an override gives no more than its limit.
+    pub fn tightens(&self, limit: &str, change: &Override) -> Result<bool, AdminError> {
+        Ok(change.tightens(self.kinds[self.find(limit)?]))
+    }
+
     /// Overrides that have ended, and the rules without them: their cells are to
     /// [follow](crate::Table::follow_override).
     pub fn without_ended(&self, now_ns: u64) -> (Self, Vec<(LimitId, Box<str>)>) {

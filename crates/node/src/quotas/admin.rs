@@ -35,6 +35,8 @@ pub struct Applied {
     pub version: u64,
     /// What must be on disk before.
     pub durable: Option<Durable>,
+    /// It stands at this node, of several that share their cells.
+    pub is_here_alone: bool,
 }
 
 /// Why something was not changed.
@@ -52,10 +54,10 @@ pub enum ChangeError {
     /// What was asked for makes no sense.
     #[error(transparent)]
     Invalid(#[from] AdminError),
-    /// It would stand at this node alone, of several that share their limits.
+    /// It would give more at this node alone, of several that share their cells.
     #[error(
-        "{what} stands at one node alone, and others share its limits through a store: change the \
-         limits of every node instead"
+        "{what} that gives more would stand at this node alone, and others share its buckets \
+         through a store: change the limits of every node instead"
     )]
     Apart {
         /// What was asked for.
@@ -147,7 +149,7 @@ impl Quotas<'_> {
         until_ns: Option<u64>,
         by: By<'_>,
     ) -> Result<Applied, ChangeError> {
-        self.check_stands_everywhere("a factor")?;
+        self.check_factor(limit, factor)?;
         let (numerator, denominator) = factor.parts();
         let what = format!("factor {limit} {numerator}/{denominator}");
         self.change(by, what, EventKind::Factor, limit, |rules, now_ns| {
@@ -162,7 +164,6 @@ impl Quotas<'_> {
 
     /// Admits nothing more for a prefix.
     pub fn halt(self, prefix: Prefix<'_>, by: By<'_>) -> Result<Applied, ChangeError> {
-        self.check_stands_everywhere("a halt")?;
         let name = prefix.to_string();
         let what = format!("halt {name}");
         self.change(by, what, EventKind::Halted, &name, |rules, now_ns| {
@@ -208,11 +209,15 @@ impl Quotas<'_> {
         let name = prefix.to_string();
         if self.is_grant(&change) {
             // It was given already, and nothing of it stands.
-            return self.change(by, what, EventKind::Override, &name, |rules, _| {
+            let given = self.change(by, what, EventKind::Override, &name, |rules, _| {
                 Ok(((**rules).clone(), None))
+            })?;
+            return Ok(Applied {
+                is_here_alone: false,
+                ..given
             });
         }
-        self.check_stands_everywhere("an override")?;
+        self.check_override(limit, &change)?;
         self.change(by, what, EventKind::Override, &name, |rules, now_ns| {
             let rules = rules.with_override(limit, prefix, change.clone(), now_ns)?;
             let kept = override_change(&rules, limit, prefix, Some(change.clone()))?;
@@ -365,12 +370,14 @@ impl Quotas<'_> {
     }
 
     fn applied(self, event: EventKind, about: &str, durable: Option<Durable>) -> Applied {
+        let is_here_alone = event != EventKind::Reset && self.state().elsewhere.get().is_some();
         self.tell(about, || event);
         self.wake_waiting();
         self.need_sweep();
         Applied {
             version: self.policies().version(),
             durable,
+            is_here_alone,
         }
     }
 

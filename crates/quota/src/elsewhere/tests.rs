@@ -156,3 +156,31 @@ proptest! {
         prop_assert!(by.period_ns > 0 && made <= exact + 1e-9 && made >= exact - 1e-6, "{made} of {exact}");
     }
 }
+
+#[test]
+fn whatever_gives_no_more_than_a_limit_tightens_it() {
+    let change = |capacity, refill, grant| crate::admin::Override {
+        capacity,
+        refill,
+        grant,
+        until_ns: u64::MAX,
+        by: "root".into(),
+        reason: "a test".into(),
+    };
+    // With its weight ten come back in a second.
+    let rules = rules(bucket(100, 5, SECOND), Factor::ONE, Mode::Enforce);
+    for (change, expected) in [
+        (change(Some(100), None, 0), true),
+        (change(Some(0), Some((0, 1)), 0), true),
+        (change(None, Some((20, 2 * SECOND)), 0), true),
+        (change(None, Some((21, 2 * SECOND)), 0), false),
+        (change(Some(101), None, 0), false),
+        (change(Some(1), None, 1), false),
+    ] {
+        assert_eq!(rules.tightens("one", &change), Ok(expected), "{change:?}");
+    }
+    assert!(rules.tightens("two", &change(None, None, 0)).is_err());
+    let ratio = |numerator, denominator| Factor::new(numerator, denominator).unwrap();
+    assert!(ratio(1, 3).is_at_most(ratio(2, 6)) && ratio(0, 1).is_at_most(ratio(1, 1_000_000)));
+    assert!(!ratio(2, 3).is_at_most(ratio(3, 5)));
+}

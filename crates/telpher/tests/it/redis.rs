@@ -1,5 +1,7 @@
 //! A Redis of a test's own: Debian's, in a directory and on a port that nobody else has.
 
+mod cluster;
+
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -7,23 +9,31 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::support::eventually;
+pub(crate) use cluster::Cluster;
 
 /// A server; it is killed when this is dropped.
 pub(crate) struct Redis {
     dir: TempDir,
     port: u16,
     child: Option<Child>,
+    more: &'static [&'static str],
 }
 
 impl Redis {
     pub(crate) fn started() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        Self::started_on(port, &[])
+    }
+
+    fn started_on(port: u16, more: &'static [&'static str]) -> Self {
         let mut redis = Self {
             dir: tempfile::tempdir().unwrap(),
-            port: listener.local_addr().unwrap().port(),
+            port,
             child: None,
+            more,
         };
-        drop(listener);
         redis.start();
         redis
     }
@@ -35,6 +45,7 @@ impl Redis {
         // What it has answered it does not forget.
         command.args(["--appendonly", "yes", "--appendfsync", "always"]);
         command.args(["--save", "", "--dir"]).arg(self.dir.path());
+        command.args(self.more);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         self.child = Some(command.spawn().expect("redis-server is installed"));
         eventually("the server answers", || self.answers().is_some());

@@ -1,6 +1,8 @@
 //! Quotas that several nodes share in a Redis of the test's own: killed and started again under load,
 //! as the nodes are.
 
+mod cluster;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,9 +38,12 @@ on_unreachable = "{on_unreachable}"
 }
 
 fn serve(place: &Place, redis: &Redis, name: &str, flags: &str) -> Node {
-    let url = redis.url();
+    serve_with(place, &redis.url(), name, flags)
+}
+
+fn serve_with(place: &Place, urls: &str, name: &str, flags: &str) -> Node {
     place.serve(&format!(
-        "--data {name} --quota-store-redis {url} --quota-store-nodes {NODES} \
+        "--data {name} --quota-store-redis {urls} --quota-store-nodes {NODES} \
          --quota-store-deadline 2s {flags}"
     ))
 }
@@ -298,30 +303,80 @@ fn with_time(seen: &Value, status: &str, redis: &str) -> Value {
 }
 
 #[test]
-fn what_would_stand_at_one_node_alone_is_refused() {
+fn what_gives_less_stands_at_the_node_that_is_asked_and_what_gives_more_is_refused() {
     let (redis, place) = (Redis::started(), place(10, "0/s", "deny"));
-    let node = serve(&place, &redis, "a", "");
+    let [node, other] = ["a", "b"].map(|name| serve(&place, &redis, name, ""));
     let mut asking = Asking::open(node.url("http"));
-    let body = json!({"subject": "acme/load/hot", "cost": 10}).to_string();
-    assert_eq!(asking.ask("POST", "/v1/take", &body).unwrap().0, 200);
-    let reset = json!({"subject": "acme/load/hot", "reason": "a test"}).to_string();
-    assert_eq!(asking.ask("POST", "/v1/reset", &reset).unwrap().0, 200);
+    let mut ask = |method, path, body: Value| asking.ask(method, path, &body.to_string()).unwrap();
+    let take = json!({"subject": "acme/load/hot", "cost": 10});
+    assert_eq!(ask("POST", "/v1/take", take).0, 200);
+    let reset = json!({"subject": "acme/load/hot", "reason": "a test"});
+    let (status, done) = ask("POST", "/v1/reset", reset);
+    assert_eq!((status, &done["here_alone"]), (200, &Value::Null));
     assert_eq!(remaining(&node), Some(10));
-    let halt = json!({"prefix": "acme", "reason": "a test"}).to_string();
-    let (status, refused) = asking.ask("POST", "/v1/halt", &halt).unwrap();
+    let halt = json!({"prefix": "acme", "reason": "a test"});
+    let (status, halted) = ask("POST", "/v1/halt", halt);
+    assert_eq!((status, &halted["here_alone"]), (200, &json!(true)));
+    let take = json!({"subject": "acme/load/hot"});
+    assert_eq!(ask("POST", "/v1/take", take.clone()).0, 403);
+    let elsewhere = Asking::open(other.url("http")).ask("POST", "/v1/take", &take.to_string());
+    assert_eq!(elsewhere.unwrap().0, 200);
+    let url = node.url("native");
+    let resumed = place.run(&format!("quota resume acme --reason a-test --url {url}"));
     assert_eq!(
-        (status, &refused["code"]),
-        (501, &json!("unsupported")),
-        "{refused}"
+        resumed.expect(0).stdout,
+        "done, at this node and at none that shares its buckets; the limits are of version 1\n"
     );
-    let grant = json!({
-        "limit": "calls", "prefix": "acme/load/hot", "grant": 5, "reason": "a test"
-    });
-    let (status, granted) = asking
-        .ask("PUT", "/v1/overrides", &grant.to_string())
-        .unwrap();
-    assert_eq!((status, remaining(&node)), (200, Some(15)), "{granted}");
-    node.stop().expect(0);
+    let change = |field: &str, value: u64| {
+        let mut change = json!({
+            "limit": "calls", "prefix": "acme/load/hot", "for": "1h", "reason": "a test"
+        });
+        change[field] = value.into();
+        change
+    };
+    let (status, granted) = ask("PUT", "/v1/overrides", change("grant", 5));
+    assert_eq!(
+        (status, &granted["here_alone"]),
+        (200, &Value::Null),
+        "{granted}"
+    );
+    assert_eq!(remaining(&other), Some(14));
+    let factor = |factor: f64| json!({"factor": factor, "reason": "a test"});
+    for (path, more, less, what) in [
+        (
+            "/v1/overrides",
+            change("capacity", 50),
+            change("capacity", 5),
+            "an override",
+        ),
+        ("/v1/factors/calls", factor(1.5), factor(0.5), "a factor"),
+    ] {
+        let (status, refused) = ask("PUT", path, more);
+        assert_eq!(
+            (status, &refused["code"], &refused["detail"]),
+            (
+                501,
+                &json!("unsupported"),
+                &json!(format!(
+                    "{what} that gives more would stand at this node alone, and others share its \
+                     buckets through a store: change the limits of every node instead"
+                ))
+            )
+        );
+        let (status, stands) = ask("PUT", path, less);
+        assert_eq!(
+            (status, &stands["here_alone"]),
+            (200, &json!(true)),
+            "{stands}"
+        );
+    }
+    assert_eq!((remaining(&node), remaining(&other)), (Some(5), Some(14)));
+    // Who takes of less keeps nothing beyond that: what was granted and not taken is gone.
+    assert_eq!(ask("POST", "/v1/take", take).0, 200);
+    assert_eq!((remaining(&node), remaining(&other)), (Some(4), Some(9)));
+    for node in [node, other] {
+        node.stop().expect(0);
+    }
 }
 
 #[test]

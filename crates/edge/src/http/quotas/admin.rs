@@ -203,13 +203,21 @@ pub(super) async fn reset(
     }
 }
 
-/// Tells of a change when it is on disk.
+/// Tells of a change when it is on disk, and whether other nodes that share the buckets know nothing
+/// of it.
 pub(super) async fn applied(change: Result<Applied, ChangeError>) -> Result<Json<Value>, Problem> {
-    let Applied { version, durable } = change.map_err(refused)?;
+    let Applied {
+        version,
+        durable,
+        is_here_alone,
+    } = change.map_err(refused)?;
     if let Some(durable) = durable {
         durable.await.map_err(|_| super::unconfirmed())?;
     }
-    Ok(Json(json!({ "version": version })))
+    Ok(Json(match is_here_alone {
+        true => json!({ "version": version, "here_alone": true }),
+        false => json!({ "version": version }),
+    }))
 }
 
 /// Why something was not changed.

@@ -6,8 +6,8 @@
 //!   of what comes back. The share's cells lie here, in a table of their own that nobody keeps.
 //!
 //! What was given is owed to the store, so that it counts when it is there again. Slots have no
-//! share, as they are given back to whoever counts them: while it is away they are denied unless all
-//! of them are allowed.
+//! share, as they are given back to whoever counts them, and neither has what an override stands for:
+//! while it is away they are denied unless all of them are allowed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Quotas<'_> {
                 // Who takes slots now does not give them back to the store.
                 Unreachable::Allow if is_slots => {}
                 Unreachable::Allow => told.push((step, i128::from(part.kind.capacity()), false)),
-                Unreachable::Degrade if !is_slots => {
+                Unreachable::Degrade if !is_slots && !rules.is_overridden(part, now_ns) => {
                     shared.insert(&limit.name, (step, limit));
                 }
                 Unreachable::Degrade | Unreachable::Deny if part.is_enforced => {

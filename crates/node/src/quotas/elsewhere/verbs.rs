@@ -1,9 +1,11 @@
 //! What administrators do to cells that lie elsewhere.
 //!
-//! A reset and a grant are done there. What changes a limit for a time, an override, a factor or a
-//! halt, is each node's own, and would stand at one of several: it is refused.
+//! A reset and a grant are done there. A halt, a factor and an override are each node's own. What
+//! gives less stands at the node that is asked, as other limits would: the cells stay what they are,
+//! and whoever admits less mints nothing. What gives more would have one node admit what the others
+//! keep back: it is refused.
 
-use quota::{AdminError, Part, Prefix, Subject, Tier};
+use quota::{AdminError, Factor, Part, Prefix, Subject, Tier};
 
 use super::Elsewhere;
 use super::begin;
@@ -13,14 +15,33 @@ use crate::quotas::admin::ChangeError;
 use crate::quotas::{Desk, Override, Quotas};
 
 impl Quotas<'_> {
-    /// Refuses what would stand at this node alone.
-    pub(in crate::quotas) fn check_stands_everywhere(
+    /// Refuses a factor that gives more at this node alone.
+    pub(in crate::quotas) fn check_factor(
         self,
-        what: &'static str,
+        limit: &str,
+        factor: Factor,
     ) -> Result<(), ChangeError> {
+        let policies = self.policies();
+        match policies.find(limit) {
+            Some(index) if self.state().elsewhere.get().is_some() => {
+                let is_less = factor.is_at_most(policies.limits()[index].1.factor);
+                let what = "a factor";
+                is_less.then_some(()).ok_or(ChangeError::Apart { what })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses an override that gives more at this node alone.
+    pub(in crate::quotas) fn check_override(
+        self,
+        limit: &str,
+        change: &Override,
+    ) -> Result<(), ChangeError> {
+        let what = "an override";
         match self.state().elsewhere.get() {
-            None => Ok(()),
-            Some(_) => Err(ChangeError::Apart { what }),
+            Some(_) if !self.rules().tightens(limit, change)? => Err(ChangeError::Apart { what }),
+            _ => Ok(()),
         }
     }
 
@@ -72,7 +93,7 @@ impl Quotas<'_> {
             return Ok(());
         };
         if !self.is_grant(change) {
-            return self.check_stands_everywhere("an override");
+            return self.check_override(limit, change);
         }
         let rules = self.rules();
         rules.with_override(limit, prefix, change.clone(), self.now_ns())?;

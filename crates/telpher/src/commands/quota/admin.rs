@@ -254,7 +254,14 @@ fn change(
         let node = Node::connect(target, environment).await?;
         let answer = node.ask(&question).await;
         let answer = parse(&answer.map_err(|trouble| tell(format, trouble))?)?;
-        let human = format!("done; the limits are of version {}\n", answer["version"]);
+        let version = &answer["version"];
+        let human = match answer["here_alone"] == json!(true) {
+            true => format!(
+                "done, at this node and at none that shares its buckets; the limits are of version \
+                 {version}\n"
+            ),
+            false => format!("done; the limits are of version {version}\n"),
+        };
         output::print(format, &answer, &human)
     })
 }

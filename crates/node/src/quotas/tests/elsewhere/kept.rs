@@ -122,7 +122,7 @@ fn a_second_take_with_an_id_takes_nothing_whenever_it_comes() {
 }
 
 #[test]
-fn a_reset_and_a_grant_are_done_there_and_what_would_stand_here_alone_is_refused() {
+fn a_reset_and_a_grant_are_done_there_and_what_would_give_more_here_alone_is_refused() {
     let (world, store) = one_node(&[bucket("agent", 10, "0/s")]);
     let (quotas, subject) = (world.node.quotas(), Subject::parse("a/b/c").unwrap());
     assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 10)])));
@@ -154,9 +154,11 @@ fn a_reset_and_a_grant_are_done_there_and_what_would_stand_here_alone_is_refused
             .set_override("agent", prefix, change(Some(50), 0))
             .err(),
         quotas
-            .set_factor("agent", Factor::new(1, 2).unwrap(), None, BY)
+            .set_override("agent", prefix, change(Some(5), 1))
             .err(),
-        quotas.halt(prefix, BY).err(),
+        quotas
+            .set_factor("agent", Factor::new(3, 2).unwrap(), None, BY)
+            .err(),
     ];
     for error in refused {
         assert!(
@@ -164,6 +166,59 @@ fn a_reset_and_a_grant_are_done_there_and_what_would_stand_here_alone_is_refused
             "{error:?}"
         );
     }
+}
+
+#[test]
+fn what_gives_less_stands_at_the_node_that_is_asked_and_mints_nothing() {
+    let store = Store::shared_by(2);
+    let limits = [bucket("agent", 10, "0/s"), bucket("wide", 100, "0/s")];
+    let [here, there] = [(); 2].map(|()| node_in(&store, 2, &limits));
+    let quotas = here.node.quotas();
+    let prefix = Prefix::parse("a/b/c").unwrap();
+    let tight = Override {
+        capacity: Some(4),
+        refill: None,
+        grant: 0,
+        until_ns: u64::MAX,
+        by: "root".into(),
+        reason: "a test".into(),
+    };
+    let stands = quotas.set_override("agent", prefix, tight).unwrap();
+    assert!(stands.is_here_alone);
+    assert_eq!(
+        (left(&here, "a/b/c"), left(&there, "a/b/c")),
+        (vec![4, 100], vec![10, 100])
+    );
+    // Together they admit what there is, whoever of them is asked.
+    let admitted =
+        |world: &World, count| is_admitted(&take(world, "a/b/c", &[(Unit::REQUESTS, count)]));
+    assert!(admitted(&there, 3) && admitted(&here, 1));
+    assert_eq!(
+        (left(&here, "a/b/c"), left(&there, "a/b/c")),
+        (vec![0, 96], vec![6, 96])
+    );
+    assert!(!admitted(&here, 1) && admitted(&there, 6));
+    assert!(!admitted(&there, 1));
+    // While the store is away nothing is given that is not known to be left.
+    pass_ms(&here, &store, 1_200);
+    store.set_mood(Mood::Away);
+    let taken = take(&here, "a/b/c", &ONE);
+    assert!(
+        matches!(taken.outcome, Outcome::Unavailable { .. }),
+        "{taken:?}"
+    );
+    store.set_mood(Mood::Answers);
+    let half = Factor::new(1, 2).unwrap();
+    assert!(
+        quotas
+            .set_factor("agent", half, None, BY)
+            .unwrap()
+            .is_here_alone
+    );
+    assert!(quotas.halt(prefix, BY).unwrap().is_here_alone);
+    let halted = take(&here, "a/b/c", &ONE).outcome;
+    assert!(matches!(halted, Outcome::Halted { .. }), "{halted:?}");
+    assert!(quotas.resume(prefix, BY).unwrap().is_here_alone);
 }
 
 #[test]

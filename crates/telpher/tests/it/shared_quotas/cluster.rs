@@ -1,0 +1,104 @@
+//! Quotas that several nodes share in a Redis Cluster of three masters, one of which is killed.
+
+use serde_json::{Value, json};
+
+use super::{Load, NODES, look, place, remaining, serve_with};
+use crate::quotas::Asking;
+use crate::redis::Cluster;
+use crate::support::{Node, eventually};
+
+fn take(node: &Node, cost: u64) -> (u16, Value) {
+    let body = json!({"subject": "acme/load/hot", "cost": cost}).to_string();
+    let mut asking = Asking::open(node.url("http"));
+    asking.ask("POST", "/v1/take", &body).unwrap()
+}
+
+#[test]
+fn a_master_of_a_cluster_that_is_killed_under_load_admits_nothing_twice() {
+    const CAPACITY: u64 = 20_000;
+    let (mut cluster, place) = (Cluster::started(), place(CAPACITY, "0/s", "deny"));
+    let nodes = ["a", "b"].map(|name| serve_with(&place, &cluster.urls(), name, ""));
+    let loads = nodes.each_ref().map(Load::start);
+    eventually("all take", || {
+        loads.iter().all(|load| load.admitted() > 100)
+    });
+    cluster.master_of("acme").crash();
+    let before = loads.each_ref().map(Load::unavailable);
+    eventually("all are told so", || {
+        let now = loads.each_ref().map(Load::unavailable);
+        now.iter().zip(before).all(|(now, before)| *now > before)
+    });
+    let mut admitted: u64 = loads.into_iter().map(Load::end).sum();
+    for node in &nodes {
+        eventually("it has nothing leased any more and is told so", || {
+            let (status, answer) = take(node, 1);
+            admitted += u64::from(status == 200);
+            (status, &answer["degraded"]) == (503, &json!(true))
+        });
+        assert!(node.metric("telpher_quota_degraded_total") > 0);
+        assert!(node.metric("telpher_quota_store_errors_total") > 0);
+        assert_eq!(node.metric("telpher_quota_store_connected"), 0);
+    }
+    cluster.crashed().start();
+    cluster.is_whole();
+    let loads = nodes.each_ref().map(Load::start);
+    eventually("nothing is left", || {
+        nodes.iter().all(|node| remaining(node) == Some(0))
+    });
+    admitted += loads.into_iter().map(Load::end).sum::<u64>();
+    // What was leased, and takes whose answers nobody heard.
+    assert!(
+        (CAPACITY / 2..=CAPACITY).contains(&admitted),
+        "{admitted} of {CAPACITY}"
+    );
+    for node in nodes {
+        node.stop().expect(0);
+    }
+}
+
+#[test]
+fn while_a_master_of_a_cluster_is_away_each_node_gives_its_share_and_owes_it() {
+    const CAPACITY: u64 = 600;
+    let (mut cluster, place) = (Cluster::started(), place(CAPACITY, "0/s", "degrade"));
+    let nodes = ["a", "b"].map(|name| serve_with(&place, &cluster.urls(), name, ""));
+    for node in &nodes {
+        let (status, taken) = take(node, 50);
+        assert_eq!((status, &taken["degraded"]), (200, &Value::Null), "{taken}");
+    }
+    cluster.master_of("acme").crash();
+    let share = CAPACITY / NODES;
+    for node in &nodes {
+        for (status, cost) in [(200, share / 2), (200, share / 2), (403, 1)] {
+            let (told, answer) = take(node, cost);
+            assert_eq!(
+                (told, &answer["degraded"]),
+                (status, &json!(true)),
+                "{answer}"
+            );
+        }
+        assert_eq!(node.metric("telpher_quota_degraded_total"), 3);
+        assert_eq!(look(node).0, 503);
+    }
+    cluster.crashed().start();
+    cluster.is_whole();
+    let given = 100 + 2 * share;
+    // A debit that may have been heard is told again: more is debited then, never less.
+    let left = i64::try_from(CAPACITY - given).unwrap();
+    eventually("it is charged", || {
+        let owed = nodes
+            .each_ref()
+            .map(|node| node.metric("telpher_quota_store_owed"));
+        owed == [0, 0]
+            && nodes
+                .iter()
+                .all(|node| remaining(node).is_some_and(|it| it <= left))
+    });
+    let mut admitted = given;
+    while take(&nodes[0], 1).0 == 200 {
+        admitted += 1;
+    }
+    assert!((given..=CAPACITY).contains(&admitted), "{admitted}");
+    for node in nodes {
+        node.stop().expect(0);
+    }
+}
