@@ -4,8 +4,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     agents, backup, bench, bench_role, completions, config, conversation, demo, doctor, explain,
-    idle, inspect, listen, mailbox, man, ping, quota, request, send, serve, stream, token, version,
-    write,
+    idle, inspect, listen, mailbox, man, ping, quota, request, send, serve, stream, token, topic,
+    version, write,
 };
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -29,6 +29,7 @@ Keep, with that node:
   telpher write acme/demo/echo 'job 7'   for an agent that may come later
   telpher append acme/demo/log 'done'    a record in a stream, in order
   telpher mailbox list                   see what waits for whom
+  telpher topic consume orders -f        what Kafka's clients and others produce
 
 Remember, with that node:
   telpher conversation append c-1 'hi'   a message in a conversation
@@ -58,7 +59,14 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Talk through it", &["send", "write", "request", "listen"]),
     (
         "Look after what is kept",
-        &["conversation", "mailbox", "append", "read", "streams"],
+        &[
+            "conversation",
+            "topic",
+            "mailbox",
+            "append",
+            "read",
+            "streams",
+        ],
     ),
     ("Stay within limits", &["quota"]),
     ("Look at it", &["ping", "agents", "connections", "bench"]),
@@ -99,6 +107,8 @@ enum Command {
     Listen(listen::Args),
     #[command(subcommand)]
     Mailbox(mailbox::Command),
+    #[command(subcommand)]
+    Topic(topic::Command),
     #[command(subcommand)]
     Quota(quota::Command),
     Append(stream::AppendArgs),
@@ -175,6 +185,7 @@ impl Cli {
             Command::Request(args) => request::run(args, environment),
             Command::Listen(args) => listen::run(args, environment),
             Command::Mailbox(command) => mailbox::run(command, environment),
+            Command::Topic(command) => topic::run(command, environment),
             Command::Quota(command) => quota::run(command, environment),
             Command::Append(args) => stream::run_append(args, environment),
             Command::Read(args) => stream::run_read(args, environment),
@@ -229,7 +240,7 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 33] = [
+        let commands: [&[&str]; 36] = [
             &[],
             &["serve"],
             &["config"],
@@ -245,6 +256,9 @@ mod tests {
             &["request"],
             &["listen"],
             &["mailbox"],
+            &["topic"],
+            &["topic", "produce"],
+            &["topic", "consume"],
             &["quota"],
             &["quota", "take"],
             &["append"],

@@ -24,5 +24,6 @@ pub(crate) mod serve;
 pub(crate) mod stream;
 pub(crate) mod target;
 pub(crate) mod token;
+pub(crate) mod topic;
 pub(crate) mod version;
 pub(crate) mod write;

@@ -198,3 +198,38 @@ fn collect(dir: &Path, sources: &mut String) {
         }
     }
 }
+
+/// Topics as the README has them: kcat, Python (where there is a client for it), curl and the command line.
+#[test]
+fn the_topics_of_the_readme_are_everybodys() {
+    let readme = read("README.md");
+    let (_, stream) = readme.split_once("\n## Stream\n").unwrap();
+    let (stream, _) = stream.split_once("\n## ").unwrap();
+    let place = Place::new();
+    let node = place.serve("");
+    let block = |language: &str, number: usize| {
+        let block = stream.split(&format!("```{language}\n")).nth(number);
+        let (code, _) = block.unwrap().split_once("```").unwrap();
+        code.replace("127.0.0.1:9092", node.url("kafka"))
+            .replace("http://127.0.0.1:7401", node.url("http"))
+    };
+    let head = format!(
+        "set -e\ntelpher() {{ {} \"$@\"; }}\nexport TELPHER_URL={}\n",
+        env!("CARGO_BIN_EXE_telpher"),
+        node.url("native")
+    );
+    let consumed = place.shell(&format!("{head}{}", block("sh", 1)));
+    assert!(consumed.expect(0).stdout.contains("the first\n"));
+    let has_client = place.shell("python3 -c 'import confluent_kafka'").code() == 0;
+    if has_client {
+        place.write("produce.py", &block("python", 1));
+        place.shell("python3 produce.py").expect(0);
+    }
+    let consumed = place.shell(&format!("{head}{}", block("sh", 2)));
+    let shown = &consumed.expect(0).stdout;
+    for text in ["the first\n", " 7: the second\n", " 7: {\"step\":3}\n"] {
+        assert!(shown.contains(text), "{text:?} is not in {shown}");
+    }
+    assert_eq!(shown.contains("from Python\n"), has_client);
+    node.stop().expect(0);
+}

@@ -39,5 +39,6 @@ mod storage;
 mod support;
 mod tls;
 mod tokens;
+mod topic_commands;
 mod webhooks;
 mod webhooks_tls;
