@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use parking_lot::Mutex;
+use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, Connection, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -41,31 +42,61 @@ pub enum TlsError {
 
 /// The server side from PEM files: a certificate chain and its private key.
 pub fn load_server_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    server_config(certificate, key, None)
+}
+
+/// The same, for clients that show a certificate of an authority of the PEM file.
+pub fn load_mutual_server_config(
+    certificate: &Path,
+    key: &Path,
+    authorities: &Path,
+) -> Result<Arc<ServerConfig>, TlsError> {
+    server_config(certificate, key, Some(authorities))
+}
+
+fn server_config(
+    certificate: &Path,
+    key: &Path,
+    authorities: Option<&Path>,
+) -> Result<Arc<ServerConfig>, TlsError> {
     let chain = read_certificates(certificate)?;
     let private = PrivateKeyDer::from_pem_file(key).map_err(|cause| file_error(key, cause))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, private)?;
-    Ok(Arc::new(config))
+    let builder = ServerConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?;
+    let builder = match authorities {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let roots = Arc::new(read_authorities(path)?);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+            let verifier = verifier.map_err(|cause| file_error(path, cause))?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    Ok(Arc::new(builder.with_single_cert(chain, private)?))
 }
 
 /// The client side: trusts the certificates of the PEM file, or none at all when there is none
 /// (then every handshake fails; there is no way to skip verification).
 pub fn client_config(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    if let Some(path) = authorities {
-        for certificate in read_certificates(path)? {
-            roots.add(certificate)?;
-        }
-    }
+    let roots = match authorities {
+        Some(path) => read_authorities(path)?,
+        None => RootCertStore::empty(),
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(Arc::new(config))
+}
+
+fn read_authorities(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_certificates(path)? {
+        roots.add(certificate)?;
+    }
+    Ok(roots)
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {

@@ -32,6 +32,7 @@ pub mod quota;
 pub mod quota_store;
 pub mod runtime;
 pub mod shutdown;
+pub mod slim;
 mod template;
 pub mod tls;
 pub mod topics;
@@ -80,6 +81,8 @@ pub struct Config {
     pub http: http::Options,
     /// The Kafka door.
     pub kafka: kafka::Options,
+    /// The SLIM door.
+    pub slim: slim::Options,
     /// Encryption of all doors.
     pub tls: tls::Options,
     /// What the node logs.
@@ -92,7 +95,7 @@ pub struct Config {
 
 /// Every component, in the order of documentation; those without a table of their own in the
 /// TOML file come first, as TOML demands.
-pub const SECTIONS: [&Section; 18] = [
+pub const SECTIONS: [&Section; 19] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
@@ -107,6 +110,7 @@ pub const SECTIONS: [&Section; 18] = [
     &native::SECTION,
     &http::SECTION,
     &kafka::SECTION,
+    &slim::SECTION,
     &tls::SECTION,
     &log::SECTION,
     &runtime::SECTION,

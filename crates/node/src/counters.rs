@@ -113,6 +113,8 @@ counters! {
     SlimBadMacs => "slim_bad_macs";
     /// Messages from SLIM clients that had made their last hop.
     SlimExpired => "slim_expired_messages";
+    /// Messages and subscriptions of SLIM clients that the rules do not allow.
+    SlimForbidden => "slim_forbidden";
 }
 
 const COUNT: usize = Counter::ALL.len();

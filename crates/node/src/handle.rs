@@ -15,7 +15,7 @@ use crate::counters::{Counter, Counters};
 use crate::lane::Caller;
 use crate::peer::{Facts, Peer};
 use crate::ports::offload::{Inline, Offload, Overloaded, Work};
-use crate::ports::{Failure, Outgoing, Outlet, Ports};
+use crate::ports::{Failure, Names, Outgoing, Outlet, Ports};
 use crate::store::{self, Outcome, Slot, Store, StoreError};
 
 /// What a node takes on.
@@ -67,6 +67,8 @@ pub(crate) struct Inner {
     pub(crate) to_sweep: Mutex<Vec<Weak<Peer>>>,
     /// Called when there is something to sweep again.
     sweep_needed: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// The names of a door that has names of its own.
+    pub(crate) names: OnceLock<Arc<dyn Names>>,
     /// Who does what may wait for a disk, when somebody does.
     offload: OnceLock<Arc<dyn Offload>>,
     /// What is kept, when there is a journal to keep it in.
@@ -119,6 +121,7 @@ impl Handle {
                 peers: Mutex::default(),
                 to_sweep: Mutex::default(),
                 sweep_needed: OnceLock::new(),
+                names: OnceLock::new(),
                 offload: OnceLock::new(),
                 store,
                 sync_times: OnceLock::new(),

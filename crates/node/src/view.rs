@@ -1,8 +1,10 @@
 //! What the node shows of itself: who is connected, who is subscribed to what.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::handle::Handle;
+use crate::ports::Names;
 
 /// A name and who is subscribed to it.
 #[derive(Clone, Debug)]
@@ -52,23 +54,39 @@ pub struct ConnectionView {
 }
 
 impl Handle {
+    /// From now on a door's names are shown beside the node's own. Only the first caller's are taken.
+    pub fn show_names_of(&self, door: Arc<dyn Names>) {
+        // One door has names of its own.
+        let _ = self.inner.names.set(door);
+    }
+
+    /// The names of a door that has names of its own.
+    pub fn names(&self) -> Option<&dyn Names> {
+        self.inner.names.get().map(|names| &**names)
+    }
+
     /// Every name that has subscribers or senders, and the newest that had and that messages missed, in
     /// order.
     pub fn agents(&self) -> Vec<AgentView> {
         let table = self.inner.table.read();
-        let view =
-            |(base, undeliverable, subscribers): (&std::sync::Arc<str>, u64, &[_])| AgentView {
-                name: base.to_string(),
-                undeliverable,
-                subscribers: subscribers.iter().map(subscriber_view).collect(),
-            };
-        table.names().into_iter().map(view).collect()
+        let view = |(base, undeliverable, subscribers): (&Arc<str>, u64, &[_])| AgentView {
+            name: base.to_string(),
+            undeliverable,
+            subscribers: subscribers.iter().map(subscriber_view).collect(),
+        };
+        let mut agents: Vec<_> = table.names().into_iter().map(view).collect();
+        drop(table);
+        if let Some(names) = self.names() {
+            agents.extend(names.agents());
+            agents.sort_by(|one, other| one.name.cmp(&other.name));
+        }
+        agents
     }
 
     /// Every open connection, oldest first.
     pub fn connections(&self) -> Vec<ConnectionView> {
         let peers: Vec<_> = self.inner.peers.lock().values().cloned().collect();
-        let view = |peer: &std::sync::Arc<crate::peer::Peer>| ConnectionView {
+        let view = |peer: &Arc<crate::peer::Peer>| ConnectionView {
             id: peer.id.0,
             name: peer.facts.name.as_ref().map(|name| name.to_string()),
             remote: peer.facts.remote.clone(),
@@ -83,13 +101,12 @@ impl Handle {
 
     /// Count of subscriptions.
     pub fn subscription_count(&self) -> usize {
-        self.inner.table.read().subscription_count()
+        let others = self.names().map_or(0, Names::subscription_count);
+        self.inner.table.read().subscription_count() + others
     }
 }
 
-fn subscriber_view(
-    subscriber: &routing::Subscriber<std::sync::Arc<crate::peer::Peer>>,
-) -> SubscriberView {
+fn subscriber_view(subscriber: &routing::Subscriber<Arc<crate::peer::Peer>>) -> SubscriberView {
     SubscriberView {
         instance: subscriber.name.instance().unwrap_or_default().to_owned(),
         connection: subscriber.connection.0,

@@ -1,6 +1,5 @@
 //! Messages that are made here: answers to subscriptions, and what an application sends.
 
-use crate::TTL;
 use crate::link::Link;
 use crate::mac::Covered;
 use crate::name::{Name, once};
@@ -62,6 +61,8 @@ pub struct Draft<'a> {
     pub identity: &'a str,
     /// 1 for one subscriber, else all of them.
     pub fanout: u32,
+    /// Hops that it may make.
+    pub ttl: u32,
 }
 
 impl Draft<'_> {
@@ -113,7 +114,7 @@ impl Draft<'_> {
             recv_from: None,
             forward_to: None,
             error: None,
-            ttl: TTL,
+            ttl: self.ttl,
         };
         cover.write(&mut covered);
         let mac = link.mac().sign(&covered);
@@ -123,7 +124,7 @@ impl Draft<'_> {
             put_bytes(3, self.identity.as_bytes(), out);
             put_number(4, self.fanout.into(), out);
             put_bytes(5, crate::VERSION.as_bytes(), out);
-            put_number(6, TTL.into(), out);
+            put_number(6, self.ttl.into(), out);
             put_bytes(11, &mac, out);
         });
     }

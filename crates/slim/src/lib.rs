@@ -18,8 +18,10 @@ mod inbox;
 mod link;
 mod mac;
 mod message;
+mod missed;
 mod name;
 mod negotiation;
+mod rules;
 mod shape;
 mod table;
 mod wire;
@@ -29,10 +31,12 @@ pub use forward::Forward;
 pub use inbox::{Compressed, Inbox, Item};
 pub use link::{Accepted, Initiator, Link, Refused};
 pub use message::{Header, Message, Routed};
+pub use missed::Missed;
 pub use name::{EncodedName, Key, Name, Prefix};
 pub use negotiation::{ConnectionKind, Negotiation};
 pub use ring::rand::SystemRandom as Random;
-pub use table::{Match, SubscribeError, Table, Unknown};
+pub use rules::{Act, Rules, Who};
+pub use table::{Agent, Match, SubscribeError, Table, Unknown};
 pub use wire::Malformed;
 
 /// The version that a node says it speaks. Clients want a version and compare it with nothing.

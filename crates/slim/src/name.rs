@@ -38,6 +38,9 @@ pub struct Name<'a> {
 
 const NULL: u128 = u128::MAX;
 
+/// Texts of more bytes are kept by nobody who keeps names.
+const AGENT_SIZE_MAX: usize = 512;
+
 impl EncodedName {
     /// What it is routed by.
     pub fn key(&self) -> Key {
@@ -69,6 +72,23 @@ impl<'a> Name<'a> {
     pub fn is_consistent(&self) -> bool {
         self.texts
             .is_none_or(|texts| texts.map(hash) == self.encoded.prefix)
+    }
+
+    /// The agent as people are shown it: its texts if they are its numbers' and no longer than names
+    /// are, else its numbers.
+    pub fn agent(&self) -> String {
+        let is_short = |texts: &[&str; 3]| {
+            texts.iter().map(|text| text.len()).sum::<usize>() <= AGENT_SIZE_MAX
+        };
+        let texts = self.texts.filter(is_short).filter(|_| self.is_consistent());
+        Self {
+            encoded: EncodedName {
+                id: None,
+                ..self.encoded
+            },
+            texts,
+        }
+        .to_string()
     }
 
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Malformed> {
@@ -109,7 +129,7 @@ impl<'a> Name<'a> {
     }
 }
 
-fn hash(component: &str) -> u64 {
+pub(crate) fn hash(component: &str) -> u64 {
     let mut hasher = XxHash64::with_seed(0);
     std::hash::Hasher::write(&mut hasher, component.as_bytes());
     std::hash::Hasher::write(&mut hasher, &[0xff]);
@@ -180,7 +200,7 @@ impl fmt::Display for Name<'_> {
 }
 
 /// An id as clients show it.
-struct Uuid(u128);
+pub(crate) struct Uuid(pub(crate) u128);
 
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use holders::Holders;
 
-use crate::name::{Key, Prefix};
+use crate::name::{Key, Name, Prefix, Uuid};
 
 /// Why nobody is subscribed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,9 +36,22 @@ pub struct Table<P> {
 /// An agent's name.
 #[derive(Debug)]
 struct Entry<P> {
+    /// As people are shown it.
+    agent: Box<str>,
     by_id: HashMap<Option<u128>, Holders<P>>,
     /// Those of all ids, each once.
     anybody: Holders<P>,
+}
+
+/// An agent's name and who holds it.
+#[derive(Debug)]
+pub struct Agent<'a, P> {
+    /// The name, as numbers.
+    pub prefix: Prefix,
+    /// The name, as people are shown it.
+    pub name: &'a str,
+    /// Its instances (empty for the name alone), each with a connection that holds it.
+    pub instances: Vec<(String, u64, &'a P)>,
 }
 
 /// What a connection is subscribed to.
@@ -67,12 +80,13 @@ impl<P: Clone> Table<P> {
     /// Adds a subscription. The same one again changes nothing.
     pub fn subscribe(
         &mut self,
-        key: Key,
+        name: &Name<'_>,
         connection: u64,
         id: u64,
         peer: &P,
         count_max: usize,
     ) -> Result<(), SubscribeError> {
+        let key = name.encoded.key();
         let held = self.connections.entry(connection).or_default();
         if held.by_key.get(&key).is_some_and(|ids| ids.contains(&id)) {
             return Ok(());
@@ -87,7 +101,8 @@ impl<P: Clone> Table<P> {
         if is_first {
             let names = held.by_prefix.entry(key.prefix).or_default();
             *names += 1;
-            let entry = self.prefixes.entry(key.prefix).or_default();
+            let entry = self.prefixes.entry(key.prefix);
+            let entry = entry.or_insert_with(|| Entry::new(name.agent().into()));
             if *names == 1 {
                 entry.anybody.insert(connection, peer.clone());
             }
@@ -172,6 +187,15 @@ impl<P> Table<P> {
         self.connections.values().map(|held| held.count).sum()
     }
 
+    /// Every name and who holds it, in no order.
+    pub fn agents(&self) -> impl Iterator<Item = Agent<'_, P>> {
+        self.prefixes.iter().map(|(prefix, entry)| Agent {
+            prefix: *prefix,
+            name: &entry.agent,
+            instances: entry.instances(),
+        })
+    }
+
     /// Count of names, instances not counted.
     pub fn name_count(&self) -> usize {
         self.prefixes.len()
@@ -193,9 +217,23 @@ impl Held {
     }
 }
 
-impl<P> Default for Entry<P> {
-    fn default() -> Self {
+impl<P> Entry<P> {
+    fn instances(&self) -> Vec<(String, u64, &P)> {
+        let mut instances = Vec::new();
+        for (id, holders) in &self.by_id {
+            let id = id.map_or(String::new(), |id| Uuid(id).to_string());
+            let held = holders
+                .iter()
+                .map(|(connection, peer)| (id.clone(), *connection, peer));
+            instances.extend(held);
+        }
+        instances.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+        instances
+    }
+
+    fn new(agent: Box<str>) -> Self {
         Self {
+            agent,
             by_id: HashMap::new(),
             anybody: Holders::default(),
         }

@@ -22,6 +22,7 @@ mod revocation;
 mod running;
 mod shared_quotas;
 mod signals;
+mod slim;
 mod system;
 mod views;
 mod workers;
@@ -47,6 +48,7 @@ pub(crate) use limiter::CompatLimiter;
 pub(crate) use ready::Audience;
 use running::{Kept, Means, Running, threads_failure};
 pub(crate) use signals::Signals;
+pub(crate) use slim::check as check_slim;
 pub(crate) use system::{HTTP_AGENT, SYSTEM_AGENT};
 
 /// What ends a node.

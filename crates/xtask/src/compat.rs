@@ -87,6 +87,7 @@ fn serve(place: &Path) -> Result<(Process, String)> {
     command.args(["serve", "--dev", "--json", "--end-with-stdin"]);
     command.args(["--native-listen", "127.0.0.1:0", "--native-socket", "none"]);
     command.args(["--http-listen", "none", "--kafka-listen", "127.0.0.1:0"]);
+    command.args(["--slim-listen", "none"]);
     let (node, ready) = Process::start(command.current_dir(place))?;
     let (_, rest) = ready
         .split_once("\"kafka\":\"")

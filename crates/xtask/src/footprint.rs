@@ -103,6 +103,8 @@ impl Node {
             "127.0.0.1:0",
             "--kafka-listen",
             "none",
+            "--slim-listen",
+            "none",
         ]);
         let (process, ready) = Process::start(&mut command)?;
         let url = ready

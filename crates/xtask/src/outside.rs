@@ -168,6 +168,8 @@ fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
         "127.0.0.1:0",
         "--kafka-listen",
         "none",
+        "--slim-listen",
+        "none",
     ]);
     serve.arg("--data").arg(place.join("data"));
     let (node, ready) = Process::start(&mut serve)?;

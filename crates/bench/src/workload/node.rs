@@ -20,6 +20,7 @@ pub(super) struct Node {
     http: String,
     limiter: Option<String>,
     kafka: Option<String>,
+    slim: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -29,12 +30,13 @@ struct Ready {
     http: String,
     limiter: Option<String>,
     kafka: Option<String>,
+    slim: Option<String>,
 }
 
 /// How long its metrics may take.
 const METRICS_LIMIT: Duration = Duration::from_secs(10);
 
-const ARGUMENTS: [&str; 11] = [
+const ARGUMENTS: [&str; 13] = [
     "serve",
     "--json",
     "--end-with-stdin",
@@ -45,6 +47,8 @@ const ARGUMENTS: [&str; 11] = [
     "--http-listen",
     "127.0.0.1:0",
     "--kafka-listen",
+    "127.0.0.1:0",
+    "--slim-listen",
     "127.0.0.1:0",
 ];
 
@@ -107,6 +111,7 @@ impl Node {
             http,
             limiter,
             kafka,
+            slim,
         } = actor.json()?;
         Ok(Self {
             actor,
@@ -115,6 +120,7 @@ impl Node {
             http,
             limiter,
             kafka,
+            slim,
         })
     }
 
@@ -158,6 +164,11 @@ impl Node {
     /// Where its Kafka door is, if it has one: `HOST:PORT`.
     pub(super) fn kafka_address(&self) -> Option<&str> {
         self.kafka.as_deref()
+    }
+
+    /// Where its SLIM door is, if it has one, as applications take it.
+    pub(super) fn slim_url(&self) -> Option<&str> {
+        self.slim.as_deref()
     }
 
     /// The process's number.

@@ -46,6 +46,7 @@ impl Collector for Snapshot {
             value.encode(metric)?;
         }
         self.encode_failures(&mut encoder)?;
+        crate::slim::encode_metrics(&self.0, &mut encoder)?;
         if let Some(view) = self.0.storage() {
             storage::encode(&view, &mut encoder)?;
         }

@@ -8,11 +8,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use h2::server::{self, SendResponse};
 use h2::{Ping, PingPong, RecvStream};
-use http::{HeaderMap, Method, Request, header};
+use http::{Method, Request, header};
 use node::{Counter, Facts};
 use tokio::time::{Instant, Sleep};
 
 use super::Door;
+use super::admission::{Admitted, admit};
 use super::exchange::Round;
 use super::io::Io;
 use super::outlet::SlimOutlet;
@@ -125,9 +126,12 @@ impl Client {
     }
 
     fn open(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
-        let outlet = Arc::new(SlimOutlet::new(self.door.options.queue_size_max));
-        let connection = match self.admit(&request, &outlet) {
-            Ok(connection) => connection,
+        let outlet = Arc::new(SlimOutlet::new(
+            self.remote.clone(),
+            self.door.options.queue_size_max,
+        ));
+        let (connection, name) = match self.admit(&request, &outlet) {
+            Ok(admitted) => admitted,
             Err(response) => {
                 // It may have gone already.
                 let _ = respond.send_response(response, true);
@@ -138,7 +142,7 @@ impl Client {
         match respond.send_response(status::accepted(), false) {
             Ok(send) => {
                 let receive = request.into_body();
-                let stream = Stream::new(&self.door, connection, outlet, receive, send);
+                let stream = Stream::new(&self.door, connection, name, outlet, receive, send);
                 self.streams.push(stream);
             }
             Err(error) => tracing::debug!(%error, "a SLIM stream ended before it began"),
@@ -149,7 +153,7 @@ impl Client {
         &self,
         request: &Request<RecvStream>,
         outlet: &Arc<SlimOutlet>,
-    ) -> Result<node::Connection, http::Response<()>> {
+    ) -> Result<(node::Connection, Arc<str>), http::Response<()>> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         let is_grpc = content_type.is_some_and(|it| it.as_bytes().starts_with(b"application/grpc"));
         if !is_grpc {
@@ -158,26 +162,25 @@ impl Client {
         if request.method() != Method::POST || request.uri().path() != PATH {
             return Err(Status::new(Code::Unimplemented, "only OpenChannel is served").response());
         }
-        let pass = self
-            .door
-            .gate
-            .admit(bearer(request.headers()))
-            .map_err(|refused| {
-                self.door.node.counters().count(Counter::Unauthenticated);
-                Status::new(Code::Unauthenticated, refused.to_string()).response()
-            })?;
+        let admitted = admit(&self.door, request.headers());
+        let Admitted { name, token } = admitted.map_err(|denied| {
+            self.door.node.counters().count(Counter::Unauthenticated);
+            Status::new(Code::Unauthenticated, denied.to_string()).response()
+        })?;
         let facts = Facts {
             name: None,
             remote: self.remote.clone(),
             door: "slim",
-            token: pass.token,
+            token,
             trusted: false,
             calls_max: 0,
             credit_messages: 0,
             credit_bytes: 0,
         };
         let opened = self.door.node.open(facts, |_| outlet.clone());
-        opened.map_err(|refusal| Status::new(Code::Unavailable, refusal.to_string()).response())
+        let refused =
+            |refusal: node::Refusal| Status::new(Code::Unavailable, refusal.to_string()).response();
+        Ok((opened.map_err(refused)?, name))
     }
 
     /// Ready when the client is not there any more, or never came to the point.
@@ -219,13 +222,4 @@ impl Client {
         }
         Poll::Pending
     }
-}
-
-/// The token that a client shows, empty for none.
-fn bearer(headers: &HeaderMap) -> &str {
-    let shown = headers.get(header::AUTHORIZATION);
-    let shown = shown.and_then(|value| value.to_str().ok());
-    shown
-        .and_then(|it| it.strip_prefix("Bearer "))
-        .unwrap_or_default()
 }

@@ -1,18 +1,22 @@
 //! Where messages change hands: who is subscribed, and copies for them.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use node::{Counter, Counters};
-use parking_lot::RwLock;
-use slim::{Forward, Key, Random, Routed, SubscribeError, Table, Unknown};
+use node::ports::Names;
+use node::{AgentView, Counter, Counters, SubscriberView};
+use parking_lot::{Mutex, RwLock};
+use slim::{Agent, Forward, Key, Missed, Name, Random, Routed, SubscribeError, Table, Unknown};
 
 use super::outlet::{Put, SlimOutlet};
 
 /// See the module's documentation.
 pub(super) struct Exchange {
     table: RwLock<Table<Arc<SlimOutlet>>>,
+    /// Messages that found nobody.
+    missed: Mutex<Missed>,
     /// For the keys of links.
     pub(super) random: Random,
 }
@@ -46,13 +50,14 @@ impl Exchange {
     pub(super) fn new() -> Self {
         Self {
             table: RwLock::default(),
+            missed: Mutex::default(),
             random: Random::new(),
         }
     }
 
     pub(super) fn subscribe(
         &self,
-        key: Key,
+        name: &Name<'_>,
         connection: u64,
         id: u64,
         outlet: &Arc<SlimOutlet>,
@@ -60,7 +65,7 @@ impl Exchange {
     ) -> Result<(), SubscribeError> {
         self.table
             .write()
-            .subscribe(key, connection, id, outlet, count_max)
+            .subscribe(name, connection, id, outlet, count_max)
     }
 
     pub(super) fn unsubscribe(&self, key: Key, connection: u64, id: u64) -> Result<(), Unknown> {
@@ -70,10 +75,6 @@ impl Exchange {
     /// A client has gone.
     pub(super) fn remove(&self, connection: u64) {
         self.table.write().remove(connection);
-    }
-
-    pub(super) fn subscription_count(&self) -> usize {
-        self.table.read().subscription_count()
     }
 
     /// Passes on what [`Forward::prepare`] has taken up. Those who should be waited for before more
@@ -121,6 +122,7 @@ impl Exchange {
         counters.add_to(Counter::Dropped, dropped.into());
         if delivered + dropped == 0 {
             counters.count(Counter::Undeliverable);
+            self.missed.lock().count(&header.destination);
             tracing::debug!(name = %header.destination, "nobody is subscribed");
         }
     }
@@ -138,6 +140,7 @@ struct Delivery<'a> {
 impl Delivery<'_> {
     fn hand_over(&mut self, outlet: &Arc<SlimOutlet>) -> bool {
         let is_queued = self.put(outlet);
+        outlet.count(is_queued);
         match is_queued {
             true => self.delivered += 1,
             false => self.dropped += 1,
@@ -160,5 +163,49 @@ impl Delivery<'_> {
             self.pressing.push(outlet.clone());
         }
         true
+    }
+}
+
+/// What is shown of this door's names. What was handed over is counted by connection.
+impl Names for Exchange {
+    fn agents(&self) -> Vec<AgentView> {
+        let named = |(prefix, name, count): (_, &str, _)| (prefix, (name.to_owned(), count));
+        let mut missed: HashMap<_, _> = self.missed.lock().iter().map(named).collect();
+        let table = self.table.read();
+        let view = |agent: Agent<'_, Arc<SlimOutlet>>| AgentView {
+            name: agent.name.to_owned(),
+            undeliverable: missed.remove(&agent.prefix).map_or(0, |(_, count)| count),
+            subscribers: agent.instances.into_iter().map(subscriber).collect(),
+        };
+        let mut agents: Vec<_> = table.agents().map(view).collect();
+        agents.extend(missed.into_values().map(|(name, undeliverable)| AgentView {
+            name,
+            undeliverable,
+            subscribers: Vec::new(),
+        }));
+        agents
+    }
+
+    fn missed(&self) -> Vec<(String, u64)> {
+        let missed = self.missed.lock();
+        let names = missed.iter();
+        names
+            .map(|(_, name, count)| (name.to_owned(), count))
+            .collect()
+    }
+
+    fn subscription_count(&self) -> usize {
+        self.table.read().subscription_count()
+    }
+}
+
+fn subscriber((instance, connection, outlet): (String, u64, &Arc<SlimOutlet>)) -> SubscriberView {
+    let (delivered, dropped) = outlet.counted();
+    SubscriberView {
+        instance,
+        connection,
+        remote: outlet.remote().to_owned(),
+        delivered,
+        dropped,
     }
 }

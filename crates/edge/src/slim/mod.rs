@@ -10,9 +10,12 @@
 //! hold one instance. Connections are the node's like all others: counted, limited, shown, drained and
 //! dismissed with them.
 
+mod admission;
 mod client;
 mod exchange;
 mod io;
+mod jwt;
+mod metrics;
 mod outlet;
 mod status;
 mod stream;
@@ -21,11 +24,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exchange::Exchange;
+pub use jwt::{Jwt, JwtKeyError};
+pub(crate) use metrics::encode_metrics;
+pub use slim::{Act, Rules, Who};
 
 use crate::gate::Gate;
 
 /// What the door accepts and how long it waits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Largest message. Clients take 4 MiB themselves unless they are told otherwise.
     pub message_size_max: u32,
@@ -38,16 +44,22 @@ pub struct Options {
     pub negotiation_timeout: Duration,
     /// Silence after which the door pings; after two of them a client is dead.
     pub keepalive: Duration,
+    /// JWTs that are taken beside the node's tokens. Where some are, nobody comes in without either.
+    pub jwt: Option<Arc<Jwt>>,
+    /// Who may subscribe and send to what.
+    pub rules: Rules,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            message_size_max: 16 << 20,
+            message_size_max: 4 << 20,
             queue_size_max: 16 << 20,
             subscriptions_max: model::limits::SUBSCRIPTIONS_PER_CONNECTION_MAX as usize,
             negotiation_timeout: Duration::from_secs(5),
             keepalive: Duration::from_secs(15),
+            jwt: None,
+            rules: Rules::default(),
         }
     }
 }
@@ -57,7 +69,7 @@ impl Default for Options {
 pub struct Door {
     node: node::Handle,
     gate: Arc<dyn Gate>,
-    options: Options,
+    options: Arc<Options>,
     exchange: Arc<Exchange>,
 }
 
@@ -65,10 +77,11 @@ impl Door {
     /// A door to `node`.
     pub fn new(node: node::Handle, gate: Arc<dyn Gate>, options: Options) -> Self {
         let exchange = Arc::new(Exchange::new());
+        node.show_names_of(exchange.clone());
         Self {
             node,
             gate,
-            options,
+            options: Arc::new(options),
             exchange,
         }
     }
@@ -80,6 +93,6 @@ impl Door {
 
     /// Subscriptions that clients hold.
     pub fn subscription_count(&self) -> usize {
-        self.exchange.subscription_count()
+        node::ports::Names::subscription_count(&*self.exchange)
     }
 }

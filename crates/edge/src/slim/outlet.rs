@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Waker};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -32,6 +32,11 @@ pub(super) enum Put {
 
 /// See the module's documentation.
 pub(super) struct SlimOutlet {
+    /// Where the client is.
+    remote: String,
+    /// Messages handed over, and those that it was too full for.
+    delivered: AtomicU64,
+    dropped: AtomicU64,
     size_max: usize,
     link: OnceLock<Link>,
     queue: Mutex<Queue>,
@@ -56,8 +61,11 @@ struct Queue {
 }
 
 impl SlimOutlet {
-    pub(super) fn new(size_max: usize) -> Self {
+    pub(super) fn new(remote: String, size_max: usize) -> Self {
         Self {
+            remote,
+            delivered: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
             size_max,
             link: OnceLock::new(),
             queue: Mutex::default(),
@@ -66,6 +74,26 @@ impl SlimOutlet {
             task: AtomicWaker::new(),
             ending: OnceLock::new(),
         }
+    }
+
+    /// Where the client is.
+    pub(super) fn remote(&self) -> &str {
+        &self.remote
+    }
+
+    /// Counts what became of a copy.
+    pub(super) fn count(&self, is_delivered: bool) {
+        let counter = match is_delivered {
+            true => &self.delivered,
+            false => &self.dropped,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Copies that were handed over, and those that were dropped.
+    pub(super) fn counted(&self) -> (u64, u64) {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (of(&self.delivered), of(&self.dropped))
     }
 
     /// The link, once it was negotiated.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
 use node::{Connection, Counter, Outlet as _};
-use slim::{Accepted, Ack, Header, Inbox, Item, Link, Message};
+use slim::{Accepted, Ack, Act, Header, Inbox, Item, Link, Message};
 use tokio::time::{Instant, Sleep};
 
 use super::exchange::Round;
@@ -34,6 +34,8 @@ pub(super) struct Stream {
     door: Door,
     /// Counts as a connection of the node, under this number in the table.
     connection: Connection,
+    /// Who the client is, as rules know it.
+    name: Arc<str>,
     receive: RecvStream,
     send: SendStream<Bytes>,
     inbox: Inbox,
@@ -61,6 +63,7 @@ impl Stream {
     pub(super) fn new(
         door: &Door,
         connection: Connection,
+        name: Arc<str>,
         outlet: Arc<SlimOutlet>,
         receive: RecvStream,
         send: SendStream<Bytes>,
@@ -69,6 +72,7 @@ impl Stream {
             inbox: Inbox::new(door.options.message_size_max),
             door: door.clone(),
             connection,
+            name,
             receive,
             send,
             outlet,
@@ -172,6 +176,10 @@ impl Stream {
                 if !self.verify(link, &routed.header, round) {
                     return Ok(());
                 }
+                if !self.may(Act::Send, &routed.header) {
+                    self.warn(format_args!("to a name that rules keep it from"));
+                    return Ok(());
+                }
                 if !round.forward.prepare(&routed) {
                     self.connection.count(Counter::SlimExpired);
                     return Ok(());
@@ -242,12 +250,19 @@ impl Stream {
         if !self.has_hop_left(header) {
             return;
         }
+        if !self.may(Act::Subscribe, header) {
+            let refused = format!(
+                "rules keep this client from subscribing to {}",
+                header.destination
+            );
+            return self.acknowledge(id, Err(refused));
+        }
         let Options {
             subscriptions_max, ..
-        } = self.door.options;
-        let (key, connection) = (header.destination.encoded.key(), self.connection.id().0);
+        } = *self.door.options;
+        let (name, connection) = (&header.destination, self.connection.id().0);
         let exchange = &self.door.exchange;
-        let done = exchange.subscribe(key, connection, id, &self.outlet, subscriptions_max);
+        let done = exchange.subscribe(name, connection, id, &self.outlet, subscriptions_max);
         self.acknowledge(id, done.map_err(|error| error.to_string()));
     }
 
@@ -258,6 +273,15 @@ impl Stream {
         let (key, connection) = (header.destination.encoded.key(), self.connection.id().0);
         let done = self.door.exchange.unsubscribe(key, connection, id);
         self.acknowledge(id, done.map_err(|error| error.to_string()));
+    }
+
+    fn may(&self, act: Act, header: &Header<'_>) -> bool {
+        let agent = &header.destination.encoded.prefix;
+        let may = self.door.options.rules.allow(act, agent, &self.name);
+        if !may {
+            self.connection.count(Counter::SlimForbidden);
+        }
+        may
     }
 
     fn has_hop_left(&self, header: &Header<'_>) -> bool {

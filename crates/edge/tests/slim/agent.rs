@@ -107,6 +107,7 @@ impl Agent {
             destination,
             identity: "token",
             fanout,
+            ttl: slim::TTL,
         }
     }
 

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::{Agent, Bench, PATIENCE};
+use crate::{Agent, Bench, PATIENCE, until};
 
 #[tokio::test]
 async fn garbage_and_other_protocols_on_the_port_are_closed_and_counted() {
@@ -48,11 +48,16 @@ async fn messages_that_are_none_are_dropped_and_the_stream_goes_on() {
 }
 
 fn publish(from: &Agent, to: Name<'static>) -> Vec<u8> {
+    publish_with(from, to, slim::TTL)
+}
+
+fn publish_with(from: &Agent, to: Name<'static>, ttl: u32) -> Vec<u8> {
     let draft = Draft {
         source: from.name(),
         destination: to,
         identity: "",
         fanout: 1,
+        ttl,
     };
     draft.publish([1, 1, 1, 1], b"payload", from.link())
 }
@@ -98,7 +103,11 @@ async fn a_message_above_the_limit_is_counted_and_skipped() {
 
 #[tokio::test]
 async fn a_message_above_four_mebibytes_passes_where_it_is_allowed() {
-    let bench = Bench::new().await;
+    let options = Options {
+        message_size_max: 8 << 20,
+        ..Options::default()
+    };
+    let bench = Bench::with_options(options).await;
     let mut a = Agent::linked(&bench, "a", 1).await;
     let mut b = Agent::subscribed(&bench, "b", 2).await;
     a.publish(b.name(), 1, &vec![7; 6 << 20]);
@@ -114,4 +123,57 @@ async fn a_compressed_message_ends_its_own_stream_only() {
     // UNIMPLEMENTED
     assert_eq!(a.end().await, "12");
     assert_eq!(b.subscribe(b.name()).await, None);
+}
+
+#[tokio::test]
+async fn a_message_without_a_hop_left_is_dropped() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    for (count, ttl) in [(1, 0), (2, 1)] {
+        a.send(&publish_with(&a, b.name(), ttl));
+        bench.counted(Counter::SlimExpired, count).await;
+    }
+    a.publish(b.name(), 1, b"good");
+    assert_eq!(b.received().await.payload, b"good");
+}
+
+#[tokio::test]
+async fn a_name_without_its_parts_is_nobodys() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    // A subscription and a publish whose header has a source without a name in it, and one without
+    // a header.
+    let bad: [&[u8]; 3] = [
+        &[0x0a, 4, 0x0a, 2, 0x0a, 0],
+        &[0x1a, 4, 0x0a, 2, 0x0a, 0],
+        &[0x1a, 0],
+    ];
+    for (count, bytes) in (1..).zip(bad) {
+        a.send(bytes);
+        bench.counted(Counter::SlimMalformed, count).await;
+    }
+    a.publish(b.name(), 1, b"good");
+    assert_eq!(b.received().await.payload, b"good");
+    assert_eq!(bench.door.subscription_count(), 1);
+}
+
+#[tokio::test]
+async fn whoever_vanishes_within_a_message_is_nobodys_problem() {
+    let bench = Bench::new().await;
+    let mut a = Agent::linked(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    let mut c = Agent::subscribed(&bench, "c", 3).await;
+    // The beginning of a message of 1,000 bytes.
+    c.send_bytes(vec![0, 0, 0, 0x03, 0xe8, 0x1a, 7]);
+    drop(c);
+    until("its connection to end", || {
+        bench.node.connection_count() == 2
+    })
+    .await;
+    assert_eq!(bench.door.subscription_count(), 1);
+    assert_eq!(bench.count(Counter::SlimMalformed), 0);
+    a.publish(b.name(), 1, b"good");
+    assert_eq!(b.received().await.payload, b"good");
 }

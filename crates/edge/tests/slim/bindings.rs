@@ -1,48 +1,14 @@
 //! Clients that nobody here wrote: `slim-bindings` as PyPI has it.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use node::Counter;
 use tokio::task::spawn_blocking;
 
+use crate::python::python;
 use crate::{Bench, until};
-
-const REQUIREMENT: &str = "slim-bindings==3.3.8";
-
-/// A Python that has the bindings; made once, below the directory of builds.
-fn python() -> PathBuf {
-    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slim-bindings-3.3.8");
-    let python = environment.join("bin/python");
-    let has_bindings = || {
-        let mut probe = Command::new(&python);
-        let probe = probe
-            .args(["-c", "import slim_bindings"])
-            .stderr(Stdio::null());
-        probe.status().is_ok_and(|status| status.success())
-    };
-    if !has_bindings() {
-        let mut make = Command::new("python3");
-        run(make.args(["-m", "venv", "--clear"]).arg(&environment));
-        let install = [
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ];
-        run(Command::new(&python).args(install).arg(REQUIREMENT));
-        assert!(has_bindings(), "{REQUIREMENT} is installed");
-    }
-    python
-}
-
-fn run(command: &mut Command) {
-    let status = command.status();
-    let is_done = status.as_ref().is_ok_and(|status| status.success());
-    assert!(is_done, "{command:?}: {status:?}");
-}
 
 /// Sessions that run, and end with the test.
 struct Sessions {

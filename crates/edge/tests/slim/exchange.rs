@@ -131,3 +131,22 @@ async fn whoever_vanishes_is_subscribed_to_nothing() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_message_of_16_kib_leaves_in_a_write_for_each_frame_and_no_kernel_holds_its_end_back() {
+    let bench = Bench::new().await;
+    let mut a = Agent::subscribed(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    // Acknowledgements of settings are behind us.
+    for _ in 0..2 {
+        a.publish(b.name(), ONE, b"warm");
+        b.received().await;
+    }
+    let before = bench.written(1);
+    let payload = vec![7; 16 << 10];
+    a.publish(b.name(), ONE, &payload);
+    assert_eq!(b.received().await.payload, payload);
+    // Clients take frames of 16 KiB: there is one more for the header's bytes.
+    assert_eq!(bench.written(1), before + 2);
+    assert!(bench.is_without_delay(1));
+}

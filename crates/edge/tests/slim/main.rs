@@ -9,11 +9,12 @@ mod bindings;
 mod counting;
 mod exchange;
 mod links;
+mod python;
 mod slow;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use edge::Gate;
@@ -44,6 +45,41 @@ pub(crate) struct Bench {
     pub(crate) node: Handle,
     pub(crate) door: Door,
     pub(crate) address: SocketAddr,
+    /// How often the door has written to each connection, and whether its socket sends what it has at
+    /// once, in the order in which they came.
+    pub(crate) writes: Arc<Mutex<Vec<(Arc<AtomicUsize>, bool)>>>,
+}
+
+/// Counts what is written to a socket.
+struct CountingSink {
+    sink: Arc<dyn net::Sink>,
+    writes: Arc<AtomicUsize>,
+}
+
+impl net::Sink for CountingSink {
+    fn try_write(&self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        self.sink.try_write(bytes)
+    }
+
+    fn try_flush(&self) -> std::io::Result<()> {
+        self.sink.try_flush()
+    }
+
+    fn poll_writable(
+        &self,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        self.sink.poll_writable(cx)
+    }
+
+    fn finish(&self) {
+        self.sink.finish();
+    }
+
+    fn close(&self) {
+        self.sink.close();
+    }
 }
 
 impl Bench {
@@ -67,21 +103,45 @@ impl Bench {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let accepting = door.clone();
+        let writes: Arc<Mutex<Vec<_>>> = Arc::default();
+        let counted = writes.clone();
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
                 let door = accepting.clone();
-                tokio::spawn(async move { door.serve(net::split_tcp(socket).unwrap()).await });
+                let socket = socket.into_std().unwrap();
+                let twin = socket.try_clone().unwrap();
+                let socket = tokio::net::TcpStream::from_std(socket).unwrap();
+                let mut stream = net::split_tcp(socket).unwrap();
+                let writes = Arc::new(AtomicUsize::new(0));
+                let connection = (writes.clone(), twin.nodelay().unwrap());
+                counted.lock().unwrap().push(connection);
+                let sink = stream.sink;
+                stream.sink = Arc::new(CountingSink { sink, writes });
+                tokio::spawn(async move { door.serve(stream).await });
             }
         });
         Self {
             node,
             door,
             address,
+            writes,
         }
     }
 
     pub(crate) fn count(&self, counter: Counter) -> u64 {
         self.node.counters().get(counter)
+    }
+
+    /// How often the door has written to a connection.
+    pub(crate) fn written(&self, connection: usize) -> usize {
+        self.writes.lock().unwrap()[connection]
+            .0
+            .load(Ordering::Relaxed)
+    }
+
+    /// Whether the socket of a connection sends what it has at once.
+    pub(crate) fn is_without_delay(&self, connection: usize) -> bool {
+        self.writes.lock().unwrap()[connection].1
     }
 
     /// Waits until something has been counted so often.

@@ -18,6 +18,7 @@ pub fn check_exposure(loaded: &Loaded, token_count: usize) -> Result<(), Mistake
         ("native.listen", &config.native.listen),
         ("http.listen", &config.http.listen),
         ("kafka.listen", &config.kafka.listen),
+        ("slim.listen", &config.slim.listen),
     ];
     let mut mistakes: Vec<Mistake> = doors
         .into_iter()

@@ -148,6 +148,7 @@ fn check_together(loaded: &Loaded, mistakes: &mut Vec<Mistake>) {
         tls,
         shutdown,
         data,
+        slim,
         ..
     } = &loaded.config;
     match (&tls.certificate, &tls.key) {
@@ -155,22 +156,30 @@ fn check_together(loaded: &Loaded, mistakes: &mut Vec<Mistake>) {
         (None, Some(_)) => mistakes.push(pair_missing(loaded, "tls.key", "tls.certificate")),
         _ => {}
     }
+    if slim.client_authorities.is_some() && tls.certificate.is_none() {
+        let (set, missing) = ("slim.client_authorities", "tls.certificate");
+        mistakes.push(pair_missing(loaded, set, missing));
+    }
+    let claims = [
+        ("slim.jwt_issuer", &slim.jwt_issuer),
+        ("slim.jwt_audience", &slim.jwt_audience),
+    ];
+    for (key, claim) in claims {
+        if claim.is_some() && slim.jwt_key.is_none() {
+            mistakes.push(pair_missing(loaded, key, "slim.jwt_key"));
+        }
+    }
     if shutdown.drain > shutdown.limit {
         let limit = super::duration::print(shutdown.limit);
         let message = format!("`shutdown.drain` is longer than `shutdown.limit` ({limit})");
         mistakes.push(Mistake::new(origin_of(loaded, "shutdown.drain"), message));
     }
-    if let Some(path) = native.socket.path(&data.dir)
-        && path.as_os_str().len() > SOCKET_PATH_LENGTH_MAX
-    {
-        let length = path.as_os_str().len();
-        let message = format!(
-            "`native.socket`: the path has {length} bytes and a Unix socket's at most \
-             {SOCKET_PATH_LENGTH_MAX}: {}",
-            path.display()
-        );
-        let mistake = Mistake::new(origin_of(loaded, "native.socket"), message);
-        mistakes.push(mistake.hint("set `native.socket` to a shorter path, or to `none`"));
+    let sockets = [
+        ("native.socket", native.socket.path(&data.dir)),
+        ("slim.socket", slim.socket.clone()),
+    ];
+    for (key, path) in sockets {
+        mistakes.extend(path.and_then(|path| socket_too_long(loaded, key, &path)));
     }
     if native.listen.is_none() && native.socket.path(&data.dir).is_none() {
         let message = "`native.listen` and `native.socket` are both `none`: no agent can connect";
@@ -184,6 +193,20 @@ fn check_together(loaded: &Loaded, mistakes: &mut Vec<Mistake>) {
 /// `sun_path` without its terminating zero (`man 7 unix`).
 const SOCKET_PATH_LENGTH_MAX: usize = 107;
 
+fn socket_too_long(loaded: &Loaded, key: &str, path: &Path) -> Option<Mistake> {
+    let length = path.as_os_str().len();
+    if length <= SOCKET_PATH_LENGTH_MAX {
+        return None;
+    }
+    let message = format!(
+        "`{key}`: the path has {length} bytes and a Unix socket's at most \
+         {SOCKET_PATH_LENGTH_MAX}: {}",
+        path.display()
+    );
+    let hint = format!("set `{key}` to a shorter path, or to `none`");
+    Some(Mistake::new(origin_of(loaded, key), message).hint(hint))
+}
+
 fn pair_missing(loaded: &Loaded, set: &str, missing: &str) -> Mistake {
     Mistake::new(
         origin_of(loaded, set),
@@ -191,7 +214,7 @@ fn pair_missing(loaded: &Loaded, set: &str, missing: &str) -> Mistake {
     )
     .hint(format!(
         "set both, or neither; as a flag: --{}",
-        missing.replace('.', "-")
+        missing.replace(['.', '_'], "-")
     ))
 }
 

@@ -39,6 +39,21 @@ impl Value for u32 {
     }
 }
 
+impl Value for String {
+    const FORM: &'static str = "TEXT";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.is_empty() {
+            true => Err("an empty text; `none` is none".to_owned()),
+            false => Ok(text.to_owned()),
+        }
+    }
+
+    fn print(&self) -> String {
+        self.clone()
+    }
+}
+
 impl Value for bool {
     const FORM: &'static str = "BOOL";
     const BARE: bool = true;

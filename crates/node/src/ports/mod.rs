@@ -3,6 +3,7 @@
 pub mod archive;
 pub mod caller;
 pub mod disk;
+mod names;
 pub mod offload;
 mod outlet;
 pub mod quota_store;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 pub use caller::Caller;
 pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
+pub use names::Names;
 pub use outlet::{Delivery, Extract, Failure, Message, Outgoing, Outlet, Pushed, StoredRecord};
 
 /// Time.

@@ -56,6 +56,11 @@ impl<P> Holders<P> {
         }
     }
 
+    /// Each connection.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(u64, P)> {
+        self.list.iter()
+    }
+
     /// Everybody but the sender, from whoever's turn it is.
     pub(super) fn in_turn(&self, sender: u64) -> Match<'_, P> {
         let start = match self.list.len() {

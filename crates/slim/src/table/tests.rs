@@ -3,16 +3,26 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::name::EncodedName;
 
 fn key(agent: u64, id: Option<u128>) -> Key {
     let prefix = [1, 2, agent];
     Key { prefix, id }
 }
 
+fn named(key: Key) -> Name<'static> {
+    let id = key.id.map(|id| [(id >> 64) as u64, id as u64]);
+    let prefix = key.prefix;
+    Name {
+        encoded: EncodedName { prefix, id },
+        texts: None,
+    }
+}
+
 /// A table whose peers are the connections' numbers.
 fn subscribe(table: &mut Table<u64>, key: Key, connection: u64, id: u64) {
     table
-        .subscribe(key, connection, id, &connection, usize::MAX)
+        .subscribe(&named(key), connection, id, &connection, usize::MAX)
         .unwrap();
 }
 
@@ -104,7 +114,7 @@ fn a_name_is_held_until_the_last_number_lets_go() {
 #[test]
 fn a_connection_has_its_limit() {
     let mut table = Table::default();
-    let mut subscribe = |agent, id| table.subscribe(key(agent, None), 1, id, &1u64, 2);
+    let mut subscribe = |agent, id| table.subscribe(&named(key(agent, None)), 1, id, &1u64, 2);
     assert_eq!(subscribe(1, 1), Ok(()));
     assert_eq!(subscribe(1, 2), Ok(()));
     assert_eq!(subscribe(1, 2), Ok(()));
@@ -157,4 +167,90 @@ proptest! {
         }
         prop_assert_eq!(table.subscription_count(), model.0.len());
     }
+}
+
+#[test]
+fn agents_are_shown_with_their_instances_and_who_holds_them() {
+    let mut table = Table::default();
+    let texts = ["org", "ns", "agent"];
+    for (connection, id) in [(2, Some(5)), (1, Some(5)), (3, None)] {
+        let name = Name::new(texts, id);
+        table
+            .subscribe(&name, connection, 1, &connection, 9)
+            .unwrap();
+    }
+    let forged = Name {
+        texts: Some(["org", "ns", "other"]),
+        ..Name::new(texts, None)
+    };
+    table.subscribe(&forged, 4, 1, &4, 9).unwrap();
+    let agents: Vec<_> = table.agents().collect();
+    assert_eq!(agents.len(), 1);
+    assert_eq!(agents[0].name, "org/ns/agent");
+    let id = "00000000-0000-0000-0000-000000000005";
+    let held: Vec<_> = agents[0]
+        .instances
+        .iter()
+        .map(|it| (&*it.0, it.1))
+        .collect();
+    assert_eq!(held, [("", 3), ("", 4), (id, 1), (id, 2)]);
+}
+
+#[test]
+fn a_name_whose_texts_are_not_its_numbers_or_too_long_is_shown_by_its_numbers() {
+    let name = Name::new(["org", "ns", "agent"], Some(1));
+    assert_eq!(name.agent(), "org/ns/agent");
+    let long = "x".repeat(600);
+    for texts in [["org", "ns", "other"], ["org", "ns", &long]] {
+        let name = Name {
+            texts: Some(texts),
+            ..name
+        };
+        assert!(!name.agent().contains("ns"), "{}", name.agent());
+    }
+    assert!(!Name::new(["org", "ns", &long], None).agent().contains("ns"));
+}
+
+/// A peer that counts how often it is cloned.
+struct Counted<'a>(&'a std::cell::Cell<usize>);
+
+impl Clone for Counted<'_> {
+    fn clone(&self) -> Self {
+        self.0.set(self.0.get() + 1);
+        Self(self.0)
+    }
+}
+
+#[test]
+fn a_subscription_costs_the_same_at_a_hundred_thousand_names() {
+    const NAMES: u64 = 100_000;
+    let clones = std::cell::Cell::new(0);
+    let mut table = Table::default();
+    // Half of them are instances of one agent.
+    let key_of = |index: u64| match index % 2 {
+        0 => key(0, Some(index.into())),
+        _ => key(index, None),
+    };
+    let mut costs = Vec::new();
+    for index in 0..NAMES {
+        let before = clones.get();
+        let name = named(key_of(index));
+        table
+            .subscribe(&name, index, 1, &Counted(&clones), 9)
+            .unwrap();
+        costs.push(clones.get() - before);
+    }
+    // Nothing that is there already is copied.
+    assert!(
+        costs.iter().all(|cost| *cost == 2),
+        "{:?}",
+        costs.iter().max()
+    );
+    let before = clones.get();
+    for index in 0..NAMES {
+        assert_eq!(table.any(&key_of(index), NAMES).take(3).count(), 1);
+        table.unsubscribe(key_of(index), index, 1).unwrap();
+    }
+    assert_eq!(clones.get(), before);
+    assert_eq!((table.subscription_count(), table.name_count()), (0, 0));
 }

@@ -32,6 +32,7 @@ fn both_ends_share_a_key_and_the_reply_says_what_was_asked() {
         destination: Name::new(["org", "ns", "b"], None),
         identity: "",
         fanout: 1,
+        ttl: crate::TTL,
     };
     let mut scratch = Vec::new();
     for message in [

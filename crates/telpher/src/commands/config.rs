@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use node::config::{self, Loaded, Mistake, SECTIONS, Spec};
+use node::config::{self, Config, Loaded, Mistake, SECTIONS, Spec};
 use node::ports::RealDisk;
 use node::tokens::TokenStore;
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::commands::token::store_failure;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Format};
+use crate::serve::check_slim;
 use crate::settings::{ConfigArgs, Environment};
 
 const EXAMPLES: &str = "\
@@ -107,15 +108,21 @@ fn check(loaded: &Loaded, format: Format) -> Result<(), Failure> {
     let tokens =
         TokenStore::open(Arc::new(RealDisk), &loaded.config.data.dir).map_err(store_failure)?;
     config::check_exposure(loaded, tokens.list().len())?;
-    if let Some((certificate, key)) = loaded.config.tls.files() {
-        net::load_server_config(certificate, key).map_err(tls_failure)?;
-    }
+    check_files(&loaded.config)?;
     for warning in &loaded.warnings {
         output::note(&format!("warning: {warning}"));
     }
     let warnings: Vec<String> = loaded.warnings.iter().map(Mistake::to_string).collect();
     let human = "the configuration is complete and holds together\n";
     output::print(format, &json!({ "ok": true, "warnings": warnings }), human)
+}
+
+/// Whether what files a node is told of can be used.
+pub(crate) fn check_files(config: &Config) -> Result<(), Failure> {
+    if let Some((certificate, key)) = config.tls.files() {
+        net::load_server_config(certificate, key).map_err(tls_failure)?;
+    }
+    check_slim(config)
 }
 
 /// Why TLS cannot be used, for a person.

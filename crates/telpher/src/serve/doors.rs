@@ -23,6 +23,8 @@ pub(super) struct Addresses {
     pub(super) socket: Option<PathBuf>,
     pub(super) http: Option<SocketAddr>,
     pub(super) kafka: Option<SocketAddr>,
+    pub(super) slim: Option<SocketAddr>,
+    pub(super) slim_socket: Option<PathBuf>,
     pub(super) limiter: Option<SocketAddr>,
     pub(super) encrypted: bool,
 }
@@ -33,8 +35,19 @@ pub(super) struct Doors {
     socket: Option<UnixListener>,
     http: Option<TcpListener>,
     kafka: Option<TcpListener>,
+    slim: Option<TcpListener>,
+    slim_socket: Option<UnixListener>,
     limiter: Option<(TcpListener, CompatLimiter)>,
     pub(super) addresses: Addresses,
+}
+
+/// What stands behind the sockets, beside the node itself.
+pub(super) struct Protocols {
+    pub(super) native: Arc<dyn Spawn>,
+    pub(super) kafka: Option<kafka::Door>,
+    pub(super) slim: Arc<dyn Spawn>,
+    /// TLS, as clients of that door want it.
+    pub(super) slim_tls: Option<Arc<rustls::ServerConfig>>,
 }
 
 impl Doors {
@@ -47,21 +60,23 @@ impl Doors {
         let native = bind_tcp("native.listen", config.native.listen.as_ref()).await?;
         let http = bind_tcp("http.listen", config.http.listen.as_ref()).await?;
         let kafka = bind_tcp("kafka.listen", config.kafka.listen.as_ref()).await?;
+        let slim = bind_tcp("slim.listen", config.slim.listen.as_ref()).await?;
         let limiter = match limiter {
             Some(limiter) => Some((limiter.bind(config.http.listen.as_ref()).await?, limiter)),
             None => None,
         };
         let path = config.native.socket.path(&config.data.dir);
-        let socket = match &path {
-            Some(path) => Some(bind_unix(path).await?),
-            None => None,
-        };
+        let socket = bind_unix("native.socket", path.as_deref()).await?;
+        let slim_path = config.slim.socket.clone();
+        let slim_socket = bind_unix("slim.socket", slim_path.as_deref()).await?;
         let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok();
         let addresses = Addresses {
             native: address(&native),
             socket: path,
             http: address(&http),
             kafka: address(&kafka),
+            slim: address(&slim),
+            slim_socket: slim_path,
             limiter: limiter.as_ref().and_then(|(it, _)| it.local_addr().ok()),
             encrypted,
         };
@@ -70,6 +85,8 @@ impl Doors {
             socket,
             http,
             kafka,
+            slim,
+            slim_socket,
             limiter,
             addresses,
         })
@@ -79,20 +96,27 @@ impl Doors {
     pub(super) fn open(
         self,
         tls: Option<Arc<rustls::ServerConfig>>,
-        spawn: Arc<dyn Spawn>,
+        protocols: Protocols,
         workers: Arc<Workers>,
-        kafka_door: Option<kafka::Door>,
         node: node::Handle,
         gate: Arc<dyn Gate>,
     ) -> JoinSet<()> {
         let mut open = JoinSet::new();
         if let Some(listener) = self.native {
-            open.spawn(native::accept_tcp(listener, tls.clone(), spawn.clone()));
+            let spawn = protocols.native.clone();
+            open.spawn(native::accept_tcp(listener, tls.clone(), spawn));
         }
         if let Some(listener) = self.socket {
-            open.spawn(native::accept_unix(listener, spawn));
+            open.spawn(native::accept_unix(listener, protocols.native));
         }
-        if let Some((listener, door)) = self.kafka.zip(kafka_door) {
+        if let Some(listener) = self.slim {
+            let spawn = protocols.slim.clone();
+            open.spawn(native::accept_tcp(listener, protocols.slim_tls, spawn));
+        }
+        if let Some(listener) = self.slim_socket {
+            open.spawn(native::accept_unix(listener, protocols.slim));
+        }
+        if let Some((listener, door)) = self.kafka.zip(protocols.kafka) {
             let tls = tls.clone();
             let serve = move |accepted| workers.serve_kafka(&door, accepted);
             open.spawn(kafka::accept(listener, tls, serve));
@@ -151,22 +175,24 @@ fn listen_failure(key: &str, listen: &HostPort, error: &io::Error) -> Failure {
     }
 }
 
-async fn bind_unix(path: &Path) -> Result<UnixListener, Failure> {
-    let hint = "choose another path, or none: --native-socket PATH";
+async fn bind_unix(key: &str, path: Option<&Path>) -> Result<Option<UnixListener>, Failure> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let flag = key.replace('.', "-");
+    let hint = format!("choose another path, or none: --{flag} PATH");
     // A socket that a dead node left is replaced; anything else is somebody's.
     if std::fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket()) {
-        let message = format!(
-            "`native.socket`: {} is there and is no socket",
-            path.display()
-        );
+        let message = format!("`{key}`: {} is there and is no socket", path.display());
         return Err(Failure::new(Exit::Failed, message).hint(hint));
     }
-    net::listen_unix(path).await.map_err(|error| {
+    let listening = net::listen_unix(path).await.map_err(|error| {
         let path = path.display();
         let (exit, reason) = match error.kind() {
             io::ErrorKind::AddrInUse => (Exit::Unavailable, format!("{path} is in use")),
             _ => (Exit::Failed, format!("cannot listen on {path}: {error}")),
         };
-        Failure::new(exit, format!("`native.socket`: {reason}")).hint(hint)
-    })
+        Failure::new(exit, format!("`{key}`: {reason}")).hint(hint)
+    });
+    listening.map(Some)
 }

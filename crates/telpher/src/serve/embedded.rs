@@ -47,6 +47,7 @@ impl Embedded {
         config.native.listen = Some(HostPort::loopback(0));
         config.http.listen = None;
         config.kafka.listen = None;
+        config.slim.listen = None;
         config.journal.segment_size = SEGMENT_SIZE;
         config.journal.reserve = ByteSize::default();
         let (journal, sync_times) = journal::open(&config, &ports::real())?;

@@ -1,5 +1,7 @@
 //! What a node says when it is ready, on the standard output.
 
+use std::path::Path;
+
 use node::config::Config;
 use serde_json::json;
 
@@ -39,6 +41,8 @@ struct Urls {
     socket: Option<String>,
     http: Option<String>,
     kafka: Option<String>,
+    slim: Option<String>,
+    slim_socket: Option<String>,
     limiter: Option<String>,
 }
 
@@ -51,13 +55,12 @@ impl Urls {
         };
         Self {
             native: addresses.native.map(|address| format!("{tcp}://{address}")),
-            socket: addresses
-                .socket
-                .as_ref()
-                .map(|path| format!("unix://{}", path.display())),
+            socket: addresses.socket.as_deref().map(unix),
             http: addresses.http.map(|address| format!("{http}://{address}")),
             // Clients are given no scheme, and told apart whether there is TLS.
             kafka: addresses.kafka.map(|address| address.to_string()),
+            slim: addresses.slim.map(|address| format!("{http}://{address}")),
+            slim_socket: addresses.slim_socket.as_deref().map(unix),
             limiter: addresses
                 .limiter
                 .map(|address| format!("{http}://{address}")),
@@ -73,6 +76,8 @@ impl Urls {
             "socket": self.socket,
             "http": self.http,
             "kafka": self.kafka,
+            "slim": self.slim,
+            "slim_socket": self.slim_socket,
             "limiter": self.limiter,
             "data": data,
         })
@@ -85,6 +90,8 @@ impl Urls {
             ("socket", &self.socket),
             ("http", &self.http),
             ("kafka", &self.kafka),
+            ("slim", &self.slim),
+            ("slim", &self.slim_socket),
             ("limiter", &self.limiter),
         ];
         for (door, url) in lines {
@@ -108,4 +115,8 @@ impl Urls {
              \nEverything is gone when this ends (Ctrl-C).\n"
         )
     }
+}
+
+fn unix(path: &Path) -> String {
+    format!("unix://{}", path.display())
 }

@@ -10,13 +10,13 @@ use node::Handle;
 use node::config::Config;
 use tokio::task::JoinSet;
 
-use super::doors::{Addresses, Doors};
+use super::doors::{Addresses, Doors, Protocols};
 use super::limiter::CompatLimiter;
 use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
-use super::workers::{Native, Workers};
-use super::{agents, archive, backup, journal, kafka, shared_quotas, views};
+use super::workers::{Native, Slim, Workers};
+use super::{agents, archive, backup, journal, kafka, shared_quotas, slim, views};
 use crate::failure::{Exit, Failure};
 
 /// A node that serves while this is held.
@@ -83,14 +83,21 @@ impl Running {
         let door = native::Door::new(node.clone(), gate.clone(), native_options(config));
         let workers = Workers::start(config.runtime.workers);
         let workers = Arc::new(workers.map_err(threads_failure)?);
-        let spawn = Arc::new(Native {
-            workers: workers.clone(),
-            door: door.clone(),
-        });
-        let kafka = kafka::open(&node, gate.clone(), config)?;
+        let protocols = Protocols {
+            native: Arc::new(Native {
+                workers: workers.clone(),
+                door: door.clone(),
+            }),
+            kafka: kafka::open(&node, gate.clone(), config)?,
+            slim: Arc::new(Slim {
+                workers: workers.clone(),
+                door: slim::open(&node, gate.clone(), config)?,
+            }),
+            slim_tls: slim::tls(config)?,
+        };
         let system = SystemAgent::start(&node, &door, source).await?;
         let agents = agents::start(&node, system.client(), config)?;
-        let mut tasks = doors.open(tls, spawn, workers, kafka, node.clone(), gate);
+        let mut tasks = doors.open(tls, protocols, workers, node.clone(), gate);
         tasks.spawn(agents);
         tasks.spawn(edge::sweep(node.clone()));
         tasks.spawn(shared_quotas::tend(node.clone()));
@@ -150,7 +157,10 @@ impl Running {
         shared_quotas::leave(&node).await;
         // The journal is flushed when everything that was taken is on its way there.
         node.quotas().flush_all();
-        if let Some(path) = addresses.socket {
+        for path in [addresses.socket, addresses.slim_socket]
+            .into_iter()
+            .flatten()
+        {
             // Whoever starts next replaces a socket that nobody answers.
             let _ = std::fs::remove_file(path);
         }

@@ -1,4 +1,4 @@
-//! The threads that serve native and Kafka connections.
+//! The threads that serve native, Kafka and SLIM connections.
 //!
 //! Each has a runtime of its own and keeps the connections it was given: what a connection reads
 //! is handled, and mostly answered, on the thread that read it, and nothing is stolen or moved.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use edge::native::{Acceptor, Spawn};
-use edge::{Together, kafka, native};
+use edge::{Together, kafka, native, slim};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -101,6 +101,20 @@ pub(super) struct Native {
 }
 
 impl Spawn for Native {
+    fn spawn(&self, accepted: Acceptor) {
+        let door = self.door.clone();
+        let serve = async move |stream| door.serve(stream).await;
+        self.workers.serve(accepted, serve);
+    }
+}
+
+/// The SLIM door, behind these threads.
+pub(super) struct Slim {
+    pub(super) workers: Arc<Workers>,
+    pub(super) door: slim::Door,
+}
+
+impl Spawn for Slim {
     fn spawn(&self, accepted: Acceptor) {
         let door = self.door.clone();
         let serve = async move |stream| door.serve(stream).await;

@@ -34,6 +34,9 @@ mod redis;
 mod serve;
 mod shared_quotas;
 mod shutdown;
+mod slim;
+#[path = "../../../edge/tests/slim/python.rs"]
+mod slim_python;
 mod stopped;
 mod storage;
 mod support;

@@ -70,10 +70,11 @@ fn a_killed_node_leaves_nothing_that_stops_the_next() {
 #[test]
 fn doors_can_be_shut() {
     let place = Place::new();
-    let line = "serve --json --native-listen none --http-listen none --kafka-listen none";
+    let line = "serve --json --native-listen none --http-listen none --kafka-listen none \
+                --slim-listen none";
     let mut node = place.start(line.split(' '));
     let ready: Value = serde_json::from_str(&node.line()).unwrap();
-    for door in ["native", "http", "kafka"] {
+    for door in ["native", "http", "kafka", "slim", "slim_socket"] {
         assert_eq!(ready[door], Value::Null, "{door}");
     }
     UnixStream::connect(place.path("telpher-data/telpher.sock")).unwrap();
@@ -161,7 +162,8 @@ fn a_door_for_other_machines_is_refused_without_tls_and_tokens() {
 fn a_socket_path_that_is_no_socket_is_left_alone() {
     let place = Place::new();
     place.write("precious", "data");
-    let line = "serve --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0 --kafka-listen 127.0.0.1:0 --native-socket precious";
+    let line = "serve --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0 \
+                --kafka-listen 127.0.0.1:0 --slim-listen 127.0.0.1:0 --native-socket precious";
     place
         .run(line)
         .expect(1)
@@ -199,7 +201,7 @@ fn a_dev_node_says_what_to_try_and_leaves_nothing_behind() {
     std::fs::create_dir(&temporary).unwrap();
     let place = place.with_variable("TMPDIR", temporary.to_str().unwrap());
     let line = "serve --dev --native-listen 127.0.0.1:0 --http-listen 127.0.0.1:0 \
-                --kafka-listen 127.0.0.1:0";
+                --kafka-listen 127.0.0.1:0 --slim-listen 127.0.0.1:0";
     let mut child = place
         .command(line.split(' '))
         .stdout(Stdio::piped())

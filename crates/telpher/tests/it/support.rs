@@ -119,9 +119,13 @@ impl Place {
 
     /// The same, with the native door at an address.
     pub(crate) fn serve_at(&self, native: &str, flags: &str) -> Node {
+        let slim = match flags.contains("--slim-listen") {
+            true => "",
+            false => "--slim-listen 127.0.0.1:0",
+        };
         let line = format!(
             "serve --json --native-listen {native} --http-listen 127.0.0.1:0 \
-             --kafka-listen 127.0.0.1:0 {SMALL} {flags}"
+             --kafka-listen 127.0.0.1:0 {slim} {SMALL} {flags}"
         );
         let mut running = self.start(line.split_whitespace());
         let line = running.line();
@@ -191,7 +195,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn spawn(command: &mut Command) -> Self {
+    pub(crate) fn spawn(command: &mut Command) -> Self {
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdout = lines_of(child.stdout.take().unwrap());

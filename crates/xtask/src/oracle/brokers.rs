@@ -84,6 +84,7 @@ impl Node {
         let loopback = "127.0.0.1:0";
         command.args(["--native-listen", loopback, "--http-listen", loopback]);
         command
+            .args(["--slim-listen", "none"])
             .args(["--kafka-listen", loopback, "--data"])
             .arg(&place);
         let mut running = Running::start(command, place)?;

@@ -21,13 +21,17 @@ pub(super) fn check(config: &Config, in_use: InUse) -> Vec<Finding> {
         ("native port", "--native-listen", &config.native.listen),
         ("http port", "--http-listen", &config.http.listen),
         ("kafka port", "--kafka-listen", &config.kafka.listen),
+        ("slim port", "--slim-listen", &config.slim.listen),
     ];
     let mut findings: Vec<_> = ports
         .into_iter()
         .map(|(check, flag, listen)| check_port(check, flag, listen.as_ref(), in_use))
         .collect();
     if let Some(path) = config.native.socket.path(&config.data.dir) {
-        findings.push(check_socket(&path, in_use));
+        findings.push(check_socket("socket", "--native-socket", &path, in_use));
+    }
+    if let Some(path) = &config.slim.socket {
+        findings.push(check_socket("slim socket", "--slim-socket", path, in_use));
     }
     findings
 }
@@ -60,30 +64,29 @@ fn check_port(
     }
 }
 
-fn check_socket(path: &Path, in_use: InUse) -> Finding {
-    const CHECK: &str = "socket";
+fn check_socket(check: &'static str, flag: &str, path: &Path, in_use: InUse) -> Finding {
     let shown = path.display();
-    let hint = "choose another path, or none: --native-socket PATH";
+    let hint = format!("choose another path, or none: {flag} PATH");
     if path.as_os_str().len() > SOCKET_PATH_MAX {
         let detail =
             format!("{shown} is longer than the {SOCKET_PATH_MAX} bytes of a socket's path");
-        return Finding::fail(CHECK, detail, hint);
+        return Finding::fail(check, detail, hint);
     }
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Finding::ok(CHECK, format!("{shown} is free"))
+            Finding::ok(check, format!("{shown} is free"))
         }
-        Err(error) => Finding::fail(CHECK, format!("cannot look at {shown}: {error}"), hint),
+        Err(error) => Finding::fail(check, format!("cannot look at {shown}: {error}"), hint),
         Ok(found) if !found.file_type().is_socket() => {
-            Finding::fail(CHECK, format!("{shown} is there and is no socket"), hint)
+            Finding::fail(check, format!("{shown} is there and is no socket"), hint)
         }
         Ok(_) => match (UnixStream::connect(path), in_use) {
             (Ok(_), InUse::Yes) => {
-                Finding::ok(CHECK, format!("{shown} is in use, by the running node"))
+                Finding::ok(check, format!("{shown} is in use, by the running node"))
             }
-            (Ok(_), InUse::No) => Finding::fail(CHECK, format!("{shown} is in use"), hint),
+            (Ok(_), InUse::No) => Finding::fail(check, format!("{shown} is in use"), hint),
             (Err(_), _) => Finding::ok(
-                CHECK,
+                check,
                 format!("{shown} was left behind and will be replaced"),
             ),
         },
@@ -138,7 +141,7 @@ mod tests {
     fn a_socket_that_answers_is_in_use_and_one_that_was_left_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
-        let of = |path: &Path| check_socket(path, InUse::No).verdict;
+        let of = |path: &Path| check_socket("socket", "--x", path, InUse::No).verdict;
         assert_eq!(of(&path), Verdict::Ok);
         let listener = UnixListener::bind(&path).unwrap();
         assert_eq!(of(&path), Verdict::Fail);

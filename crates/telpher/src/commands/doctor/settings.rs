@@ -7,7 +7,7 @@ use node::ports::RealDisk;
 use node::tokens::TokenStore;
 
 use super::{Finding, Verdict};
-use crate::commands::config::tls_failure;
+use crate::commands::config::check_files;
 use crate::commands::token::store_failure;
 use crate::failure::Failure;
 use crate::settings::{DataArgs, Environment};
@@ -58,8 +58,5 @@ fn refuse(loaded: &Loaded) -> Result<(), Failure> {
     let dir = &loaded.config.data.dir;
     let tokens = TokenStore::open(Arc::new(RealDisk), dir).map_err(store_failure)?;
     config::check_exposure(loaded, tokens.list().len())?;
-    if let Some((certificate, key)) = loaded.config.tls.files() {
-        net::load_server_config(certificate, key).map_err(tls_failure)?;
-    }
-    Ok(())
+    check_files(&loaded.config)
 }

@@ -1,0 +1,158 @@
+//! JSON Web Tokens, by which somebody else says who a client is.
+//!
+//! A key of one family and its algorithms alone: a public key is never taken for a secret. Signatures
+//! are checked by `ring`, as everything else is here.
+
+use std::fmt;
+
+use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtVerifier};
+use jsonwebtoken::errors::{Error, ErrorKind, Result, new_error};
+use jsonwebtoken::signature::{Error as Mismatch, Verifier};
+use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode};
+use ring::{hmac, signature as public};
+use serde::Deserialize;
+
+/// A secret that can be guessed is none.
+const SECRET_SIZE_MIN: usize = 32;
+
+/// Why there is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JwtKeyError {
+    /// It begins as PEM does.
+    #[error("the PEM is no public key of RSA, P-256, P-384 or Ed25519")]
+    Pem,
+    /// It does not.
+    #[error("a secret has at least {SECRET_SIZE_MIN} bytes, not {0}")]
+    Short(usize),
+}
+
+/// What is asked of a token.
+pub struct Jwt {
+    key: DecodingKey,
+    validation: Validation,
+}
+
+impl fmt::Debug for Jwt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Jwt").finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    sub: String,
+}
+
+impl Jwt {
+    /// Tokens that are signed with what `key` is: a public key as PEM, or a secret. They have an end
+    /// and a subject, and the issuer and the audience if those are given.
+    pub fn new(
+        key: &[u8],
+        issuer: Option<&str>,
+        audience: Option<&str>,
+    ) -> std::result::Result<Self, JwtKeyError> {
+        let key = read_key(key.trim_ascii())?;
+        let mut validation = Validation::new_for_family(key.family());
+        let mut required = vec!["exp", "sub"];
+        if let Some(issuer) = issuer {
+            validation.set_issuer(&[issuer]);
+            required.push("iss");
+        }
+        if let Some(audience) = audience {
+            validation.set_audience(&[audience]);
+            required.push("aud");
+        }
+        validation.validate_aud = audience.is_some();
+        validation.validate_nbf = true;
+        validation.set_required_spec_claims(&required);
+        // Whoever has installed it before has installed this one.
+        let _ = PROVIDER.install_default();
+        Ok(Self { key, validation })
+    }
+
+    /// The subject of a token that is good now.
+    pub(super) fn subject(&self, token: &str) -> Result<String> {
+        let decoded = decode::<Claims>(token, &self.key, &self.validation)?;
+        Ok(decoded.claims.sub)
+    }
+}
+
+/// Whether that may be one.
+pub(super) fn is_jwt(shown: &str) -> bool {
+    shown.bytes().filter(|byte| *byte == b'.').count() == 2
+}
+
+fn read_key(key: &[u8]) -> std::result::Result<DecodingKey, JwtKeyError> {
+    if key.starts_with(b"-----BEGIN") {
+        let read = DecodingKey::from_rsa_pem(key)
+            .or_else(|_| DecodingKey::from_ec_pem(key))
+            .or_else(|_| DecodingKey::from_ed_pem(key));
+        return read.map_err(|_| JwtKeyError::Pem);
+    }
+    match key.len() {
+        SECRET_SIZE_MIN.. => Ok(DecodingKey::from_secret(key)),
+        size => Err(JwtKeyError::Short(size)),
+    }
+}
+
+static PROVIDER: CryptoProvider = CryptoProvider {
+    signer_factory: |_, _| Err(new_error(ErrorKind::InvalidAlgorithm)),
+    verifier_factory: verifier,
+    jwk_utils: JwkUtils::new_unimplemented(),
+};
+
+struct Check {
+    algorithm: Algorithm,
+    key: Key,
+}
+
+enum Key {
+    Secret(hmac::Key),
+    Public(public::UnparsedPublicKey<Vec<u8>>),
+}
+
+fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
+    let secret = |hash| {
+        let secret = key.try_get_hmac_secret()?;
+        Ok::<_, Error>(Key::Secret(hmac::Key::new(hash, secret)))
+    };
+    let signed = |by: &'static dyn public::VerificationAlgorithm| {
+        let bytes = key.as_bytes().to_vec();
+        Ok(Key::Public(public::UnparsedPublicKey::new(by, bytes)))
+    };
+    let key = match algorithm {
+        Algorithm::HS256 => secret(hmac::HMAC_SHA256),
+        Algorithm::HS384 => secret(hmac::HMAC_SHA384),
+        Algorithm::HS512 => secret(hmac::HMAC_SHA512),
+        Algorithm::RS256 => signed(&public::RSA_PKCS1_2048_8192_SHA256),
+        Algorithm::RS384 => signed(&public::RSA_PKCS1_2048_8192_SHA384),
+        Algorithm::RS512 => signed(&public::RSA_PKCS1_2048_8192_SHA512),
+        Algorithm::PS256 => signed(&public::RSA_PSS_2048_8192_SHA256),
+        Algorithm::PS384 => signed(&public::RSA_PSS_2048_8192_SHA384),
+        Algorithm::PS512 => signed(&public::RSA_PSS_2048_8192_SHA512),
+        Algorithm::ES256 => signed(&public::ECDSA_P256_SHA256_FIXED),
+        Algorithm::ES384 => signed(&public::ECDSA_P384_SHA384_FIXED),
+        Algorithm::EdDSA => signed(&public::ED25519),
+    }?;
+    let algorithm = *algorithm;
+    Ok(Box::new(Check { algorithm, key }))
+}
+
+impl Verifier<Vec<u8>> for Check {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> std::result::Result<(), Mismatch> {
+        let verified = match &self.key {
+            Key::Secret(key) => hmac::verify(key, message, signature),
+            Key::Public(key) => key.verify(message, signature),
+        };
+        verified.map_err(|_| Mismatch::new())
+    }
+}
+
+impl JwtVerifier for Check {
+    fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+}
+
+#[cfg(test)]
+mod tests;

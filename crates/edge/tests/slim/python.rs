@@ -1,0 +1,45 @@
+//! A Python that has the bindings that nobody here wrote: `slim-bindings` as PyPI has it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+const REQUIREMENT: &str = "slim-bindings==3.3.8";
+
+/// Made once, below the directory of builds, by whoever asks first.
+pub(crate) fn python() -> PathBuf {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(make).clone()
+}
+
+fn make() -> PathBuf {
+    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slim-bindings-3.3.8");
+    let python = environment.join("bin/python");
+    let has_bindings = || {
+        let mut probe = Command::new(&python);
+        let probe = probe
+            .args(["-c", "import slim_bindings"])
+            .stderr(Stdio::null());
+        probe.status().is_ok_and(|status| status.success())
+    };
+    if !has_bindings() {
+        let mut venv = Command::new("python3");
+        run(venv.args(["-m", "venv", "--clear"]).arg(&environment));
+        let install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ];
+        run(Command::new(&python).args(install).arg(REQUIREMENT));
+        assert!(has_bindings(), "{REQUIREMENT} is installed");
+    }
+    python
+}
+
+fn run(command: &mut Command) {
+    let status = command.status();
+    let is_done = status.as_ref().is_ok_and(|status| status.success());
+    assert!(is_done, "{command:?}: {status:?}");
+}

@@ -1,0 +1,90 @@
+//! The SLIM door, as it is configured.
+
+use std::sync::Arc;
+
+use edge::Gate;
+use edge::slim::{Act, Door, Jwt, Options, Rules, Who};
+use net::TlsError;
+use node::Handle;
+use node::config::{Config, slim};
+use rustls::ServerConfig;
+
+use crate::commands::config::tls_failure;
+use crate::failure::{Exit, Failure};
+
+/// Makes the door to a node.
+pub(super) fn open(node: &Handle, gate: Arc<dyn Gate>, config: &Config) -> Result<Door, Failure> {
+    Ok(Door::new(node.clone(), gate, options(config)?))
+}
+
+/// Whether it can be opened as it is configured.
+pub(crate) fn check(config: &Config) -> Result<(), Failure> {
+    tls(config)?;
+    options(config).map(drop)
+}
+
+fn options(config: &Config) -> Result<Options, Failure> {
+    let slim = &config.slim;
+    Ok(Options {
+        // The configuration keeps it below 4 GiB.
+        message_size_max: u32::try_from(slim.message_size_max.as_u64()).unwrap_or(u32::MAX),
+        queue_size_max: slim.queue_size_max.as_usize(),
+        subscriptions_max: slim.subscriptions_per_connection_max as usize,
+        negotiation_timeout: slim.negotiation_timeout,
+        keepalive: slim.keepalive,
+        jwt: jwt(slim)?.map(Arc::new),
+        rules: rules(&slim.rules),
+    })
+}
+
+fn jwt(slim: &slim::Options) -> Result<Option<Jwt>, Failure> {
+    let Some(path) = &slim.jwt_key else {
+        return Ok(None);
+    };
+    let failed = |reason: &dyn std::fmt::Display| {
+        let message = format!("`slim.jwt_key`: {}: {reason}", path.display());
+        Failure::new(Exit::Usage, message)
+            .hint("a file with a public key as PEM, or with a secret: --slim-jwt-key PATH")
+    };
+    let key = std::fs::read(path).map_err(|error| failed(&error))?;
+    let (issuer, audience) = (slim.jwt_issuer.as_deref(), slim.jwt_audience.as_deref());
+    let jwt = Jwt::new(&key, issuer, audience).map_err(|error| failed(&error))?;
+    Ok(Some(jwt))
+}
+
+fn rules(written: &slim::Rules) -> Rules {
+    let mut rules = Rules::default();
+    for rule in &written.0 {
+        let act = match rule.act {
+            slim::Act::Subscribe => Act::Subscribe,
+            slim::Act::Send => Act::Send,
+        };
+        let who = match &rule.who {
+            None => Who::Anybody,
+            Some(names) => Who::Only(names.clone()),
+        };
+        rules.add(act, rule.begin.iter().map(String::as_str), who);
+    }
+    rules
+}
+
+/// TLS as the door speaks it, if there is TLS.
+pub(super) fn tls(config: &Config) -> Result<Option<Arc<ServerConfig>>, Failure> {
+    let loaded = load_tls(config).map_err(tls_failure)?;
+    Ok(loaded.map(|mut tls| {
+        // Clients of gRPC want to be told that it is HTTP/2.
+        Arc::make_mut(&mut tls).alpn_protocols = vec![b"h2".to_vec()];
+        tls
+    }))
+}
+
+fn load_tls(config: &Config) -> Result<Option<Arc<ServerConfig>>, TlsError> {
+    let Some((certificate, key)) = config.tls.files() else {
+        return Ok(None);
+    };
+    let loaded = match &config.slim.client_authorities {
+        Some(path) => net::load_mutual_server_config(certificate, key, path),
+        None => net::load_server_config(certificate, key),
+    };
+    loaded.map(Some)
+}
