@@ -2,7 +2,7 @@
 # Builds the floors and the peers into bench/peers/bin.
 #
 #   build.sh [--install] [floors] [rust] [zmq] [nats] [postgres] [redis] [durable-streams] [k6]
-#            [quota-express] [throttlecrab] [kafka]
+#            [quota-express] [throttlecrab] [kafka] [slim]
 #
 # Without names it builds everything. What is missing on the machine is named with the Debian
 # package that has it; --install installs those packages first.
@@ -12,17 +12,18 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 bin=$here/bin
 install=no
 parts=
-all="floors rust zmq nats postgres redis durable-streams k6 quota-express throttlecrab kafka"
+all="floors rust zmq nats postgres redis durable-streams k6 quota-express throttlecrab kafka slim"
 
 # Fixed, so that two results are of the same programs.
 durable_streams=0.1.5
 throttlecrab=0.4.40
 k6=v1.8.1
+slim_bindings=3.3.8
 
 for argument in "$@"; do
     case $argument in
         --install) install=yes ;;
-        floors | rust | zmq | nats | postgres | redis | durable-streams | k6 | quota-express | throttlecrab | kafka)
+        floors | rust | zmq | nats | postgres | redis | durable-streams | k6 | quota-express | throttlecrab | kafka | slim)
             parts="$parts $argument"
             ;;
         *)
@@ -57,6 +58,7 @@ missing_packages() {
     case $parts in *throttlecrab*) have protoc || echo protobuf-compiler ;; esac
     case $parts in *quota-express*) have npm || echo nodejs npm ;; esac
     case $parts in *kafka*) have mvn && have java || echo maven openjdk-17-jre-headless ;; esac
+    case $parts in *slim*) have python3 || echo python3 python3-venv ;; esac
     case $parts in *nats* | *k6*) have go || echo golang-go ca-certificates ;; esac
 }
 
@@ -165,6 +167,15 @@ for part in $parts; do
                 -DincludeScope=runtime -DoutputDirectory="$here/kafka/target/lib"
             cp "$here/kafka/kafka.sh" "$bin/.new"
             mv "$bin/.new" "$bin/kafka"
+            ;;
+        slim)
+            python3 -m venv --clear "$here/target/slim-python"
+            "$here/target/slim-python/bin/python" -m pip install --quiet --disable-pip-version-check \
+                "slim-bindings==$slim_bindings"
+            printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$here/target/slim-python/bin/python" \
+                "$here/slim/peer_slim.py" >"$bin/.new"
+            chmod +x "$bin/.new"
+            mv "$bin/.new" "$bin/peer-slim"
             ;;
         k6)
             GOBIN=$here/target go install "go.k6.io/k6@$k6"

@@ -15,6 +15,7 @@ mod matrix;
 mod receiver;
 mod sender;
 mod sink;
+mod slim;
 mod suite;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,7 @@ pub(super) use receiver::receive;
 pub(super) use sender::send;
 pub use sink::LOST;
 pub(super) use sink::short_of;
+pub use slim::run_slim;
 pub use suite::run;
 
 use crate::tally::Tally;

@@ -39,6 +39,9 @@ impl Program {
     /// NATS core, the official server and client.
     pub(in crate::workload) const NATS: Self = Self::new("nats", "peer-nats", None, true);
 
+    /// SLIM's node and its applications, as slim-bindings for Python have them.
+    pub(in crate::workload) const SLIM: Self = Self::new("slim", "peer-slim", None, true);
+
     const fn new(
         target: &'static str,
         file: &'static str,

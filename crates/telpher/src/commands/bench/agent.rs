@@ -29,12 +29,18 @@ Examples:
   telpher bench agent --mode publish --subscribers 1,10
       one to many; counted is what the subscribers receive together
   telpher bench agent --sweep --mode fire-and-forget --size 16384
-      the capacity: the rate grows until the throughput does not";
+      the capacity: the rate grows until the throughput does not
+  telpher bench agent --protocol slim --peers bench/peers/bin --size 16,1024,16384 --rate 0,100
+      SLIM's applications through this node and through SLIM's own, in turns";
 
 /// Measure messages between agents
 #[derive(Debug, clap::Args)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub(crate) struct Args {
+    /// What the agents speak; `slim` is SLIM's own applications, through this node and SLIM's
+    #[arg(long, value_enum, value_name = "PROTOCOL", default_value = "native")]
+    protocol: Protocol,
+
     /// Ways of exchanging messages
     #[arg(
         long,
@@ -152,6 +158,14 @@ struct Sweep {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Protocol {
+    /// This node's own
+    Native,
+    /// SLIM's data plane; a write is what a receiving session acknowledges
+    Slim,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
     /// Each message is answered
     RequestReply,
@@ -168,7 +182,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     args.outcome.of(
         "agent",
         &[Style::Table],
-        |surroundings, environment, show| agent::run(surroundings, &matrix, environment, show),
+        |surroundings, environment, show| match args.protocol {
+            Protocol::Native => agent::run(surroundings, &matrix, environment, show),
+            Protocol::Slim => agent::run_slim(surroundings, &matrix, environment, show),
+        },
     )
 }
 
