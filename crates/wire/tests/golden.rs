@@ -639,6 +639,9 @@ fn every_prefix_of_every_example_is_decoded_without_a_panic() {
             let _ = NewMessage::decode(cut);
             let _ = Message::decode(cut);
             let _ = AppendedMessages::decode(cut);
+            let headers = TopicRecord::decode(cut).map_or(0, |it| it.headers.iter().count());
+            assert!(headers <= cut.len() / 6);
+            let _ = AppendedRecords::decode(cut);
             let _ = Settle::decode(cut);
             let _ = wire::decode_settled(cut);
             let takes = Takes::decode(cut).map_or(0, |takes| takes.iter().count());
