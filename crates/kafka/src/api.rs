@@ -141,8 +141,8 @@ macro_rules! apis {
 
 // Versions are those of Kafka 4.1 that it calls stable. Produce starts at 0, because librdkafka
 // before 2.8.1 compresses nothing for a broker that does not claim it (KAFKA-18659); below
-// `produce::VERSION_MIN` a request is to be answered with an error. SaslHandshake 0 is left out: behind
-// it bare bytes follow, in no frame. EndTxn 5 and TxnOffsetCommit 5 belong to the second version of
+// `produce::VERSION_MIN` a request is to be answered with an error. So is SaslHandshake 0, behind which
+// bare bytes would follow, in no frame: it stands here because librdkafka does no SCRAM without it. EndTxn 5 and TxnOffsetCommit 5 belong to the second version of
 // transactions (KIP-890), which nobody asks for where a broker does not say that it has it.
 apis! {
     Produce = 0: produce, 0..=13, flexible 9;
@@ -158,7 +158,7 @@ apis! {
     SyncGroup = 14: sync_group, 0..=5, flexible 4;
     DescribeGroups = 15: describe_groups, 0..=6, flexible 5;
     ListGroups = 16: list_groups, 0..=5, flexible 3;
-    SaslHandshake = 17: sasl_handshake, 1..=1;
+    SaslHandshake = 17: sasl_handshake, 0..=1;
     ApiVersions = 18: api_versions, 0..=4, flexible 3;
     CreateTopics = 19: create_topics, 2..=7, flexible 5;
     DeleteTopics = 20: delete_topics, 1..=6, flexible 4;

@@ -64,7 +64,9 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         Request::SyncGroup(it) => api::sync_group::answer(client, tag, &it),
         Request::DescribeGroups(it) => api::describe_groups::answer(client, tag, it),
         Request::ListGroups(it) => api::list_groups::answer(client, tag, it),
-        Request::SaslHandshake(it) => tag.now(api::sasl_handshake::answer(client, &it)),
+        Request::SaslHandshake(it) => {
+            tag.now(api::sasl_handshake::answer(client, tag.version, &it))
+        }
         Request::ApiVersions(it) => tag.now(api::api_versions::answer(&it, tag.version)),
         Request::CreateTopics(it) => api::create_topics::answer(client, tag, it),
         Request::DeleteTopics(it) => api::delete_topics::answer(client, tag, it),

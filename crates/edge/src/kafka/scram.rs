@@ -100,7 +100,9 @@ impl Challenge {
         let mut fields = unproven.split(',');
         let binding = field(fields.next(), "c=")?;
         // `n,,` and `y,,`: no channel is bound.
-        if !matches!(binding, "biws" | "eSws") || field(fields.next(), "r=")? != self.nonce {
+        // librdkafka repeats its own nonce in front of both, which Kafka's brokers let pass.
+        let is_ours = field(fields.next(), "r=")?.ends_with(&self.nonce);
+        if !matches!(binding, "biws" | "eSws") || !is_ours {
             return Err(Failed::Malformed);
         }
         let proof = STANDARD.decode(proof).map_err(|_| Failed::Malformed)?;

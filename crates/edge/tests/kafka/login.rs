@@ -167,3 +167,15 @@ async fn whoever_proves_to_know_the_password_is_let_in() {
     assert_eq!(told.error_code, ErrorCode::SaslAuthenticationFailed);
     assert!(client.is_over().await);
 }
+
+#[tokio::test]
+async fn a_handshake_without_frames_behind_it_is_advertised_and_refused() {
+    let bench = Bench::with(Arc::new(Open), Arc::new(One::new("ann", "secret")));
+    let mut client = bench.connect();
+    let mechanism = "SCRAM-SHA-256".to_owned();
+    let request = sasl_handshake::Request { mechanism };
+    let refused = client.ask(0, &request).await;
+    assert_eq!(refused.error_code, ErrorCode::UnsupportedVersion);
+    let told = prove(&mut client, "secret").await;
+    assert_eq!(told.error_code, ErrorCode::None);
+}

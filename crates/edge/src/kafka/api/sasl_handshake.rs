@@ -6,7 +6,16 @@ use kafka::sasl_handshake::{Request, Response};
 use crate::kafka::client::Client;
 use crate::kafka::sasl::{Exchange, Mechanism};
 
-pub(in crate::kafka) fn answer(client: &mut Client, request: &Request) -> Response {
+/// Behind a handshake of this version bare bytes would follow, in no frame: it leads nowhere.
+const UNFRAMED: i16 = 0;
+
+pub(in crate::kafka) fn answer(client: &mut Client, version: i16, request: &Request) -> Response {
+    if version == UNFRAMED {
+        return Response {
+            error_code: ErrorCode::UnsupportedVersion,
+            ..Response::default()
+        };
+    }
     let has_users = client.door.users.is_any();
     let offered: Vec<_> = Mechanism::offered(has_users).collect();
     let chosen = Mechanism::parse(&request.mechanism);
