@@ -4,8 +4,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
     agents, backup, bench, bench_role, completions, config, conversation, demo, doctor, explain,
-    idle, inspect, listen, mailbox, man, ping, quota, request, send, serve, stream, token, topic,
-    version, write,
+    idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send, serve, stream, token,
+    topic, version, write,
 };
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -54,7 +54,9 @@ Understand:
 const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Run a node",
-        &["serve", "config", "token", "backup", "doctor", "inspect"],
+        &[
+            "serve", "config", "token", "kafka", "backup", "doctor", "inspect",
+        ],
     ),
     ("Talk through it", &["send", "write", "request", "listen"]),
     (
@@ -101,6 +103,8 @@ enum Command {
     Conversation(conversation::Command),
     #[command(subcommand)]
     Token(token::Command),
+    #[command(subcommand)]
+    Kafka(kafka::Command),
     Send(send::Args),
     Write(write::Args),
     Request(request::Args),
@@ -180,6 +184,7 @@ impl Cli {
             Command::Config(command) => config::run(command, environment),
             Command::Conversation(command) => conversation::run(command, environment),
             Command::Token(command) => token::run(command, environment),
+            Command::Kafka(command) => kafka::run(command, environment),
             Command::Send(args) => send::run(args, environment),
             Command::Write(args) => write::run(args, environment),
             Command::Request(args) => request::run(args, environment),

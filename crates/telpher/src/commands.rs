@@ -13,6 +13,7 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod idle;
 pub(crate) mod inspect;
+pub(crate) mod kafka;
 pub(crate) mod listen;
 pub(crate) mod mailbox;
 pub(crate) mod man;

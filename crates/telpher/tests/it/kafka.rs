@@ -1,8 +1,11 @@
 //! The Kafka door, by a client that no one here wrote: kcat, which is librdkafka.
 
+mod copy;
+
 use rustix::process::Signal;
 
 use crate::support::{Ended, Node, Place};
+use crate::tls::write_certificates;
 
 /// Runs kcat against a node, with what it is to read.
 fn kcat(place: &Place, node: &Node, words: &str, input: &str) -> Ended {
@@ -67,5 +70,143 @@ fn a_node_that_ends_waits_for_nobody_who_only_listens() {
     let line = format!("exec kcat -b {broker} -C -t letters -u");
     let mut listener = place.start_shell(&line);
     assert_eq!(listener.line(), "a\n");
+    node.stop().expect(0);
+}
+
+/// A node, and its users as `telpher kafka user` sees them.
+fn users(place: &Place, node: &Node, words: &str, input: &str) -> Ended {
+    let url = node.url("native");
+    place.run_with_input(&format!("kafka user {words} --url {url}"), input.as_bytes())
+}
+
+#[test]
+fn a_user_comes_in_by_its_password_and_by_no_other() {
+    let place = Place::new();
+    let node = place.serve("");
+    kcat(&place, &node, "-P -t letters", "a\n").expect(0);
+    users(&place, &node, "add ann", "open-sesame\n").expect(0);
+    let listed = users(&place, &node, "list", "");
+    assert_eq!(
+        listed.expect(0).stdout,
+        "ann  SCRAM-SHA-256 SCRAM-SHA-512\n"
+    );
+    assert!(!kcat(&place, &node, "-L -m 3", "").status.success());
+    let login = |node: &Node, mechanism: &str, password: &str| {
+        place.write("login", &format!("sasl.password={password}\n"));
+        let words = format!(
+            "-F login -X security.protocol=sasl_plaintext -X sasl.mechanism={mechanism} \
+             -X sasl.username=ann -L -m 3"
+        );
+        kcat(&place, node, &words, "")
+    };
+    let secret = "open-sesame";
+    for mechanism in ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN"] {
+        let seen = login(&node, mechanism, secret);
+        assert!(seen.expect(0).stdout.contains("letters"), "{mechanism}");
+        let refused = login(&node, mechanism, "secret");
+        assert!(!refused.status.success(), "{mechanism}");
+    }
+    node.signal(Signal::KILL);
+    node.end();
+    let node = place.serve("");
+    login(&node, "SCRAM-SHA-256", secret).expect(0);
+    users(&place, &node, "add ann", "another\n").expect(0);
+    assert!(!login(&node, "SCRAM-SHA-512", secret).status.success());
+    login(&node, "SCRAM-SHA-512", "another").expect(0);
+    users(&place, &node, "delete ann", "").expect(0);
+    users(&place, &node, "delete ann", "").expect(3);
+    kcat(&place, &node, "-L", "").expect(0);
+    node.stop().expect(0);
+}
+
+#[test]
+fn a_password_is_asked_for_and_is_not_empty() {
+    let place = Place::new();
+    let node = place.serve("");
+    users(&place, &node, "add ann", "")
+        .expect(2)
+        .tells("no password", "standard input");
+    assert_eq!(users(&place, &node, "list", "").expect(0).stdout, "");
+    node.stop().expect(0);
+}
+
+#[test]
+fn the_kafka_door_speaks_tls_to_whoever_trusts_the_authority() {
+    let place = Place::new();
+    write_certificates(&place, "authority.pem");
+    let node = place.serve("--tls-certificate chain.pem --tls-key key.pem");
+    let tls = "-X security.protocol=ssl -X ssl.ca.location";
+    kcat(
+        &place,
+        &node,
+        &format!("{tls}=authority.pem -P -t letters"),
+        "a\nb\n",
+    )
+    .expect(0);
+    let read = values(&place, &node, &format!("{tls}=authority.pem"));
+    assert_eq!(read, ["a", "b"]);
+    // Whoever trusts somebody else, or nobody, gets nowhere.
+    let other = Place::new();
+    write_certificates(&other, "other.pem");
+    let stranger = std::fs::read_to_string(other.path("other.pem")).unwrap();
+    place.write("other.pem", &stranger);
+    for words in [format!("{tls}=other.pem -L -m 3"), "-L -m 3".to_owned()] {
+        assert!(!kcat(&place, &node, &words, "").status.success(), "{words}");
+    }
+    node.stop().expect(0);
+}
+
+#[test]
+fn what_kafka_clients_do_is_in_the_metrics() {
+    let place = Place::new();
+    let node = place.serve("--topics-partitions 1");
+    kcat(&place, &node, "-P -t letters", "a\nb\nc\n").expect(0);
+    let words = "-G readers -c 3 -q -X auto.offset.reset=earliest letters";
+    assert_eq!(
+        kcat(&place, &node, words, "")
+            .expect(0)
+            .stdout
+            .lines()
+            .count(),
+        3
+    );
+    // Behind the end there is nothing.
+    kcat(&place, &node, "-C -t letters -p 0 -o 1000 -e -q", "").expect(0);
+    let url = node.url("http");
+    let text = place.shell(&format!("curl -sf {url}/metrics"));
+    let text = &text.expect(0).stdout;
+    let value = |name: &str| {
+        let mut lines = text.lines();
+        let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let line = line.unwrap_or_else(|| panic!("no {name} in {text}"));
+        line.parse::<f64>().unwrap()
+    };
+    for api in [
+        "ApiVersions",
+        "Metadata",
+        "Produce",
+        "Fetch",
+        "JoinGroup",
+        "OffsetCommit",
+    ] {
+        let name = format!("telpher_kafka_requests_total{{api=\"{api}\"}}");
+        assert!(value(&name) >= 1.0, "{name}");
+    }
+    assert_eq!(
+        value("telpher_kafka_requests_total{api=\"DeleteTopics\"}"),
+        0.0
+    );
+    let errors = "telpher_kafka_errors_total{code=\"1\",name=\"OffsetOutOfRange\"}";
+    assert!(value(errors) >= 1.0);
+    assert_eq!(value("telpher_topic_records_total"), 3.0);
+    let batches = value("telpher_topic_batches_total");
+    assert!((1.0..=3.0).contains(&batches));
+    assert!(value("telpher_topic_bytes_total") >= 64.0);
+    assert!(value("telpher_kafka_received_bytes_total") >= 500.0);
+    assert!(value("telpher_kafka_sent_bytes_total") >= 500.0);
+    assert!(value("telpher_kafka_fetch_waits_total") >= 0.0);
+    assert_eq!(value("telpher_kafka_groups{state=\"empty\"}"), 1.0);
+    assert_eq!(value("telpher_kafka_groups{state=\"stable\"}"), 0.0);
+    assert!(value("telpher_journal_waiting_segments") >= 0.0);
     node.stop().expect(0);
 }

@@ -25,6 +25,10 @@ pub(crate) fn write_certificates(place: &Place, authority_file: &str) {
 
 fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
+    // OpenSSL takes a certificate that is called like its issuer for one that signed itself.
+    params
+        .distinguished_name
+        .push(rcgen::DnType::CommonName, "authority");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
