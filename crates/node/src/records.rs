@@ -1,7 +1,7 @@
 //! Records of topics one by one, for whoever does not speak in record batches.
 //!
 //! Topics keep and hand out batches as their producers made them ([`crate::topics`]). Here they are made
-//! of records ([`appending`]) and taken apart again ([`reading`]), through what topics offer to anybody.
+//! of records (`appending`) and taken apart again (`reading`), through what topics offer to anybody.
 //!
 //! It does not know how a record is written down at a door.
 

@@ -45,10 +45,12 @@ pub(crate) struct Bench {
     pub(crate) node: Handle,
     pub(crate) door: Door,
     pub(crate) address: SocketAddr,
-    /// How often the door has written to each connection, and whether its socket sends what it has at
-    /// once, in the order in which they came.
-    pub(crate) writes: Arc<Mutex<Vec<(Arc<AtomicUsize>, bool)>>>,
+    /// The connections, in the order in which they came.
+    pub(crate) writes: Arc<Mutex<Vec<Written>>>,
 }
+
+/// How often the door has written to a connection, and whether its socket sends what it has at once.
+type Written = (Arc<AtomicUsize>, bool);
 
 /// Counts what is written to a socket.
 struct CountingSink {
