@@ -166,20 +166,20 @@ const SUITES: [Suite; 27] = [
         name: "quota-batch",
         about: "many takes in a request beside requests under way together, over HTTP and the native protocol; three tiers by \
                 two units beside one limit",
-        line: "quota --agents 10000 -c 8 --pipeline 1,16 --batch 16,100 --limits 1,6 --door http,native --duration 5s --repeats 5 --dir target",
+        line: "quota --agents 10000 -c 8 --pipeline 1,16 --batch 16,100 --limits 1,6 --door http,native --duration 3s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "quota-redis",
         about: "nodes that share a Redis: one agent, whose takes they lease, beside a million, whose takes are a call each",
         line: "quota --store redis --nodes 1,3 --agents 1,1000000 -c 48 --pipeline 16 --batch 100 --door http,native \
-               --duration 4s --repeats 5 --dir target",
+               --duration 3s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
         name: "quota-rate",
         about: "takes on a schedule: latencies at a rate that all of them can keep",
-        line: "quota --agents 10000 -c 50 --rate 1000 --duration 10s --repeats 5 --dir target",
+        line: "quota --agents 10000 -c 50 --rate 1000 --duration 5s --repeats 5 --dir target",
         peers: Peers::Beside,
     },
     Suite {
