@@ -40,6 +40,16 @@ impl Connection {
         })
     }
 
+    /// Connects again if the server has hung up meanwhile, as it may on whoever asks nothing for long. If
+    /// nobody listens any more, the next request tells.
+    pub(super) async fn renew(&mut self) {
+        if self.sender.is_closed()
+            && let Ok(renewed) = Self::open(&self.host).await
+        {
+            *self = renewed;
+        }
+    }
+
     /// Sends a request and reads all of its answer.
     ///
     /// # Errors
@@ -89,6 +99,25 @@ mod tests {
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
         all
+    }
+
+    #[test]
+    fn a_server_that_hung_up_is_asked_over_another_connection() {
+        let local = LocalSet::new();
+        local.block_on(&runtime().unwrap(), async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let host = listener.local_addr().unwrap().to_string();
+            let mut connection = Connection::open(&host).await.unwrap();
+            drop(listener.accept().await.unwrap());
+            while !connection.sender.is_closed() {
+                tokio::task::yield_now().await;
+            }
+            let server = tokio::task::spawn_local(serve(listener));
+            connection.renew().await;
+            let sent = connection.send(Method::POST, "/a", "text/plain", "hello");
+            assert_eq!(sent.await.unwrap().status, StatusCode::CREATED);
+            server.abort();
+        });
     }
 
     #[test]

@@ -85,6 +85,15 @@ enum Place {
 }
 
 impl Place {
+    /// Its user joins. Nothing has been asked over its connection yet, however long it stands.
+    async fn join(&mut self) {
+        match self {
+            Self::Http(place) => place.join().await,
+            Self::DurableStreams(place) => place.join().await,
+            Self::Native(_) | Self::Ws(_) | Self::Redis(_) => {}
+        }
+    }
+
     /// Appends its next message. An error is a stable word, as a tally wants it.
     async fn append(&mut self) -> Result<(), String> {
         match self {
@@ -140,6 +149,7 @@ struct Times {
 
 async fn keep_busy(mut place: Place, times: Times, tally: Rc<RefCell<Tally>>) {
     sleep_until(times.join_ns).await;
+    place.join().await;
     let mut start_ns = now_ns();
     while start_ns < times.end_ns {
         let is_counted = start_ns >= times.open_ns;

@@ -32,6 +32,11 @@ impl Place {
         })
     }
 
+    /// Its user joins, perhaps long after it connected.
+    pub(super) async fn join(&mut self) {
+        self.connection.renew().await;
+    }
+
     pub(super) async fn append(&mut self) -> Result<(), String> {
         let sent = self
             .connection

@@ -35,6 +35,11 @@ impl Place {
         })
     }
 
+    /// Its user joins, perhaps long after it connected.
+    pub(super) async fn join(&mut self) {
+        self.connection.renew().await;
+    }
+
     pub(super) async fn append(&mut self) -> Result<(), String> {
         self.number += 1;
         let path = message::path(&self.turn.name(self.turn.next()));
