@@ -1,11 +1,17 @@
 //! What every stream of server-sent events has in common.
 
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::str::FromStr;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse, Response};
+use http_body::Frame;
+use tokio::time::{Instant, Sleep};
 
 use super::problem::Problem;
 
@@ -14,6 +20,54 @@ pub(super) const FRAME_SIZE: usize = 32 << 10;
 
 /// Where nothing happens, a comment comes that often, so that nobody in between gives up.
 pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);
+
+/// Events that are pulled: they are looked for when the connection has room for them.
+pub(super) trait Source: Send + Unpin + 'static {
+    /// Appends what has come, up to about [`FRAME_SIZE`], and breaks with the last event. If nothing has,
+    /// the task is woken when something may have.
+    fn gather(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> ControlFlow<()>;
+}
+
+/// Answers with the events of a source, and with a comment where nothing happens, first after that time.
+pub(super) fn pulled(source: impl Source, first_comment: Duration) -> Response {
+    respond(Body::new(Pulled {
+        source: Some(source),
+        keepalive: Box::pin(tokio::time::sleep(first_comment)),
+    }))
+}
+
+struct Pulled<S> {
+    /// Until it has ended.
+    source: Option<S>,
+    keepalive: Pin<Box<Sleep>>,
+}
+
+impl<S: Source> http_body::Body for Pulled<S> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = &mut *self;
+        let Some(source) = &mut this.source else {
+            return Poll::Ready(None);
+        };
+        let mut out = Vec::new();
+        if source.gather(cx, &mut out).is_break() {
+            this.source = None;
+        }
+        if out.is_empty() {
+            ready!(this.keepalive.as_mut().poll(cx));
+            out.extend_from_slice(b":\n\n");
+        }
+        this.keepalive.as_mut().reset(Instant::now() + KEEPALIVE);
+        // Nobody has registered for the new moment yet.
+        let _ = this.keepalive.as_mut().poll(cx);
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from(out)))))
+    }
+}
 
 /// Answers with events that nobody in between may keep or gather.
 pub(super) fn respond(events: Body) -> Response {

@@ -3,22 +3,19 @@
 //! The body pulls: an event is read from the node when the connection has room for it, so that a
 //! client that does not read costs what one read ahead takes, and nothing more.
 
-use std::pin::Pin;
+use std::ops::ControlFlow;
 use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::response::Response;
-use http_body::Frame;
 use model::Name;
 use node::conversations::{Item, Position, Refusal, Watch};
-use tokio::time::{Instant, Sleep};
 
 use super::outgoing::{push, push_display, push_message, push_number};
 use super::place::of;
 use crate::http::Shared;
 use crate::http::problem::Problem;
-use crate::http::sse::{FRAME_SIZE, KEEPALIVE, break_lines, last_event_id, respond};
+use crate::http::sse::{FRAME_SIZE, KEEPALIVE, Source, break_lines, last_event_id, pulled};
 
 /// Answers with the events behind `after`, or behind `Last-Event-ID`.
 pub(super) fn follow(
@@ -32,55 +29,21 @@ pub(super) fn follow(
         drafts: Vec::new(),
     });
     let watch = of(shared)?.watch_from(name, position)?;
-    let events = Events {
-        watch: Some(watch),
-        keepalive: Box::pin(tokio::time::sleep(KEEPALIVE)),
-    };
-    Ok(respond(Body::new(events)))
+    Ok(pulled(watch, KEEPALIVE))
 }
 
-/// See the module's documentation.
-struct Events {
-    /// Until it has ended.
-    watch: Option<Watch>,
-    keepalive: Pin<Box<Sleep>>,
-}
-
-impl http_body::Body for Events {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let this = &mut *self;
-        let Some(watch) = &mut this.watch else {
-            return Poll::Ready(None);
-        };
-        let mut out = Vec::new();
+impl Source for Watch {
+    fn gather(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> ControlFlow<()> {
         while out.len() < FRAME_SIZE {
-            match watch.poll_next(cx) {
-                Poll::Pending => break,
-                Poll::Ready(item) => {
-                    if let Err(refusal) =
-                        item.and_then(|item| push_item(&mut out, watch.position(), &item))
-                    {
-                        push_error(&mut out, refusal);
-                        this.watch = None;
-                        break;
-                    }
-                }
+            let Poll::Ready(item) = self.poll_next(cx) else {
+                break;
+            };
+            if let Err(refusal) = item.and_then(|item| push_item(out, self.position(), &item)) {
+                push_error(out, refusal);
+                return ControlFlow::Break(());
             }
         }
-        if out.is_empty() {
-            std::task::ready!(this.keepalive.as_mut().poll(cx));
-            push(&mut out, b":\n\n");
-        }
-        this.keepalive.as_mut().reset(Instant::now() + KEEPALIVE);
-        // Nobody has registered for the new moment yet.
-        let _ = this.keepalive.as_mut().poll(cx);
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from(out)))))
+        ControlFlow::Continue(())
     }
 }
 

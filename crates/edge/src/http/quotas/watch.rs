@@ -3,25 +3,22 @@
 //! The body pulls, so that whoever does not read costs nothing, and is told how many events he has
 //! missed. An event's id is its number in this run of the node, from which `Last-Event-ID` goes on.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::ops::ControlFlow;
+use std::task::Context;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use http_body::Frame;
 use model::ErrorCode;
 use node::quotas::{Event, EventKind, Watch, Watched};
 use serde_json::{Value, json};
-use tokio::time::{Instant, Sleep};
 
 use super::admin::moment;
 use crate::http::Shared;
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
-use crate::http::sse::{FRAME_SIZE, KEEPALIVE, last_event_id, respond};
+use crate::http::sse::{FRAME_SIZE, Source, last_event_id, pulled};
 
 /// Watch: denials, thresholds that were crossed, and changes of limits.
 #[utoipa::path(
@@ -43,59 +40,31 @@ pub(super) async fn watch(
         None => quotas.watch(),
     };
     let watch = watch.ok_or_else(|| Problem::of(ErrorCode::Busy, "as many watch as may"))?;
-    let events = Events {
-        watch,
-        keepalive: Box::pin(tokio::time::sleep(Duration::ZERO)),
-    };
-    Ok(respond(Body::new(events)))
+    // The first comment comes at once: whoever reads it knows that it watches.
+    Ok(pulled(watch, Duration::ZERO))
 }
 
-struct Events {
-    watch: Watch,
-    /// The first comment comes at once: whoever reads it knows that it watches.
-    keepalive: Pin<Box<Sleep>>,
-}
-
-impl http_body::Body for Events {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let this = &mut *self;
-        let mut out = String::new();
+impl Source for Watch {
+    fn gather(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> ControlFlow<()> {
         while out.len() < FRAME_SIZE {
-            match this.watch.next(cx.waker()) {
-                Some(watched) => push(&mut out, &watched),
+            match self.next(cx.waker()) {
+                Some(watched) => push(out, &watched),
                 None => break,
             }
         }
-        if out.is_empty() {
-            std::task::ready!(this.keepalive.as_mut().poll(cx));
-            out.push_str(":\n\n");
-        }
-        this.keepalive.as_mut().reset(Instant::now() + KEEPALIVE);
-        // Nobody has registered for the new moment yet.
-        let _ = this.keepalive.as_mut().poll(cx);
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from(out)))))
+        ControlFlow::Continue(())
     }
 }
 
-fn push(out: &mut String, watched: &Watched) {
-    match watched {
+fn push(out: &mut Vec<u8>, watched: &Watched) {
+    let text = match watched {
         Watched::Event(event) => {
             let (kind, data) = shown(event);
-            out.push_str(&format!(
-                "id: {}\nevent: {kind}\ndata: {data}\n\n",
-                event.number
-            ));
+            format!("id: {}\nevent: {kind}\ndata: {data}\n\n", event.number)
         }
-        Watched::Missed(count) => {
-            out.push_str(&format!("event: missed\ndata: {{\"count\":{count}}}\n\n"));
-        }
-    }
+        Watched::Missed(count) => format!("event: missed\ndata: {{\"count\":{count}}}\n\n"),
+    };
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// What happened, in a word, and to whom.

@@ -3,17 +3,14 @@
 //! The body pulls: records are read from the node when the connection has room for them, so that a client
 //! that does not read costs one batch, and nothing more.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::ops::ControlFlow;
+use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use http_body::Frame;
 use node::records::{NotRead, Reader, Wanted};
 use serde::Deserialize;
-use tokio::time::{Instant, Sleep};
 use utoipa::IntoParams;
 
 use super::place::Partition;
@@ -22,7 +19,7 @@ use crate::http::Shared;
 use crate::http::conversations::query;
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
-use crate::http::sse::{FRAME_SIZE, KEEPALIVE, break_lines, last_event_id, respond};
+use crate::http::sse::{FRAME_SIZE, KEEPALIVE, Source, break_lines, last_event_id, pulled};
 use crate::topics::Refused;
 
 /// From where on.
@@ -67,45 +64,19 @@ pub(super) async fn follow(
         Some(last) => From::Offset(last.saturating_add(1)),
         None => from,
     };
-    let events = Events {
-        reader: Some(reader(&shared, &place, from)?),
-        keepalive: Box::pin(tokio::time::sleep(KEEPALIVE)),
-    };
-    Ok(respond(Body::new(events)))
+    let reader = reader(&shared, &place, from)?;
+    Ok(pulled(reader, KEEPALIVE))
 }
 
-/// See the module's documentation.
-struct Events {
-    /// Until it has ended.
-    reader: Option<Reader>,
-    keepalive: Pin<Box<Sleep>>,
-}
-
-impl http_body::Body for Events {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let this = &mut *self;
-        let Some(reader) = &mut this.reader else {
-            return Poll::Ready(None);
-        };
-        let mut out = Vec::new();
-        if let Err(error) = gather(reader, cx, &mut out) {
-            push_error(&mut out, error);
-            this.reader = None;
+impl Source for Reader {
+    fn gather(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> ControlFlow<()> {
+        match gather(self, cx, out) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                push_error(out, error);
+                ControlFlow::Break(())
+            }
         }
-        if out.is_empty() {
-            ready!(this.keepalive.as_mut().poll(cx));
-            out.extend_from_slice(b":\n\n");
-        }
-        this.keepalive.as_mut().reset(Instant::now() + KEEPALIVE);
-        // Nobody has registered for the new moment yet.
-        let _ = this.keepalive.as_mut().poll(cx);
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from(out)))))
     }
 }
 
