@@ -7,6 +7,7 @@
 //!
 //! The node knows names, messages and decisions. It does not know frames, HTTP, JSON or sockets.
 
+mod bell;
 pub mod config;
 mod connection;
 pub mod conversations;
@@ -32,6 +33,7 @@ mod view;
 pub mod views;
 pub mod webhooks;
 
+pub use bell::Bell;
 pub use connection::Connection;
 pub use counters::{Counter, Counters};
 pub use handle::{Handle, Limits, Refusal};

@@ -1,21 +1,20 @@
 //! Who follows a stream: records go out as they become durable, as far as there is credit.
 //!
-//! Followers belong to the task that reads from their connection. One alarm serves all of them: a
-//! stream that grows rings it and wakes the task, which then looks after each.
+//! Followers belong to the task that reads from their connection. One bell serves all of them: a stream
+//! that grows rings it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Wake, Waker};
+use std::task::Waker;
 
 use journal::{Follow, Following, Health, Journal, ShardId, StreamId};
 use model::{ErrorCode, Name};
-use parking_lot::Mutex;
 use routing::Ticket;
 
 use super::raw::{Range, Read, Refusal};
 use super::reads::{Pending, UNREAD_SIZE_MAX};
 use super::restore::Reach;
 use super::{Location, Store, directory};
+use crate::bell::Bell;
 use crate::conversations::PendingPage;
 use crate::counters::Counter;
 use crate::ports::Failure;
@@ -31,7 +30,7 @@ const FOLLOWERS_MAX: usize = 1_024;
 #[derive(Default)]
 pub(crate) struct Followers {
     list: Vec<Follower>,
-    alarm: Option<Arc<Alarm>>,
+    bell: Option<Arc<Bell>>,
 }
 
 pub(crate) struct Follower {
@@ -46,19 +45,6 @@ pub(crate) struct Follower {
     reading: Option<Pending>,
     /// The same of a conversation.
     pub(crate) page: Option<PendingPage>,
-}
-
-/// Rings when a stream of the connection grows.
-struct Alarm {
-    has_rung: AtomicBool,
-    task: Mutex<Waker>,
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.has_rung.store(true, Ordering::Release);
-        self.task.lock().wake_by_ref();
-    }
 }
 
 /// What a look after a follower came to.
@@ -90,25 +76,9 @@ impl Followers {
 
     /// Has all of them looked after.
     fn ring(&self) {
-        if let Some(alarm) = &self.alarm {
-            alarm.has_rung.store(true, Ordering::Release);
+        if let Some(bell) = &self.bell {
+            bell.note();
         }
-    }
-
-    /// The alarm, which wakes that task.
-    fn alarm(&mut self, task: &Waker) -> Arc<Alarm> {
-        let alarm = self.alarm.get_or_insert_with(|| {
-            Arc::new(Alarm {
-                has_rung: AtomicBool::new(true),
-                task: Mutex::new(task.clone()),
-            })
-        });
-        let mut known = alarm.task.lock();
-        if !known.will_wake(task) {
-            *known = task.clone();
-        }
-        drop(known);
-        alarm.clone()
     }
 }
 
@@ -175,11 +145,12 @@ impl Turn<'_> {
     /// Sends every follower what is there for it, if anything has changed since the last time.
     /// True when the client leaves so much unread that the rest has to wait.
     pub(crate) fn look_after_followers(&mut self, store: &Store, task: &Waker) -> bool {
-        let alarm = self.local.followers.alarm(task);
-        if !alarm.has_rung.swap(false, Ordering::AcqRel) {
+        let bell = self.local.followers.bell.get_or_insert_with(Bell::rung);
+        bell.listen(task);
+        if !bell.has_rung() {
             return false;
         }
-        let waker = Waker::from(alarm.clone());
+        let waker = Waker::from(bell.clone());
         let mut is_unread = false;
         let mut followers = std::mem::take(&mut self.local.followers.list);
         followers.retain_mut(|follower| match self.look_after(store, follower, &waker) {
@@ -199,7 +170,7 @@ impl Turn<'_> {
         });
         self.local.followers.list = followers;
         if is_unread {
-            alarm.has_rung.store(true, Ordering::Release);
+            self.local.followers.ring();
         }
         is_unread
     }

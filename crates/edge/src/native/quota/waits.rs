@@ -8,8 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use model::ErrorCode;
 use node::quotas::{Desk, Durable, Unconfirmed};
-use node::{Failure, Ticket};
-use parking_lot::Mutex;
+use node::{Bell, Failure, Ticket};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::frame::Frame;
@@ -63,13 +62,6 @@ pub(super) enum Parking {
     Full,
 }
 
-/// Wakes the connection's task on behalf of its takes.
-#[derive(Default)]
-struct Bell {
-    has_rung: AtomicBool,
-    task: Mutex<Option<Waker>>,
-}
-
 /// Whether one of them was woken.
 struct Woken {
     is_woken: AtomicBool,
@@ -86,11 +78,7 @@ impl Woken {
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
         self.is_woken.store(true, Ordering::Release);
-        self.bell.has_rung.store(true, Ordering::Release);
-        let task = self.bell.task.lock().clone();
-        if let Some(task) = task {
-            task.wake();
-        }
+        self.bell.ring();
     }
 }
 
@@ -157,7 +145,7 @@ impl Waits {
             woken,
         });
         // The timer may have to ring earlier.
-        self.bell.has_rung.store(true, Ordering::Release);
+        self.bell.note();
         Parking::Waits
     }
 
@@ -176,12 +164,12 @@ impl Waits {
         loop {
             let timer = self.timer.as_mut();
             let is_time = timer.is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
-            if !self.bell.has_rung.swap(false, Ordering::AcqRel) && !is_time {
+            if !self.bell.has_rung() && !is_time {
                 return None;
             }
             if let Some(decided) = self.look(desk) {
                 // There may be others.
-                self.bell.has_rung.store(true, Ordering::Release);
+                self.bell.note();
                 return Some(decided);
             }
             let earliest = self.parked.iter().map(|place| place.again).min();
@@ -222,14 +210,5 @@ impl Waits {
             self.asked -= place.frame.gap_count();
         }
         cancelled.is_some()
-    }
-}
-
-impl Bell {
-    fn listen(&self, waker: &Waker) {
-        let mut task = self.task.lock();
-        if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *task = Some(waker.clone());
-        }
     }
 }

@@ -1,17 +1,14 @@
 //! Who reads partitions over a connection: once, or for as long as records come.
 //!
-//! One alarm serves all of them: a reader that may go on rings it and wakes the task, which then looks
-//! after each.
+//! One bell serves all of them: a reader that may go on rings it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use model::ErrorCode;
 use model::limits::FRAME_SIZE_MAX;
-use node::Ticket;
 use node::records::{NotRead, Reader, Record, Wanted};
-use parking_lot::Mutex;
+use node::{Bell, Ticket};
 use wire::{Flags, Read, TopicHeaders, TopicRecord};
 
 use super::{Place, answer_refusal};
@@ -44,7 +41,7 @@ pub(super) enum Kind {
 #[derive(Default)]
 pub(super) struct Readers {
     list: Vec<Reading>,
-    alarm: Option<Arc<Alarm>>,
+    bell: Option<Arc<Bell>>,
 }
 
 /// What a look after the readers came to.
@@ -72,19 +69,6 @@ struct Item {
     count: u32,
     /// Nothing more goes into it.
     is_full: bool,
-}
-
-/// Rings when one of the readers may go on.
-struct Alarm {
-    has_rung: AtomicBool,
-    task: Mutex<Waker>,
-}
-
-impl Wake for Alarm {
-    fn wake(self: Arc<Self>) {
-        self.has_rung.store(true, Ordering::Release);
-        self.task.lock().wake_by_ref();
-    }
 }
 
 impl Readers {
@@ -133,8 +117,8 @@ impl Readers {
     }
 
     fn ring(&self) {
-        if let Some(alarm) = &self.alarm {
-            alarm.has_rung.store(true, Ordering::Release);
+        if let Some(bell) = &self.bell {
+            bell.note();
         }
     }
 
@@ -142,36 +126,21 @@ impl Readers {
     pub(super) fn poll(&mut self, cx: &Context<'_>, outlet: &NativeOutlet) -> Looked {
         let mut looked = Looked::default();
         if self.list.is_empty() {
-            self.alarm = None;
+            self.bell = None;
             return looked;
         }
-        let alarm = self.alarm(cx.waker());
-        if !alarm.has_rung.swap(false, Ordering::AcqRel) {
+        let bell = self.bell.get_or_insert_with(Bell::rung);
+        bell.listen(cx.waker());
+        if !bell.has_rung() {
             return looked;
         }
-        let waker = Waker::from(alarm.clone());
+        let waker = Waker::from(bell.clone());
         self.list
             .retain_mut(|reading| reading.look(&waker, outlet, &mut looked) == Look::Rests);
         if looked.is_unread {
-            alarm.has_rung.store(true, Ordering::Release);
+            self.ring();
         }
         looked
-    }
-
-    /// The alarm, which wakes that task.
-    fn alarm(&mut self, task: &Waker) -> Arc<Alarm> {
-        let alarm = self.alarm.get_or_insert_with(|| {
-            Arc::new(Alarm {
-                has_rung: AtomicBool::new(true),
-                task: Mutex::new(task.clone()),
-            })
-        });
-        let mut known = alarm.task.lock();
-        if !known.will_wake(task) {
-            *known = task.clone();
-        }
-        drop(known);
-        alarm.clone()
     }
 }
 
