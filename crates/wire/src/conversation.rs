@@ -3,7 +3,7 @@
 //! They stand where the records of a stream stand: in the body of an APPEND, and in the answers to
 //! READ and FOLLOW, where the number of a message takes the place of the offset.
 
-use crate::cursor::{Cursor, Malformed, put_text8, put_text16};
+use crate::cursor::{Cursor, Malformed, put_sized, put_text8, put_text16};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
 /// What `tokens` says when the author does not know.
@@ -114,11 +114,7 @@ impl<'a> Message<'a> {
             for (seq, time_ms, message) in messages {
                 out.extend_from_slice(&seq.to_le_bytes());
                 out.extend_from_slice(&time_ms.to_le_bytes());
-                let at = out.len();
-                out.extend_from_slice(&[0; 4]);
-                message.encode(out);
-                let length = (out.len() - at - 4) as u32;
-                out[at..at + 4].copy_from_slice(&length.to_le_bytes());
+                put_sized(out, |out| message.encode(out));
             }
         });
     }

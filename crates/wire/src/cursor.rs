@@ -106,6 +106,15 @@ pub(crate) fn put_text16(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
+/// Appends what `fill` does, with its length in 32 bits before it.
+pub(crate) fn put_sized(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    fill(out);
+    let length = (out.len() - at - 4) as u32;
+    out[at..at + 4].copy_from_slice(&length.to_le_bytes());
+}
+
 /// The longest prefix of at most `length_max` bytes that ends at a character boundary.
 pub(crate) fn cut(text: &str, length_max: usize) -> &str {
     &text[..text.floor_char_boundary(length_max)]

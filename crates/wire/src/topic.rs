@@ -3,7 +3,7 @@
 //! They stand where the records of a stream stand: in the body of an APPEND, and in the answers to READ
 //! and FOLLOW. Offsets are those of a partition, and some may be missing.
 
-use crate::cursor::{Cursor, Malformed, put_text16};
+use crate::cursor::{Cursor, Malformed, put_sized, put_text16};
 use crate::header::{Correlation, Flags, Kind, encode_frame};
 
 const KEY: u8 = 1;
@@ -182,11 +182,7 @@ impl<'a> AppendedRecords<'a> {
 pub fn put_extracted(offset: u64, time_ms: i64, record: &TopicRecord<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&offset.to_le_bytes());
     out.extend_from_slice(&time_ms.to_le_bytes());
-    let at = out.len();
-    out.extend_from_slice(&[0; 4]);
-    record.encode(out);
-    let length = (out.len() - at - 4) as u32;
-    out[at..at + 4].copy_from_slice(&length.to_le_bytes());
+    put_sized(out, |out| record.encode(out));
 }
 
 /// Appends the frame of an answer with records that were put together so; `flags` say whether more

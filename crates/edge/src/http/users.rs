@@ -26,6 +26,7 @@ use super::body;
 use super::openapi::ProblemDocument;
 use super::problem::Problem;
 use super::quotas::Admin;
+use super::topics::of;
 use crate::kafka::{SALT_SIZE, credential};
 use crate::topics::Refused;
 
@@ -173,10 +174,4 @@ fn refused(error: UserChangeError) -> Problem {
         UserChangeError::Storage(storage) => return Refused::from(storage.clone()).into(),
     };
     Problem::of(code, error.to_string())
-}
-
-/// The topics of the node, beside which users are kept.
-fn of(shared: &Shared) -> Result<Topics, Problem> {
-    let topics = shared.node.topics();
-    topics.ok_or_else(|| Refused::no_topics().into())
 }

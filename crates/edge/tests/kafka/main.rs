@@ -54,12 +54,7 @@ impl Bench {
             queue_bytes_max,
             ..journal_options()
         };
-        Self::made(
-            Arc::new(Open),
-            Arc::new(Nobody),
-            &options,
-            Default::default(),
-        )
+        Self::open(&options, Default::default())
     }
 
     /// One whose journal is called like that.
@@ -68,22 +63,17 @@ impl Bench {
             journal_id,
             ..journal_options()
         };
-        Self::made(
-            Arc::new(Open),
-            Arc::new(Nobody),
-            &options,
-            Default::default(),
-        )
+        Self::open(&options, Default::default())
     }
 
     /// One whose topics are like that.
     pub(crate) fn of_topics(options: node::topics::Options) -> Self {
-        Self::made(
-            Arc::new(Open),
-            Arc::new(Nobody),
-            &journal_options(),
-            options,
-        )
+        Self::open(&journal_options(), options)
+    }
+
+    /// One that asks nobody who it is.
+    fn open(options: &journal::Options, topics: node::topics::Options) -> Self {
+        Self::made(Arc::new(Open), Arc::new(Nobody), options, topics)
     }
 
     fn made(

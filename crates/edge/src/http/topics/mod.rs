@@ -21,6 +21,8 @@ mod read;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(super) use place::of;
+
 use super::Shared;
 use super::problem::Problem;
 use crate::topics::Refused;

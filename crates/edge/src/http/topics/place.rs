@@ -53,7 +53,7 @@ impl Partition {
 }
 
 /// The topics of the node.
-pub(super) fn of(shared: &Shared) -> Result<Topics, Problem> {
+pub(in crate::http) fn of(shared: &Shared) -> Result<Topics, Problem> {
     let topics = shared.node.topics();
     topics.ok_or_else(|| Refused::no_topics().into())
 }

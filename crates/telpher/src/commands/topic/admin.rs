@@ -121,7 +121,7 @@ async fn list(node: &Node, prefix: &str) -> Result<Vec<Value>, Trouble> {
 pub(super) fn run_describe(args: &NameArgs, environment: &Environment) -> Result<(), Failure> {
     ask(
         &args.topic,
-        Question::get(path_of(&args.topic)),
+        Ok(Question::get(path_of(&args.topic))),
         args.format,
         &args.target,
         environment,
@@ -137,7 +137,6 @@ pub(super) fn run_create(args: &CreateArgs, environment: &Environment) -> Result
         new.insert("partitions".to_owned(), partitions.into());
     }
     let question = Question::new("POST", "/v1/topics").body(&new);
-    let question = question.map_err(|trouble| tell(args.format, &args.topic, trouble))?;
     ask(
         &args.topic,
         question,
@@ -159,7 +158,6 @@ pub(super) fn run_alter(args: &AlterArgs, environment: &Environment) -> Result<(
         change.insert("partitions".to_owned(), partitions.into());
     }
     let question = Question::new("PATCH", path_of(&args.topic)).body(&change);
-    let question = question.map_err(|trouble| tell(args.format, &args.topic, trouble))?;
     ask(
         &args.topic,
         question,
@@ -183,11 +181,12 @@ pub(super) fn run_delete(args: &NameArgs, environment: &Environment) -> Result<(
 /// Asks what is answered with a topic, and shows it.
 fn ask(
     topic: &str,
-    question: Question,
+    question: Result<Question, Trouble>,
     format: Format,
     target: &Target,
     environment: &Environment,
 ) -> Result<(), Failure> {
+    let question = question.map_err(|trouble| tell(format, topic, trouble))?;
     block_on(async {
         let node = Node::connect(target, environment).await?;
         let answer = node.ask(&question).await;
