@@ -138,7 +138,7 @@ def point_to_point(url, reliable=False, mls=False, sizes=(0, 1, 16, 1024, 20_000
 
 def group(url, mls=False):
     moderator = App(url, fresh("moderator"))
-    members = [App(url, fresh("member")) for _ in range(2)]
+    members = [App(url, fresh("member")) for _ in range(3)]
     kind = slim.SessionType.GROUP
     room = slim.Name("org", "ns", fresh("room"))
     session = moderator.app.create_session_and_wait(config(kind, True, mls), room)
@@ -153,18 +153,22 @@ def group(url, mls=False):
             session.invite_and_wait(member.name)
 
     run_all(invite, *(lambda member=member: join(member) for member in members))
-    first, second = (joined[member] for member in members)
+    first, second, third = (joined[member] for member in members)
     for payload in (b"one", b"two"):
         session.publish_and_wait(payload, None, None)
-        assert first.get_message(PATIENCE).payload == payload
-        assert second.get_message(PATIENCE).payload == payload
+        for member in (first, second, third):
+            assert member.get_message(PATIENCE).payload == payload
     first.publish_and_wait(b"from a member", None, None)
-    assert session.get_message(PATIENCE).payload == b"from a member"
-    assert second.get_message(PATIENCE).payload == b"from a member"
+    for other in (session, second, third):
+        assert other.get_message(PATIENCE).payload == b"from a member"
     session.remove_and_wait(members[0].name)
     session.publish_and_wait(b"without the first", None, None)
-    assert second.get_message(PATIENCE).payload == b"without the first"
+    for member in (second, third):
+        assert member.get_message(PATIENCE).payload == b"without the first"
     second.close_and_wait()
+    # A moderator whose last member has left ends the session by itself: one stays.
+    session.publish_and_wait(b"for who is left", None, None)
+    assert third.get_message(PATIENCE).payload == b"for who is left"
     moderator.app.delete_session_and_wait(session)
 
 
