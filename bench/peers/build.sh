@@ -2,7 +2,7 @@
 # Builds the floors and the peers into bench/peers/bin.
 #
 #   build.sh [--install] [floors] [rust] [zmq] [nats] [postgres] [redis] [durable-streams] [k6]
-#            [quota-express] [throttlecrab] [kafka] [slim]
+#            [quota-express] [throttlecrab] [kafka] [slim] [slimctl]
 #
 # Without names it builds everything. What is missing on the machine is named with the Debian
 # package that has it; --install installs those packages first.
@@ -12,18 +12,19 @@ here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 bin=$here/bin
 install=no
 parts=
-all="floors rust zmq nats postgres redis durable-streams k6 quota-express throttlecrab kafka slim"
+all="floors rust zmq nats postgres redis durable-streams k6 quota-express throttlecrab kafka slim slimctl"
 
 # Fixed, so that two results are of the same programs.
 durable_streams=0.1.5
 throttlecrab=0.4.40
 k6=v1.8.1
 slim_bindings=3.3.8
+slimctl=3.4.6
 
 for argument in "$@"; do
     case $argument in
         --install) install=yes ;;
-        floors | rust | zmq | nats | postgres | redis | durable-streams | k6 | quota-express | throttlecrab | kafka | slim)
+        floors | rust | zmq | nats | postgres | redis | durable-streams | k6 | quota-express | throttlecrab | kafka | slim | slimctl)
             parts="$parts $argument"
             ;;
         *)
@@ -43,6 +44,14 @@ postgres_bin() {
     done | sort -V | tail -n 1
 }
 
+# Whether the library is there that bindings to C are made with.
+have_libclang() {
+    for library in /usr/lib/llvm-*/lib/libclang*.so* /usr/lib/*/libclang*.so*; do
+        [ -e "$library" ] && return 0
+    done
+    return 1
+}
+
 # Prints the Debian packages that the parts need and the machine does not have.
 missing_packages() {
     case $parts in *rust* | *zmq*) have cc || echo gcc libc6-dev ;; esac
@@ -55,10 +64,16 @@ missing_packages() {
     esac
     case $parts in *postgres*) [ -n "$(postgres_bin)" ] || echo postgresql ;; esac
     case $parts in *redis* | *quota-express*) have redis-server || echo redis-server ;; esac
-    case $parts in *throttlecrab*) have protoc || echo protobuf-compiler ;; esac
+    case $parts in *throttlecrab* | *slimctl*) have protoc || echo protobuf-compiler ;; esac
     case $parts in *quota-express*) have npm || echo nodejs npm ;; esac
     case $parts in *kafka*) have mvn && have java || echo maven openjdk-17-jre-headless ;; esac
-    case $parts in *slim*) have python3 || echo python3 python3-venv ;; esac
+    case " $parts " in *" slim "*) have python3 || echo python3 python3-venv ;; esac
+    case $parts in
+        *slimctl*)
+            have cc || echo gcc libc6-dev
+            have_libclang || echo libclang-dev
+            ;;
+    esac
     case $parts in *nats* | *k6*) have go || echo golang-go ca-certificates ;; esac
 }
 
@@ -77,7 +92,7 @@ if [ -n "$packages" ]; then
 fi
 
 case $parts in
-    *floors* | *rust* | *durable-streams* | *throttlecrab*)
+    *floors* | *rust* | *durable-streams* | *throttlecrab* | *slimctl*)
         if ! have cargo; then
             echo "build.sh: missing: cargo" >&2
             echo "hint: install a Rust toolchain, 1.90 or later, with rustup" >&2
@@ -176,6 +191,12 @@ for part in $parts; do
                 "$here/slim/peer_slim.py" >"$bin/.new"
             chmod +x "$bin/.new"
             mv "$bin/.new" "$bin/peer-slim"
+            ;;
+        slimctl)
+            # Node and clients are one program.
+            cargo install agntcy-slimctl --version "$slimctl" --locked --quiet \
+                --root "$here/target/slim" --target-dir "$here/rust/target"
+            put "$here/target/slim/bin/slimctl"
             ;;
         k6)
             GOBIN=$here/target go install "go.k6.io/k6@$k6"
