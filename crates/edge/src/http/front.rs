@@ -9,7 +9,7 @@
 mod head;
 mod prefixed;
 
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep};
 
 use super::quotas::{Later, Surface};
-use super::reply::Reply;
+use super::reply::{Reply, push_number};
 use super::time::push_http_date;
 
 /// What is read at a time, at least.
@@ -194,14 +194,17 @@ fn push_response(
 ) {
     let status = reply.status;
     let reason = status.canonical_reason().unwrap_or("");
-    // A Vec takes everything that is written to it.
-    let _ = write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_str());
+    for part in ["HTTP/1.1 ", status.as_str(), " ", reason, "\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
     if !reply.content_type.is_empty() {
         out.extend_from_slice(b"Content-Type: ");
         out.extend_from_slice(reply.content_type.as_bytes());
         out.extend_from_slice(b"\r\n");
     }
-    let _ = write!(out, "Content-Length: {}\r\n", reply.body.len());
+    out.extend_from_slice(b"Content-Length: ");
+    push_number(out, reply.body.len());
+    out.extend_from_slice(b"\r\n");
     out.extend_from_slice(reply.fields());
     match (is_kept_alive, version) {
         (true, Version::Http11) => {}

@@ -12,7 +12,7 @@ use model::ErrorCode;
 use node::quotas::{Denial, Desk, HoldId, Outcome, Refused, Standing, Taken};
 
 use super::fields;
-use crate::http::reply::{JSON, PROBLEM, Reply};
+use crate::http::reply::{JSON, PROBLEM, Reply, push_number};
 
 /// Registered by draft-ietf-httpapi-ratelimit-headers-10.
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
@@ -32,7 +32,7 @@ pub(super) fn push_reply(reply: &mut Reply, desk: &Desk, taken: &Taken) {
         Outcome::Denied(denial) => {
             let retry_ns = denial.retry_after_ns;
             if let Some(retry_ns) = retry_ns {
-                reply.field("Retry-After", retry_ns.div_ceil(fields::SECOND_NS));
+                reply.number("Retry-After", retry_ns.div_ceil(fields::SECOND_NS));
             }
             let mut standings = desk.standings();
             (
@@ -182,15 +182,15 @@ pub(super) fn push_standings<'a>(
         }
         out.extend_from_slice(br#"{"name":"#);
         push_text(out, &standing.limit.name);
-        let (unit, have, capacity) = (standing.limit.unit, standing.have, standing.capacity);
-        put(
-            out,
-            format_args!(
-                r#","unit":"{unit}","remaining":{have},"capacity":{capacity},"reset_ms":"#
-            ),
-        );
+        out.extend_from_slice(br#","unit":""#);
+        out.extend_from_slice(standing.limit.unit.as_str().as_bytes());
+        out.extend_from_slice(br#"","remaining":"#);
+        push_number(out, standing.have);
+        out.extend_from_slice(br#","capacity":"#);
+        push_number(out, standing.capacity);
+        out.extend_from_slice(br#","reset_ms":"#);
         match standing.reset_ns {
-            Some(reset_ns) => put(out, reset_ns.saturating_sub(now_ns).div_ceil(NS_PER_MS)),
+            Some(reset_ns) => push_number(out, reset_ns.saturating_sub(now_ns).div_ceil(NS_PER_MS)),
             None => out.extend_from_slice(b"null"),
         }
         if standing.shadowed.is_some() {

@@ -250,7 +250,7 @@ impl Limiter {
             let retry_s = (counted.until_ns - now_ns).div_ceil(SECOND_NS);
             reply.clear(StatusCode::TOO_MANY_REQUESTS, JSON);
             limits(reply, COUNT_MAX, remaining, reset_s);
-            reply.field("Retry-After", retry_s);
+            reply.number("Retry-After", retry_s);
             bodies::denied(&mut reply.body, Some(retry_s), None);
         }
     }
@@ -297,7 +297,7 @@ fn deny(desk: &Desk, denial: &Denial, reply: &mut Reply) {
     let reset_s = (now_ns + retry_ns.unwrap_or(0)).div_ceil(SECOND_NS);
     limits(reply, capacity, denial.would_pass(), reset_s);
     if let Some(retry_s) = retry_s {
-        reply.field("Retry-After", retry_s);
+        reply.number("Retry-After", retry_s);
     }
     if let Some(standing) = &denying {
         fields::push(reply, standing, retry_ns, now_ns);
@@ -336,9 +336,9 @@ fn of_requests(desk: &Desk) -> Option<Standing<'_>> {
 }
 
 fn limits(reply: &mut Reply, limit: u64, remaining: u64, reset_s: u64) {
-    reply.field("X-RateLimit-Limit", limit);
-    reply.field("X-RateLimit-Remaining", remaining);
-    reply.field("X-RateLimit-Reset", reset_s);
+    reply.number("X-RateLimit-Limit", limit);
+    reply.number("X-RateLimit-Remaining", remaining);
+    reply.number("X-RateLimit-Reset", reset_s);
 }
 
 async fn index() -> Response {

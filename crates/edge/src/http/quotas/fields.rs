@@ -1,11 +1,9 @@
 //! `RateLimit` and `RateLimit-Policy`: how limits stand, for programs
 //! (draft-ietf-httpapi-ratelimit-headers-10).
 
-use std::io::Write;
-
 use node::quotas::{Every, Kind, Limit, Standing, Unit};
 
-use crate::http::reply::Reply;
+use crate::http::reply::{Reply, push_number};
 
 /// Nanoseconds of a second.
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
@@ -66,8 +64,8 @@ fn push_name(out: &mut Vec<u8>, name: &str) {
 
 /// An integer has at most 15 digits there.
 fn put(out: &mut Vec<u8>, name: &str, number: u64) {
-    // A Vec takes everything that is written to it.
-    let _ = write!(out, "{name}{}", number.min(999_999_999_999_999));
+    out.extend_from_slice(name.as_bytes());
+    push_number(out, number.min(999_999_999_999_999));
 }
 
 /// The units that the draft has a word for; requests are what it means without one.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::request::Wrong;
 use crate::http::quotas::answer::push_text;
 use crate::http::quotas::fields::remaining;
-use crate::http::reply::{JSON, Reply};
+use crate::http::reply::{JSON, Reply, push_number};
 use crate::http::time::push_rfc3339;
 
 pub(super) fn health(out: &mut Vec<u8>, status: &str, now_ms: u64, redis: &str) {
@@ -39,11 +39,13 @@ pub(super) fn no_redis(reply: &mut Reply) {
 }
 
 pub(super) fn admitted(out: &mut Vec<u8>, tokens: u64, standing: &Standing<'_>) {
-    let (remaining, limit) = (remaining(standing), standing.capacity);
-    let _ = write!(
-        out,
-        r#"{{"success":true,"message":"Request allowed","tokensConsumed":{tokens},"remaining":{remaining},"limit":{limit}}}"#
-    );
+    out.extend_from_slice(br#"{"success":true,"message":"Request allowed","tokensConsumed":"#);
+    push_number(out, tokens);
+    out.extend_from_slice(br#","remaining":"#);
+    push_number(out, remaining(standing));
+    out.extend_from_slice(br#","limit":"#);
+    push_number(out, standing.capacity);
+    out.push(b'}');
 }
 
 pub(super) fn denied(out: &mut Vec<u8>, retry_s: Option<u64>, remaining: Option<u64>) {
