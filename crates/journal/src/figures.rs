@@ -14,6 +14,8 @@ pub struct FilingStats {
     pub dead_bytes: u64,
     /// Sealed segments that wait to be filed.
     pub waiting: usize,
+    /// Bytes of the line that are not filed: what is in those segments and in the one that is written.
+    pub unfiled_bytes: u64,
     /// Segments that were filed since the journal was opened.
     pub filed_segments: u64,
     /// Bytes of the extents that they became.
@@ -43,6 +45,7 @@ impl Journal {
             extent_bytes: extents.size(),
             dead_bytes,
             waiting: shared.waiting(),
+            unfiled_bytes: shared.segments.lock().size(),
             filed_segments: totals.segments,
             filed_bytes: totals.filed_bytes,
             merges: totals.merges,
@@ -90,6 +93,7 @@ mod tests {
         assert!(filed.extents > 0 && filed.filed_segments > 0);
         assert!(filed.extent_bytes >= 10_000 && filed.filed_bytes >= 10_000);
         assert_eq!((filed.dead_bytes, filed.waiting), (0, 0));
+        assert!(filed.unfiled_bytes < 16 << 10, "{filed:?}");
         let mut guard = journal.lock(ShardId(0), 1);
         guard.trim(StreamId(1), 5).unwrap();
         drop(guard);
@@ -100,5 +104,44 @@ mod tests {
             trimmed.dead_bytes > 0 || trimmed.extent_bytes < filed.extent_bytes,
             "{trimmed:?}"
         );
+    }
+
+    #[test]
+    fn what_waits_to_be_filed_is_counted_until_it_is() {
+        let options = Options {
+            journal_id: 1,
+            entropy: 1,
+            shard_count: 1,
+            segment_size: 16 << 10,
+            reserve_size: 0,
+            ..Options::default()
+        };
+        let disk = Arc::new(SimulatedDisk::new(1));
+        let mut stepped = Journal::open_stepped(disk, &options).unwrap();
+        assert_eq!(stepped.journal.filing().unfiled_bytes, 0);
+        for _ in 0..30 {
+            let mut guard = stepped.journal.lock(ShardId(0), 1);
+            guard.append(StreamId(1), None, 0, &[7; 1000]).unwrap();
+            drop(guard);
+            while stepped.line.step() == LineStep::Worked {}
+            // A spare is made and nothing is filed.
+            stepped.journal.shared().spares.prepare().unwrap();
+            while stepped.line.step() == LineStep::Worked {}
+        }
+        let before = stepped.journal.filing();
+        let written = stepped.journal.stats().bytes;
+        assert!(
+            before.waiting >= 2 && before.unfiled_bytes >= 30_000,
+            "{before:?}"
+        );
+        // Between blocks there may be a gap.
+        assert!(
+            before.unfiled_bytes.abs_diff(written) < 1_000,
+            "{before:?} {written}"
+        );
+        while stepped.background.step(1) == Step::Worked {}
+        let after = stepped.journal.filing();
+        assert_eq!(after.waiting, 0);
+        assert!(after.unfiled_bytes < 16 << 10, "{after:?}");
     }
 }

@@ -97,6 +97,13 @@ impl Journal {
         self.shared.journal_id
     }
 
+    /// Which life of the journal this is. It rises with every start that follows one in which anything
+    /// became durable, and is known to be durable itself: the sequence of the first segment that this
+    /// start began, from 1.
+    pub fn life(&self) -> u64 {
+        self.shared.segments.lock().first_own
+    }
+
     /// Locks a shard to decide and append. `now_ms` is milliseconds since 1970.
     pub fn lock(&self, shard: ShardId, now_ms: u64) -> Guard<'_> {
         Guard::new(&self.shared, self.shared.shard(shard), now_ms)

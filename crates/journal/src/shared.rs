@@ -76,6 +76,19 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
+    /// Bytes of the line that are durable and not filed.
+    pub(crate) fn size(&self) -> u64 {
+        let ends = self.open.iter().skip(1);
+        let ends = ends.map(|successor| successor.header.previous_end);
+        let of =
+            |(segment, end): (&Segment, Position)| end.0.saturating_sub(segment.header.first().0);
+        self.open
+            .iter()
+            .zip(ends.chain([self.durable]))
+            .map(of)
+            .sum()
+    }
+
     /// The segment that holds a position.
     pub(crate) fn find(&self, position: Position) -> Option<&Segment> {
         let behind = self

@@ -44,6 +44,8 @@ struct State {
     opens: BTreeMap<u64, usize>,
     rng: fastrand::Rng,
     calls: u64,
+    /// Bytes of files that were read.
+    read: u64,
     plans: Plans,
     /// Bytes that all files may have together.
     capacity: u64,
@@ -65,6 +67,7 @@ impl SimulatedDisk {
             opens: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(seed),
             calls: 0,
+            read: 0,
             plans: Plans::default(),
             capacity: u64::MAX,
             trace: None,
@@ -146,6 +149,12 @@ impl SimulatedDisk {
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.0.lock().calls
+    }
+
+    /// Bytes that were read of files so far.
+    #[must_use]
+    pub fn read(&self) -> u64 {
+        self.0.lock().read
     }
 
     /// From now on, remembers every call that changes something.

@@ -112,6 +112,13 @@ impl Index {
         }
     }
 
+    /// The first record of the stream that a page begins with: its offset, if any page does.
+    pub(super) fn first(&self, stream: StreamId) -> Option<u64> {
+        let at = self.records.partition_point(|page| page.stream < stream);
+        let page = self.records.get(at)?;
+        (page.stream == stream).then_some(page.offset)
+    }
+
     /// The page that has the stream's entry, if any has.
     pub(super) fn seek_entry(&self, stream: StreamId) -> Option<usize> {
         self.streams

@@ -124,7 +124,15 @@ impl ExtentSet {
         from: u64,
         visit: &mut dyn FnMut(FiledRecord) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, ExtentError> {
-        for extent in self.shard(shard) {
+        let extents = self.shard(shard);
+        // What is before one that has the offset or earlier ones has only earlier ones.
+        let begin = extents.iter().rposition(|extent| {
+            extent
+                .index
+                .first(stream)
+                .is_some_and(|first| first <= from)
+        });
+        for extent in &extents[begin.unwrap_or(0)..] {
             let flow = extent.read(stream, from, &mut |page, item| {
                 visit(FiledRecord {
                     offset: item.offset,

@@ -122,6 +122,44 @@ fn what_was_written_is_read_from_every_offset() {
 }
 
 #[test]
+fn extents_with_earlier_records_only_are_not_read() {
+    let disk = disk();
+    let mut set = ExtentSet::default();
+    for number in 0..5 {
+        let identity = Identity { number, ..IDENTITY };
+        let offsets = 100 * number..100 * (number + 1);
+        let records = offsets.map(|offset| (offset, 50, vec![offset as u8; 1000]));
+        let others = (0..50).map(|offset| (50 * number + offset, 50, vec![7; 1000]));
+        let next = 100 * (number + 1);
+        let streams = [
+            (4, 0, 50 * (number + 1), others.collect()),
+            (5, 0, next, records.collect()),
+        ];
+        set = set.with(IDENTITY.shard, &[], write(&disk, identity, &streams));
+    }
+    for from in [0, 99, 100, 250, 399, 400, 499] {
+        let before = disk.read();
+        let mut offsets = Vec::new();
+        let flow = set.read(IDENTITY.shard, StreamId(5), from, &mut |record| {
+            assert_eq!(record.payload, vec![record.offset as u8; 1000]);
+            offsets.push(record.offset);
+            ControlFlow::Continue(())
+        });
+        assert!(flow.unwrap().is_continue() && offsets.into_iter().eq(from..500));
+        let read = disk.read() - before;
+        // Its own bytes, and two pages of 16 KiB for each extent that it begins in or ends in.
+        assert!(read < 1_020 * (500 - from) + 6 * 33_000, "{from}: {read}");
+        let one = disk.read();
+        let first = set.read(IDENTITY.shard, StreamId(5), from, &mut |_| {
+            ControlFlow::Break(())
+        });
+        assert!(first.unwrap().is_break());
+        let one = disk.read() - one;
+        assert!(one < 2 * 17_000, "{from}: {one}");
+    }
+}
+
+#[test]
 fn the_table_knows_every_stream_it_mentions() {
     let extent = write(&disk(), IDENTITY, &sample());
     let entry = extent.entry(StreamId(5)).unwrap().unwrap();

@@ -92,6 +92,7 @@ impl File for Handle {
             let rest = bytes.get(offset as usize..).unwrap_or_default();
             let rest = rest.get(..buffer.len()).ok_or(ErrorKind::UnexpectedEof)?;
             buffer.copy_from_slice(rest);
+            state.read += buffer.len() as u64;
             Ok(())
         })
     }

@@ -1,0 +1,190 @@
+//! Reading many streams of a shard back at once.
+//!
+//! What is filed of a stream lies by itself. What is not lies in blocks that hold everybody's records: to
+//! read them stream by stream is to read each of them once for every stream in it. Here each is read
+//! once, as everything that is done at a start should be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::extent::ExtentSet;
+use crate::read::{ReadError, Record, read_block};
+use crate::record::{self, RecordKind};
+use crate::shard::{Shard, State};
+use crate::tail::Placed;
+use crate::{Index, Journal, ShardId, StreamId};
+
+/// Streams that are to be read, each with the first offset that is wanted.
+pub type Wanted = BTreeMap<StreamId, u64>;
+
+/// Where their records are, as the shard's lock knew it at one moment.
+struct Plan {
+    extents: Arc<ExtentSet>,
+    /// Of each stream where its unfiled records begin.
+    unfiled: Vec<(StreamId, u64)>,
+    blocks: Vec<Block>,
+}
+
+/// A block with records of one of them at least.
+struct Block {
+    index: Index,
+    placed: Placed,
+    /// If it is in memory.
+    body: Option<Bytes>,
+}
+
+impl Journal {
+    /// Shows all records of those streams that are durable (committed) and not before what is wanted, the
+    /// records of each stream in their order. `wanted` goes along: in the end it says of each stream what
+    /// follows the last record that was shown.
+    pub fn read_many<E: From<ReadError>>(
+        &self,
+        shard: ShardId,
+        wanted: &mut Wanted,
+        mut visit: impl FnMut(StreamId, Record) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let of = self.shared().shard(shard);
+        loop {
+            let plan = plan(&of.state.lock(), wanted);
+            for (stream, unfiled) in &plan.unfiled {
+                read_filed(
+                    &plan.extents,
+                    shard,
+                    (*stream, *unfiled),
+                    wanted,
+                    &mut visit,
+                )?;
+            }
+            if self
+                .read_line(of, &plan.blocks, wanted, &mut visit)?
+                .is_continue()
+            {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The unfiled part. Breaks off at a block that has been filed meanwhile.
+    fn read_line<E: From<ReadError>>(
+        &self,
+        shard: &Shard,
+        blocks: &[Block],
+        wanted: &mut Wanted,
+        visit: &mut impl FnMut(StreamId, Record) -> Result<(), E>,
+    ) -> Result<ControlFlow<()>, E> {
+        for block in blocks {
+            let body = match &block.body {
+                Some(body) => Some(body.clone()),
+                None => read_block(self.shared(), block.placed).map_err(ReadError::from)?,
+            };
+            match body {
+                Some(body) => show(&body, block.placed, wanted, visit)?,
+                None if shard.state.lock().tail.placed(block.index).is_none() => {
+                    return Ok(ControlFlow::Break(()));
+                }
+                None => {
+                    let position = block.placed.position;
+                    return Err(ReadError::Damaged { position }.into());
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+/// What is behind the start of a stream only is wanted of it from here on.
+fn plan(state: &State, wanted: &mut Wanted) -> Plan {
+    let committed = state.committed();
+    let (mut unfiled, mut blocks) = (Vec::new(), BTreeSet::new());
+    for (stream, next) in wanted {
+        let Some(entry) = state.streams.get(stream) else {
+            continue;
+        };
+        *next = (*next).max(entry.start);
+        let mut runs = entry.runs();
+        // A run that is filed already and not yet dropped is in the extents.
+        let first = runs.find(|run| state.tail.placed(run.index).is_some());
+        unfiled.push((*stream, first.map_or(entry.next, |run| run.first)));
+        let indexes = first.into_iter().chain(runs).map(|run| run.index);
+        blocks.extend(indexes.take_while(|index| *index <= committed));
+    }
+    let block = |index| {
+        Some(Block {
+            index,
+            placed: state.tail.placed(index)?,
+            body: state.tail.body(index),
+        })
+    };
+    Plan {
+        extents: state.extents.clone(),
+        unfiled,
+        blocks: blocks.into_iter().filter_map(block).collect(),
+    }
+}
+
+fn read_filed<E: From<ReadError>>(
+    extents: &ExtentSet,
+    shard: ShardId,
+    (stream, unfiled): (StreamId, u64),
+    wanted: &mut Wanted,
+    visit: &mut impl FnMut(StreamId, Record) -> Result<(), E>,
+) -> Result<(), E> {
+    let Some(next) = wanted.get_mut(&stream) else {
+        return Ok(());
+    };
+    if *next >= unfiled {
+        return Ok(());
+    }
+    let mut shown = Ok(());
+    let read = extents.read(shard, stream, *next, &mut |filed| {
+        if filed.offset >= unfiled {
+            return ControlFlow::Break(());
+        }
+        *next = filed.offset + 1;
+        let record = Record {
+            offset: filed.offset,
+            time_ms: filed.time_ms,
+            tag: filed.tag,
+            payload: filed.payload,
+        };
+        match visit(stream, record) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                shown = Err(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    shown?;
+    read.map(drop)
+        .map_err(|error| ReadError::from(error).into())
+}
+
+fn show<E>(
+    body: &Bytes,
+    placed: Placed,
+    wanted: &mut Wanted,
+    visit: &mut impl FnMut(StreamId, Record) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut at = 0;
+    while let Ok(record) = record::decode(body, at) {
+        at += record.size();
+        let is_data = record.kind == RecordKind::Data;
+        let next = wanted.get_mut(&record.stream).filter(|_| is_data);
+        let Some(next) = next.filter(|next| record.offset >= **next) else {
+            continue;
+        };
+        *next = record.offset + 1;
+        let shown = Record {
+            offset: record.offset,
+            time_ms: placed.time_ms,
+            tag: record.tag,
+            payload: body.slice(at - record.bytes.len()..at),
+        };
+        visit(record.stream, shown)?;
+    }
+    Ok(())
+}

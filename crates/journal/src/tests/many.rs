@@ -1,0 +1,99 @@
+use super::*;
+use crate::filing::Step;
+
+const STREAMS: u64 = 6;
+
+fn value(number: u64) -> Vec<u8> {
+    vec![number as u8; 200]
+}
+
+/// 300 records over all streams; the first of them are filed.
+fn written(disk: &Arc<SimulatedDisk>) -> Stepped {
+    let mut stepped = open(disk, 1);
+    for number in 0..300 {
+        stepped.append(StreamId(number % STREAMS), &value(number));
+        if number % 30 == 29 {
+            stepped.settle();
+        }
+        if number == 200 {
+            while stepped.background.step(1) == Step::Worked {}
+        }
+    }
+    stepped.settle();
+    let journal = &stepped.journal;
+    assert!(journal.filing().filed_segments > 0 && journal.filing().waiting > 0);
+    stepped
+}
+
+/// What is shown of each stream, by its number: offsets, and whether they hold what was written.
+fn shown(stepped: &Stepped, wanted: &mut Wanted) -> Vec<(u64, u64)> {
+    let mut shown = Vec::new();
+    let read = stepped.journal.read_many(SHARD, wanted, |stream, record| {
+        let number = record.offset * STREAMS + stream.0;
+        assert_eq!((&record.payload[..], record.tag), (&value(number)[..], 3));
+        shown.push((stream.0, record.offset));
+        Ok::<_, ReadError>(())
+    });
+    read.unwrap();
+    shown
+}
+
+#[test]
+fn many_streams_are_read_each_from_where_it_is_wanted() {
+    let disk = disk();
+    let stepped = written(&disk);
+    drop(stepped);
+    let stepped = open(&disk, 2);
+    let mut wanted = Wanted::from([(StreamId(1), 0), (StreamId(4), 30), (StreamId(99), 7)]);
+    let shown = shown(&stepped, &mut wanted);
+    for (stream, from) in [(1, 0), (4, 30)] {
+        let of = shown.iter().filter(|one| one.0 == stream).map(|one| one.1);
+        assert!(of.eq(from..50), "{stream}: {shown:?}");
+    }
+    let behind = [(StreamId(1), 50), (StreamId(4), 50), (StreamId(99), 7)];
+    assert_eq!(wanted, Wanted::from(behind));
+    assert_eq!(self::shown(&stepped, &mut wanted), []);
+}
+
+#[test]
+fn what_is_trimmed_is_not_shown_and_an_error_ends_it() {
+    let disk = disk();
+    let mut stepped = written(&disk);
+    stepped
+        .journal
+        .lock(SHARD, 0)
+        .trim(StreamId(2), 45)
+        .unwrap();
+    stepped.settle();
+    let mut wanted = Wanted::from([(StreamId(2), 0)]);
+    let found = shown(&stepped, &mut wanted);
+    assert!(found.iter().map(|one| one.1).eq(45..50), "{found:?}");
+    let mut wanted = Wanted::from([(StreamId(0), 0)]);
+    let mut seen = 0;
+    let stopped = stepped.journal.read_many(SHARD, &mut wanted, |_, record| {
+        seen += 1;
+        let start = record.offset;
+        match seen < 20 {
+            true => Ok(()),
+            false => Err(ReadError::Trimmed { start }),
+        }
+    });
+    assert!(matches!(stopped, Err(ReadError::Trimmed { start: 19 })));
+    assert_eq!(seen, 20);
+}
+
+#[test]
+fn the_line_is_read_once_for_all_streams() {
+    let disk = disk();
+    drop(written(&disk));
+    let stepped = open(&disk, 2);
+    let unfiled = stepped.journal.filing().unfiled_bytes;
+    assert!(unfiled > 10_000, "{unfiled}");
+    // The last of each, which is not filed.
+    let from = |stream| (StreamId(stream), 45);
+    let before = disk.read();
+    let found = shown(&stepped, &mut (0..STREAMS).map(from).collect());
+    let read = disk.read() - before;
+    assert_eq!(found.len() as u64, 5 * STREAMS);
+    assert!(read <= unfiled, "{read} of {unfiled}");
+}
