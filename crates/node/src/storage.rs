@@ -25,6 +25,8 @@ pub struct StorageView {
     pub queued_bytes: u64,
     /// Sealed segments that wait to be filed.
     pub waiting_segments: usize,
+    /// Bytes that are not filed: what is in those and in the segment that is written.
+    pub unfiled_bytes: u64,
     /// Segments that were filed.
     pub filed_segments: u64,
     /// Bytes of the extents that they became.
@@ -101,6 +103,7 @@ impl Handle {
             bytes: stats.bytes,
             queued_bytes: stats.queued_bytes,
             waiting_segments: filing.waiting,
+            unfiled_bytes: filing.unfiled_bytes,
             filed_segments: filing.filed_segments,
             filed_bytes: filing.filed_bytes,
             merges: filing.merges,

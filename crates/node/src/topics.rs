@@ -30,6 +30,7 @@ mod fetching;
 mod groups;
 mod hints;
 mod keys;
+mod loading;
 mod offsets;
 mod partition;
 mod pending;

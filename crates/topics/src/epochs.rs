@@ -1,4 +1,10 @@
 //! Which leader wrote what: where each epoch began, as Kafka's leader epoch cache knows it (KIP-101).
+//!
+//! Of a partition that has had very many leaders the oldest are forgotten: what they wrote ends, for
+//! whoever asks, where the first that is known begins, which is never too early.
+
+/// Epochs that are known, at most.
+const COUNT_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Epochs {
@@ -25,6 +31,8 @@ impl Epochs {
         let kept = self.starts.partition_point(|it| it.1 < start);
         self.starts.truncate(kept);
         self.starts.push((epoch, start));
+        let forgotten = self.starts.len().saturating_sub(COUNT_MAX);
+        self.starts.drain(..forgotten);
     }
 
     /// Forgets what is before `log_start`; the epoch it lies in begins there.
@@ -39,6 +47,12 @@ impl Epochs {
 
     pub(crate) fn newest(&self) -> Option<i32> {
         self.starts.last().map(|it| it.0)
+    }
+
+    /// In which epoch that offset was written, or will be if it is the next one.
+    pub(crate) fn at(&self, offset: u64) -> Option<i32> {
+        let behind = self.starts.partition_point(|it| it.1 <= offset);
+        Some(self.starts[behind.checked_sub(1)?].0)
     }
 
     /// The newest epoch that is not newer than `epoch`, and the offset behind its last one. An epoch
@@ -74,9 +88,23 @@ mod tests {
         assert_eq!(epochs.end_of(5, 30), Some((4, 20)));
         assert_eq!(epochs.end_of(7, 30), Some((7, 30)));
         assert_eq!(epochs.end_of(8, 30), None);
+        let at = [0, 9, 10, 19, 20, 99].map(|offset| epochs.at(offset));
+        assert_eq!(at, [2, 2, 4, 4, 7, 7].map(Some));
         epochs.trim(15);
         assert_eq!(epochs.starts(), [(4, 15), (7, 20)]);
+        assert_eq!(epochs.at(14), None);
         epochs.trim(40);
         assert_eq!(epochs.starts(), [(7, 40)]);
+    }
+
+    #[test]
+    fn of_very_many_epochs_the_newest_are_known_and_none_ends_too_early() {
+        let mut epochs = Epochs::default();
+        for epoch in 0..2_000 {
+            epochs.begin(epoch, 10 * epoch as u64);
+        }
+        assert_eq!(epochs.starts().len(), COUNT_MAX);
+        assert_eq!(epochs.end_of(1_500, 20_000), Some((1_500, 15_010)));
+        assert_eq!(epochs.end_of(3, 20_000), Some((3, 10_000)));
     }
 }

@@ -195,6 +195,11 @@ impl Partition {
         self.epochs.end_of(epoch, self.shown)
     }
 
+    /// The epoch in which that offset was written, or will be; `None` if that is not known.
+    pub fn epoch_at(&self, offset: u64) -> Option<i32> {
+        self.epochs.at(offset)
+    }
+
     /// The epoch of the leader; `None` before there was one.
     pub fn leader_epoch(&self) -> Option<i32> {
         self.epochs.newest()

@@ -45,7 +45,7 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
         let value = ConstCounter::new(value);
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
     }
-    let gauges: [(&str, &str, u64); 5] = [
+    let gauges: [(&str, &str, u64); 6] = [
         (
             "journal_queued_bytes",
             "Bytes that wait for the disk",
@@ -55,6 +55,11 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
             "journal_waiting_segments",
             "Sealed segments that wait to be filed",
             view.waiting_segments as u64,
+        ),
+        (
+            "journal_unfiled_bytes",
+            "Bytes that are not filed, those of the segment that is written included",
+            view.unfiled_bytes,
         ),
         ("journal_extents", "Extents", view.extents as u64),
         (

@@ -186,7 +186,13 @@ impl Topics {
             .enter(writing, record::TOPIC, &bytes, self.now_ms());
         let ticket = appended.map_err(refused)?;
         let new = places.into_iter().map(|at| {
-            let slot = Slot::new(&self.state.journal, at, &about, &self.state.options, ticket);
+            let State {
+                journal,
+                options,
+                leading,
+                ..
+            } = &*self.state;
+            let slot = Slot::new(journal, at, &about, options, *leading, ticket);
             Arc::new(slot)
         });
         let slots: Box<[_]> = old.iter().cloned().chain(new).collect();

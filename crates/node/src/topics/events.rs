@@ -21,7 +21,6 @@ use recordbatch::{Builder, NO_TIMESTAMP, Template};
 use super::error::{FetchError, Storage, UnknownPartition};
 use super::fetch::{Ask, Fetched};
 use super::offsets::{Located, PartitionView};
-use super::partition::LEADER_EPOCH;
 use super::pending::Pending;
 use super::state::Topic;
 use super::{TopicRef, Topics};
@@ -31,6 +30,9 @@ use crate::conversations::feed::{
     Partitions as FeedPartitions, Reach as Extent, Row,
 };
 use crate::store::Reach;
+
+/// Nothing of it is shown that could be gone after a stop: nobody has to be told who wrote it.
+const LEADER_EPOCH: i32 = 0;
 
 /// What such a topic's name ends with.
 const SUFFIX: &str = ".conversations";

@@ -223,7 +223,7 @@ impl Topics {
 impl Live {
     /// Whether a reader knows of the leader there is.
     pub(super) fn check_epoch(&self, asked: Option<i32>) -> Result<(), FetchError> {
-        let current = self.partition.leader_epoch().unwrap_or_default();
+        let current = self.epoch();
         match asked {
             Some(asked) if asked < current => Err(FetchError::Fenced { asked, current }),
             Some(asked) if asked > current => Err(FetchError::Ahead { asked, current }),

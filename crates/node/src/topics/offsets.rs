@@ -14,7 +14,7 @@ use super::Topics;
 use super::error::{FetchError, Storage, UnknownPartition};
 use super::events::ReadOnly;
 use super::keys::UNPACKED_SIZE_MAX;
-use super::partition::{LEADER_EPOCH, Live, Slot};
+use super::partition::{Live, Slot};
 use super::pending::Pending;
 use super::reader::{Next, Standing, Stored, Walked};
 use super::state::Topic;
@@ -28,9 +28,12 @@ pub struct Located {
     pub offset: u64,
     /// Of that record, where it was looked for by its time; else -1.
     pub timestamp: i64,
-    /// Of the leader that wrote it.
+    /// Of the leader that wrote it, or will if it is the next; -1 if that is not known.
     pub leader_epoch: i32,
 }
+
+/// An epoch that is not known.
+const NO_EPOCH: i32 = -1;
 
 /// How a partition stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,14 +106,18 @@ impl Topics {
         let (found, offsets, standing) = {
             let live = slot.lock(&self.state.journal)?;
             let partition = &live.partition;
+            let found = partition.find(what, isolation);
+            if let Found::Offset(offset) = found {
+                let located = Located::at(offset, partition.epoch_at(offset));
+                return Ok(Some(Some(located)));
+            }
             let offsets = partition.log_start()..partition.visible(isolation);
             let standing = live.standing(slot, offsets.start, usize::MAX);
-            (partition.find(what, isolation), offsets, standing)
+            (found, offsets, standing)
         };
         let mut seeking = Seeking::new(offsets);
         match found {
-            Found::Nowhere => return Ok(Some(None)),
-            Found::Offset(offset) => return Ok(Some(Some(Located::at(offset)))),
+            Found::Nowhere | Found::Offset(_) => return Ok(Some(None)),
             Found::From {
                 record, timestamp, ..
             } => {
@@ -170,7 +177,8 @@ impl Topics {
     ) -> Result<Option<(i32, u64)>, UnknownPartition> {
         if let Some(events) = &topic.events {
             let view = self.view_events(events, partition)?;
-            return Ok((epoch >= LEADER_EPOCH).then_some((LEADER_EPOCH, view.end)));
+            let of = view.leader_epoch;
+            return Ok((epoch >= of).then_some((of, view.end)));
         }
         let live = topic.slot(partition)?.lock(&self.state.journal)?;
         Ok(live.partition.end_of_epoch(epoch))
@@ -241,7 +249,7 @@ impl Topics {
             last_stable: partition.last_stable(),
             end: partition.end(),
             size: partition.size(),
-            leader_epoch: partition.leader_epoch().unwrap_or_default(),
+            leader_epoch: live.epoch(),
         })
     }
 
@@ -257,11 +265,11 @@ impl Topics {
 }
 
 impl Located {
-    fn at(offset: u64) -> Self {
+    fn at(offset: u64, epoch: Option<i32>) -> Self {
         Self {
             offset,
             timestamp: NO_TIMESTAMP,
-            leader_epoch: LEADER_EPOCH,
+            leader_epoch: epoch.unwrap_or(NO_EPOCH),
         }
     }
 }
@@ -325,6 +333,7 @@ impl FoundBatch {
     /// The first record in it that is not older.
     fn locate(self) -> Result<Located, FetchError> {
         let (batch, _) = Batch::split(&self.batch.bytes).map_err(Storage::unreadable)?;
+        let epoch = Some(batch.header().leader_epoch);
         let payload = unpack(&batch, UNPACKED_SIZE_MAX).map_err(Storage::unreadable)?;
         for record in Records::new(batch.header(), &payload) {
             let record = record.map_err(Storage::unreadable)?;
@@ -332,14 +341,14 @@ impl FoundBatch {
             if record.timestamp >= self.timestamp && offset >= self.log_start {
                 return Ok(Located {
                     timestamp: record.timestamp,
-                    ..Located::at(offset)
+                    ..Located::at(offset, epoch)
                 });
             }
         }
         // A header that promises more than its records hold is the producer's doing.
         Ok(Located {
             timestamp: batch.header().max_timestamp,
-            ..Located::at(self.batch.offset().max(self.log_start))
+            ..Located::at(self.batch.offset().max(self.log_start), epoch)
         })
     }
 }

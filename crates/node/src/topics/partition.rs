@@ -8,7 +8,7 @@ use ::topics::{
     Timestamps, Topic as About,
 };
 use bytes::Bytes as Shared;
-use journal::{Journal, ReadLimit, Status, Ticket};
+use journal::{Journal, Record, Status, Ticket};
 use parking_lot::{Mutex, MutexGuard};
 use recordbatch::{Batch as Bytes, MarkerKind};
 
@@ -19,11 +19,7 @@ use super::state::OpenError;
 use super::tail::{Kept, Tail};
 use super::watchers::{Watchers, Woken};
 use super::{Options, TopicDurability};
-use crate::conversations::state_of;
-use crate::store::{Location, Store};
-
-/// Where nobody has led before.
-pub(super) const LEADER_EPOCH: i32 = 0;
+use crate::store::Location;
 
 /// A partition, for as long as its topic is there.
 pub(super) struct Slot {
@@ -64,8 +60,12 @@ pub(super) struct Live {
     pub(super) unsaved_bytes: u64,
     pub(super) saved_size: u64,
     pub(super) saved_ms: u64,
-    /// The topic's entry in the catalogue, until it is durable.
-    creation: Option<Ticket>,
+    /// Before this is durable nothing that comes with it or behind it is told: the topic's entry in the
+    /// catalogue, or the first batch after a start.
+    beginning: Option<Ticket>,
+    /// Nothing was appended since the start. What is shown before it is durable may be gone after the
+    /// next one, which only what became durable gives another epoch: so the first batch is not.
+    is_newly_led: bool,
     last_change: Option<Ticket>,
     /// Something has changed that is not in the newest snapshot.
     pub(super) is_touched: bool,
@@ -75,12 +75,6 @@ pub(super) struct Live {
     is_gone: bool,
 }
 
-/// Records that are read at a time.
-const CHUNK: ReadLimit = ReadLimit {
-    records: 4_096,
-    bytes: 4 << 20,
-};
-
 impl Slot {
     /// Of a topic that was just made.
     pub(super) fn new(
@@ -88,23 +82,22 @@ impl Slot {
         at: Location,
         about: &About,
         options: &Options,
+        leading: Leading,
         creation: Ticket,
     ) -> Self {
         let mut partition = Partition::new(limits(options));
-        lead(&mut partition);
-        let slot = Self::holding(at, about, partition, Some(creation));
+        leading.begin(&mut partition);
+        let slot = Self::holding(at, about, partition);
         // What a making that was never told has left in it was cut off.
         let stream = journal.stream(at.shard, at.stream);
-        slot.live.lock().next_record = stream.map_or(0, |it| it.next);
+        let mut live = slot.live.lock();
+        live.next_record = stream.map_or(0, |it| it.next);
+        live.beginning = Some(creation);
+        drop(live);
         slot
     }
 
-    fn holding(
-        at: Location,
-        about: &About,
-        partition: Partition,
-        creation: Option<Ticket>,
-    ) -> Self {
+    fn holding(at: Location, about: &About, partition: Partition) -> Self {
         Self {
             at,
             live: Mutex::new(Live {
@@ -116,7 +109,8 @@ impl Slot {
                 unsaved_bytes: 0,
                 saved_size: 0,
                 saved_ms: 0,
-                creation,
+                beginning: None,
+                is_newly_led: false,
                 last_change: None,
                 is_touched: false,
                 tail: Tail::default(),
@@ -126,44 +120,61 @@ impl Slot {
         }
     }
 
-    /// As it is kept: its newest snapshot, and what was appended since.
-    pub(super) fn load(
-        store: &Store,
+    /// Of a topic that is kept, before anything of it was read.
+    pub(super) fn unread(
+        journal: &Journal,
         at: Location,
         about: &About,
         options: &Options,
-    ) -> Result<Self, OpenError> {
-        let limits = limits(options);
-        let (mut snapshot, mut compacted) = (None, Compacted::default());
-        let state = Location {
-            stream: state_of(at.stream),
-            ..at
-        };
-        store.each_record::<OpenError>(state, |it| {
-            match it.tag {
-                record::PARTITION => {
-                    snapshot = Some(Partition::decode(&it.payload, limits)?);
-                }
-                record::COMPACTED => compacted = Compacted::decode(&it.payload)?,
-                _ => return Err(NOT_OURS.into()),
+    ) -> Self {
+        let slot = Self::holding(at, about, Partition::new(limits(options)));
+        let stream = journal.stream(at.shard, at.stream);
+        slot.live.lock().next_record = stream.map_or(0, |it| it.start);
+        slot
+    }
+
+    /// Takes a record of its state: how it stood, and which record was the next then.
+    pub(super) fn restore(&self, it: &Record, options: &Options) -> Result<(), OpenError> {
+        let mut live = self.live.lock();
+        match it.tag {
+            record::PARTITION => {
+                let snapshot = Partition::decode(&it.payload, limits(options))?;
+                live.partition = snapshot.partition;
+                live.next_record = snapshot.records;
             }
-            Ok(())
-        })?;
-        let (mut partition, records) = match snapshot {
-            Some(snapshot) => (snapshot.partition, snapshot.records),
-            None => {
-                let stream = store.journal.stream(at.shard, at.stream);
-                (Partition::new(limits), stream.map_or(0, |it| it.start))
+            record::COMPACTED => live.compacted = Compacted::decode(&it.payload)?,
+            _ => return Err(NOT_OURS.into()),
+        }
+        Ok(())
+    }
+
+    /// From which record on its own stream is to be replayed.
+    pub(super) fn next_record(&self) -> u64 {
+        self.live.lock().next_record
+    }
+
+    /// Takes a record of its own stream.
+    pub(super) fn replay(&self, it: &Record) -> Result<(), OpenError> {
+        let mut live = self.live.lock();
+        live.next_record = it.offset;
+        match it.tag {
+            record::BATCH => live.take(&it.payload, it.time_ms)?,
+            record::CHANGE => {
+                live.partition.apply(Change::decode(&it.payload)?);
+                live.next_record += 1;
             }
-        };
-        lead(&mut partition);
-        let slot = Self::holding(at, about, partition, None);
-        let mut live = slot.live.lock();
-        live.next_record = records;
-        live.compacted = compacted;
-        live.replay(&store.journal, at)?;
-        drop(live);
-        Ok(slot)
+            _ => return Err(NOT_OURS.into()),
+        }
+        Ok(())
+    }
+
+    /// Everything of it was read, and all of that is durable: it is led from here on.
+    pub(super) fn begin(&self, leading: Leading) {
+        let mut live = self.live.lock();
+        let end = live.partition.end();
+        live.partition.durable(end);
+        leading.begin(&mut live.partition);
+        live.is_newly_led = true;
     }
 
     /// Locks it, unless the topic is gone.
@@ -201,29 +212,6 @@ impl Slot {
 }
 
 impl Live {
-    fn replay(&mut self, journal: &Journal, at: Location) -> Result<(), OpenError> {
-        loop {
-            let read = journal.read(at.shard, at.stream, self.next_record, CHUNK)?;
-            if read.records.is_empty() {
-                break;
-            }
-            for it in &read.records {
-                self.next_record = it.offset;
-                match it.tag {
-                    record::BATCH => self.take(&it.payload, it.time_ms)?,
-                    record::CHANGE => {
-                        self.partition.apply(Change::decode(&it.payload)?);
-                        self.next_record += 1;
-                    }
-                    _ => return Err(NOT_OURS.into()),
-                }
-            }
-        }
-        let end = self.partition.end();
-        self.partition.durable(end);
-        Ok(())
-    }
-
     /// Takes a batch that is in the stream.
     fn take(&mut self, bytes: &[u8], time_ms: u64) -> Result<(), Malformed> {
         let (batch, _) = Bytes::split(bytes).map_err(|_| NOT_OURS)?;
@@ -231,6 +219,11 @@ impl Live {
         if offset < self.partition.end() {
             return Err(NOT_OURS);
         }
+        let epoch = batch.header().leader_epoch;
+        self.partition.apply(Change::Leader {
+            epoch,
+            start: offset,
+        });
         match Facts::of(&batch)? {
             Facts::Batch(facts) => self.appended(offset, &facts, time_ms),
             Facts::Marker(marker) => self.marked(offset, &marker, time_ms),
@@ -261,6 +254,11 @@ impl Live {
         }
     }
 
+    /// In which epoch the next batch is written.
+    pub(super) fn epoch(&self) -> i32 {
+        self.partition.leader_epoch().unwrap_or_default()
+    }
+
     /// What the next record is called.
     pub(super) fn next_number(&self) -> u64 {
         OWN + self.next_record
@@ -277,6 +275,9 @@ impl Live {
     /// The newest record, which begins at that offset, is durable when that is. Whoever waits for
     /// something new is to be woken if readers may see it already.
     pub(super) fn wait_for(&mut self, ticket: Ticket, offset: u64, bytes: &[u8]) -> Woken {
+        if std::mem::take(&mut self.is_newly_led) {
+            self.beginning = Some(ticket);
+        }
         let end = self.partition.end();
         self.tail.wait_for(end, ticket);
         if self.is_shown_at_once() || self.tail.is_keeping() {
@@ -301,7 +302,7 @@ impl Live {
 
     /// Lets readers see what is in memory, if they may and nothing is missing before it.
     fn reveal(&mut self) {
-        let is_there = self.creation.is_none();
+        let is_there = self.beginning.is_none();
         if is_there && self.is_shown_at_once() && self.tail.is_whole(self.partition.durable_end()) {
             self.partition.show(self.partition.end());
         }
@@ -331,9 +332,8 @@ impl Live {
     /// Takes note of what has become durable.
     fn settle(&mut self, journal: &Journal) {
         let is_durable = |ticket| journal.status(ticket) == Status::Durable;
-        self.creation = self.creation.filter(|it| !is_durable(*it));
-        // Nobody may see what is in a topic that is not there yet.
-        if self.creation.is_some() {
+        self.beginning = self.beginning.filter(|it| !is_durable(*it));
+        if self.beginning.is_some() {
             return;
         }
         if let Some(end) = self.tail.settle(journal) {
@@ -348,12 +348,12 @@ impl Live {
         if self.is_shown_at_once() && end <= self.partition.high_watermark() {
             return [None, None];
         }
-        [self.creation, self.tail.ticket_of(end)]
+        [self.beginning, self.tail.ticket_of(end)]
     }
 
     /// The oldest thing that is not durable, if anything is.
     pub(super) fn oldest_ticket(&self) -> Option<Ticket> {
-        self.creation.or(self.tail.oldest())
+        self.beginning.or(self.tail.oldest())
     }
 }
 
@@ -412,10 +412,27 @@ fn limits(options: &Options) -> Limits {
     }
 }
 
-/// Alone, a node is the first leader there is, and stays it.
-fn lead(partition: &mut Partition) {
-    if partition.leader_epoch().is_none() {
-        let epoch = LEADER_EPOCH;
-        partition.apply(Change::Leader { epoch, start: 0 });
+/// As whom the node leads its partitions.
+///
+/// Alone it leads all of them from its start on, in an epoch of that start: the life of the journal,
+/// which rises with each start and needs no record. Who wrote what stands in the batches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leading {
+    epoch: i32,
+}
+
+impl Leading {
+    /// In this life of the journal. The first one's epoch is 0, as Kafka's is.
+    pub(super) fn of(journal: &Journal) -> Self {
+        let lives = journal.life().saturating_sub(1);
+        // There are not as many segments as that.
+        let epoch = i32::try_from(lives).unwrap_or(i32::MAX);
+        Self { epoch }
+    }
+
+    fn begin(self, partition: &mut Partition) {
+        let start = partition.end();
+        let epoch = self.epoch;
+        partition.apply(Change::Leader { epoch, start });
     }
 }

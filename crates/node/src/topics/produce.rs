@@ -9,7 +9,7 @@ use recordbatch::{Batch, BatchMut, validate};
 use super::counts::Appends;
 use super::error::{ProduceError, Storage};
 use super::events::ReadOnly;
-use super::partition::{LEADER_EPOCH, Live, Slot, facts};
+use super::partition::{Live, Slot, facts};
 use super::state::Topic;
 use super::watchers::Woken;
 use super::{Timestamps, Topics, keys};
@@ -200,7 +200,7 @@ impl Placing<'_> {
         self.placed.extend_from_slice(batch.bytes());
         let (mut placed, _) = BatchMut::split(self.placed)?;
         // An offset of 63 bits is not reached: that many records are not appended.
-        placed.place(i64::try_from(offset).unwrap_or(i64::MAX), LEADER_EPOCH);
+        placed.place(i64::try_from(offset).unwrap_or(i64::MAX), live.epoch());
         if live.rules.timestamps == Timestamps::Append {
             placed.append_time(stamp);
         }

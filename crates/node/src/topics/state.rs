@@ -14,9 +14,9 @@ use super::coordinating::Coordinating;
 use super::counts::Counts;
 use super::error::UnknownPartition;
 use super::events::{EventTopics, Events};
-use super::partition::{Rules, Slot};
+use super::partition::{Leading, Rules, Slot};
 use super::tend::Looks;
-use super::{Options, TopicRef, groups, users};
+use super::{Options, TopicRef, groups, loading, users};
 use crate::handle::Inner;
 use crate::store::{Kind, Location, Store};
 
@@ -127,6 +127,7 @@ impl Known {
 pub(crate) struct State {
     pub(super) options: Options,
     pub(super) journal: Arc<Journal>,
+    pub(super) leading: Leading,
     pub(super) known: RwLock<Known>,
     /// The stream of the catalogue. It lies in the shard of the directory of streams, so that a topic
     /// that is durable has partitions that are. Whoever changes the catalogue holds this lock.
@@ -166,6 +167,7 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
     let (mut catalogue, records) = catalogue(store, at)?;
     let state = State {
         journal: store.journal.clone(),
+        leading: Leading::of(&store.journal),
         known: RwLock::default(),
         writing: Mutex::new(Writing { at, records }),
         doomed: Mutex::default(),
@@ -186,18 +188,21 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
         }),
         ..Known::default()
     };
-    while let Some(about) = catalogue.pop_first() {
-        let about = about.1;
+    let mut all = Vec::new();
+    while let Some((_, about)) = catalogue.pop_first() {
         let mut slots = Vec::new();
         for index in 0..about.partitions {
             let at = partitions.get(&(about.id, index)).copied();
             let at = at.ok_or(Malformed {
                 what: "topic without its partitions",
             })?;
-            slots.push(Arc::new(Slot::load(store, at, &about, &state.options)?));
+            let slot = Slot::unread(&state.journal, at, &about, &state.options);
+            slots.push(Arc::new(slot));
         }
+        all.extend(slots.iter().cloned());
         known.put(about, slots.into());
     }
+    loading::read_back(&state.journal, &all, &state.options, state.leading)?;
     let orphans = orphans(&known, &partitions);
     *state.known.write() = known;
     state.empty_now(&orphans, now_ms);

@@ -15,8 +15,12 @@ use crate::store::Location;
 const LOOK_MS: u64 = 1_000;
 /// Between two looks at what is used no more.
 const EXPIRE_MS: u64 = 60_000;
-/// So much of a partition is read at a start at most, besides what was written within a second.
+/// So much of a partition is read at a start at most, besides what was written within a second, and less
+/// where there are many: of all of them together as much as is read within a second.
 const UNSAVED_SIZE_MAX: u64 = 1 << 20;
+const UNSAVED_ALL_MAX: u64 = 256 << 20;
+/// A snapshot is not taken more often for that than it is worth.
+const UNSAVED_SIZE_MIN: u64 = 64 << 10;
 /// What is less is read at a start only if it was written a moment ago.
 const UNSAVED_MS_MAX: u64 = 60_000;
 /// Records that a snapshot is: two that are kept, and three that cut off what was before.
@@ -57,7 +61,10 @@ impl Topics {
     fn tend_partitions(&self) -> bool {
         let mut is_any = false;
         let mut dirty = None;
-        for topic in self.list() {
+        let topics = self.list();
+        let count = topics.iter().map(|topic| topic.slots.len() as u64).sum();
+        let unsaved_max = unsaved_max(count);
+        for topic in topics {
             let config = &topic.about().config;
             for slot in &topic.slots {
                 // What cannot be done now is done another time.
@@ -65,7 +72,7 @@ impl Topics {
                     continue;
                 };
                 self.retain(slot, &mut live, config);
-                self.save(slot, &mut live);
+                self.save(slot, &mut live, unsaved_max);
                 is_any |= live.is_touched || live.unsaved_bytes > 0;
                 if dirty.is_none() && live.is_dirty() {
                     dirty = Some((topic.clone(), slot.clone()));
@@ -93,10 +100,10 @@ impl Topics {
 
     /// Writes down how a partition stands, when that is worth it, and cuts its stream off before what
     /// it still holds.
-    fn save(&self, slot: &Slot, live: &mut Live) {
+    fn save(&self, slot: &Slot, live: &mut Live, unsaved_max: u64) {
         let now_ms = self.now_ms();
         let since_ms = now_ms.saturating_sub(live.saved_ms);
-        let is_much = live.unsaved_bytes >= UNSAVED_SIZE_MAX.max(16 * live.saved_size);
+        let is_much = live.unsaved_bytes >= unsaved_max.max(16 * live.saved_size);
         let is_old = live.unsaved_bytes > 0 && since_ms >= UNSAVED_MS_MAX;
         if !(is_much || is_old || live.is_touched) {
             return;
@@ -204,6 +211,12 @@ impl State {
             writing.records = topics.len();
         }
     }
+}
+
+/// Of one partition, if there are so many.
+fn unsaved_max(partitions: u64) -> u64 {
+    let share = UNSAVED_ALL_MAX / partitions.max(1);
+    share.clamp(UNSAVED_SIZE_MIN, UNSAVED_SIZE_MAX)
 }
 
 /// Behind everything that a stream can hold.

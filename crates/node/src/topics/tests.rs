@@ -1,8 +1,10 @@
 //! Topics of a node on a disk in memory and a clock that is moved by hand.
 
+mod caught_up;
 mod compacted;
 mod grouped;
 mod kept_users;
+mod led;
 mod produced;
 mod remembered;
 mod stored;

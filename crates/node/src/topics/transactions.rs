@@ -18,7 +18,7 @@ use recordbatch::MarkerKind;
 
 use super::coordinating::{Coordinating, Stage};
 use super::error::{ProduceError, Storage, TransactionError, UnknownPartition};
-use super::partition::{LEADER_EPOCH, Slot};
+use super::partition::Slot;
 use super::pending::Pending;
 use super::state::Topic;
 use super::{Denied, TopicRef, Topics};
@@ -348,7 +348,7 @@ impl Topics {
             coordinator_epoch: marker.coordinator_epoch,
         };
         let base_offset = i64::try_from(offset).unwrap_or(i64::MAX);
-        batch.encode(base_offset, LEADER_EPOCH, facts.timestamp, &mut bytes);
+        batch.encode(base_offset, live.epoch(), facts.timestamp, &mut bytes);
         facts.size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let mut guard = journal.lock(slot.at.shard, now_ms);
         let appended = guard.append(slot.at.stream, None, BATCH, &bytes);

@@ -23,6 +23,7 @@ fn the_journal_is_in_the_metrics_with_its_state_and_the_length_of_its_syncs() {
     });
     let all = node.metric("telpher_journal_sync_seconds_bucket{le=\"+Inf\"}");
     assert!(all >= syncs);
+    assert!(node.metric("telpher_journal_unfiled_bytes") > 0);
     for gauge in [
         "queued_bytes",
         "waiting_segments",
