@@ -26,7 +26,7 @@ use super::body;
 use super::openapi::ProblemDocument;
 use super::problem::Problem;
 use super::quotas::Admin;
-use super::topics::of;
+use super::topics::{of, on_disk};
 use crate::kafka::{SALT_SIZE, credential};
 use crate::topics::Refused;
 
@@ -156,8 +156,7 @@ async fn change(
     user: &str,
     changes: &[UserChange],
 ) -> Result<StatusCode, Problem> {
-    let changed = topics.change_user(user, changes).await;
-    let changed = changed.map_err(Refused::from)?;
+    let changed = on_disk(topics.change_user(user, changes)).await?;
     changed.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -174,4 +173,56 @@ fn refused(error: UserChangeError) -> Problem {
         UserChangeError::Storage(storage) => return Refused::from(storage.clone()).into(),
     };
     Problem::of(code, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use journal::Journal;
+    use journal::disk::SimulatedDisk;
+    use node::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
+
+    use super::*;
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now_ns(&self) -> u64 {
+            1
+        }
+
+        fn unix_ms(&self) -> u64 {
+            1
+        }
+    }
+
+    impl Entropy for Still {
+        fn next_u64(&self) -> u64 {
+            7
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_does_not_reach_the_disk_is_answered_all_the_same() {
+        let disk = Arc::new(SimulatedDisk::new(1));
+        // Nobody steps its line.
+        let opened = Journal::open_stepped(disk, &journal::Options::default()).unwrap();
+        let ports = Ports {
+            clock: Arc::new(Still),
+            entropy: Arc::new(Still),
+        };
+        let journal = Arc::new(opened.journal);
+        let kept = StoreOptions::default();
+        let node = Handle::with_journal(Limits::default(), ports, journal, kept).unwrap();
+        node.open_topics(node::topics::Options::default()).unwrap();
+        let topics = node.topics().unwrap();
+        let kept = credential(Hash::Sha256, "secret", b"salt", ITERATIONS);
+        let changes = [UserChange::Set(Hash::Sha256, kept)];
+        let problem = change(&topics, "ann", &changes).await.unwrap_err();
+        assert_eq!(problem.code, ErrorCode::Unconfirmed);
+        assert!(problem.detail.contains("may get there"), "{problem:?}");
+        let problem = change(&topics, "bob", &[UserChange::RemoveAll]).await;
+        assert_eq!(problem.unwrap_err().code, ErrorCode::NotFound);
+    }
 }

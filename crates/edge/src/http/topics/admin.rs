@@ -294,12 +294,15 @@ fn values<'a>(
     configs.iter().map(value).collect()
 }
 
-/// What the node says when it is on disk.
 async fn answered(pending: Pending<Result<About, AdminError>>) -> Result<About, Problem> {
+    let done = on_disk(pending).await?;
+    done.map_err(|error| Refused::from(error).into())
+}
+
+/// What the node says when it is on disk.
+pub(in crate::http) async fn on_disk<T>(pending: Pending<T>) -> Result<T, Problem> {
     match tokio::time::timeout(ANSWER_LIMIT, pending).await {
-        Ok(Ok(Ok(about))) => Ok(about),
-        Ok(Ok(Err(error))) => Err(Refused::from(error).into()),
-        Ok(Err(unconfirmed)) => Err(Refused::from(unconfirmed).into()),
+        Ok(told) => told.map_err(|unconfirmed| Refused::from(unconfirmed).into()),
         Err(_) => Err(late()),
     }
 }

@@ -21,6 +21,7 @@ mod read;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+pub(super) use admin::on_disk;
 pub(super) use place::of;
 
 use super::Shared;
