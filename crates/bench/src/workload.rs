@@ -15,6 +15,7 @@ mod node;
 mod peer;
 mod placement;
 pub mod quota;
+mod rest;
 mod rival;
 pub mod role;
 pub mod rpc;

@@ -21,6 +21,9 @@
 //! the Java client (lingering, size of a batch, requests under way). Every latency is recorded, the window
 //! closes with the last ack, an ack without an offset is a failure, nothing is tried again. Behind the
 //! window everything that was acknowledged is read back.
+//!
+//! What partitions and groups cost that nobody uses, and how long a start takes with all of them and a
+//! long log, is measured by [`idle`].
 
 mod acked;
 mod batches;
@@ -32,6 +35,7 @@ mod end_to_end;
 mod fake;
 mod fetch;
 mod floors;
+pub mod idle;
 mod link;
 mod matrix;
 mod message;

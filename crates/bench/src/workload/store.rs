@@ -29,7 +29,7 @@ mod message;
 mod rivals;
 mod server;
 pub mod soak;
-mod space;
+pub(super) mod space;
 mod suite;
 mod tree;
 

@@ -59,9 +59,10 @@ pub(super) fn play(spec: &LoadSpec, produce: &ProduceSpec) -> Result<(), Failure
     Ok(())
 }
 
-struct Load<'a> {
-    spec: &'a LoadSpec,
-    produce: &'a ProduceSpec,
+/// Producers, what they have under way, and what was acknowledged.
+pub(super) struct Load {
+    spec: LoadSpec,
+    produce: ProduceSpec,
     poll: OwnedFd,
     /// For each connection of the shape, one for each leader of a partition.
     links: Vec<Link>,
@@ -101,10 +102,11 @@ impl Pace {
     }
 }
 
-impl<'a> Load<'a> {
-    fn open(
-        spec: &'a LoadSpec,
-        produce: &'a ProduceSpec,
+impl Load {
+    /// Connects to every leader.
+    pub(super) fn open(
+        spec: &LoadSpec,
+        produce: &ProduceSpec,
         layout: &Layout,
         session: &Session,
     ) -> Result<Self, Failure> {
@@ -143,8 +145,8 @@ impl<'a> Load<'a> {
             sent_ns: 0,
         };
         Ok(Self {
-            spec,
-            produce,
+            spec: spec.clone(),
+            produce: produce.clone(),
             poll,
             links,
             places: places.into_iter().map(|(_, place)| place).collect(),
@@ -164,7 +166,7 @@ impl<'a> Load<'a> {
 
     /// Keeps every producer busy for that long, or for so many messages, and waits for all acks: the window
     /// closes with the last of them.
-    fn produce(&mut self, window_ns: u64, messages: u64) -> Result<Produced, Failure> {
+    pub(super) fn produce(&mut self, window_ns: u64, messages: u64) -> Result<Produced, Failure> {
         let begin_ns = now_ns();
         let mut pace = Pace {
             begin_ns,
@@ -347,8 +349,9 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Reads back everything behind where the partitions ended before the first message.
-    fn verify(&mut self, layout: &Layout, begin: Vec<i64>) -> Result<Verified, Failure> {
+    /// Reads back everything behind where the partitions ended before the first message, from whoever
+    /// leads them now.
+    pub(super) fn verify(&mut self, layout: &Layout, begin: Vec<i64>) -> Result<Verified, Failure> {
         for link in &mut self.links {
             link.drain()?;
         }

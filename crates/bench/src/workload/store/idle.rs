@@ -1,6 +1,11 @@
 //! `bench store --idle`: what many conversations cost that nobody uses, and how long a node that holds
 //! them takes to start.
+//!
+//! Half of them are made first: what the node takes for the other half is what conversations take. What
+//! it takes besides for having anything to do (the cache of its views above all) does not grow with
+//! them, and is in the difference to an empty node, which is told too.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread;
@@ -13,10 +18,9 @@ use super::client::{Client, ToAppend, Trouble};
 use super::matrix::Door;
 use super::{message, space};
 use crate::clock::now_ns;
-use crate::process::Memory;
 use crate::workload::node::Node;
 use crate::workload::role::{self, Failure};
-use crate::workload::{Surroundings, WorkloadError, place};
+use crate::workload::{Surroundings, WorkloadError, place, rest};
 
 /// What to make.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,16 +52,20 @@ pub struct IdleReport {
     pub disk_bytes: u64,
     /// Memory of a node that holds nothing.
     pub empty_rss_bytes: u64,
-    /// Memory once they were made and left alone.
+    /// Memory once half of them were made and left alone.
+    pub half_rss_bytes: u64,
+    /// Memory once all of them were.
     pub idle_rss_bytes: u64,
-    /// The difference, for each of them.
+    /// From half of them to all, for each.
     pub idle_bytes_each: f64,
+    /// From an empty node to all of them, for each.
+    pub idle_bytes_each_from_empty: f64,
     /// From the start of a node that holds them all until it is ready.
     pub cold_start_ms: u64,
     /// Its memory then.
     pub cold_rss_bytes: u64,
-    /// Beyond that of an empty node, for each of them.
-    pub cold_bytes_each: f64,
+    /// From an empty node to all of them, for each.
+    pub cold_bytes_each_from_empty: f64,
     /// Conversations that were read back after that start.
     pub read_back: u64,
     /// Of those, how many were not as they were made.
@@ -65,20 +73,13 @@ pub struct IdleReport {
 }
 
 /// Connections that make them.
-const CONNECTIONS: u64 = 32;
+const CONNECTIONS: usize = 32;
 
 /// How often one is asked for whose outcome was left open.
 const ATTEMPTS: u32 = 10;
 
 /// Conversations that are read back, spread over all.
 const SAMPLES: u64 = 200;
-
-/// Memory is at rest when it has not moved by more than this over [`CALM`].
-const STIR_BYTES: u64 = 1 << 20;
-const CALM: Duration = Duration::from_secs(1);
-
-/// How long it may take to come to rest.
-const REST_LIMIT: Duration = Duration::from_secs(300);
 
 /// Makes them, leaves them alone, and starts the node again.
 ///
@@ -96,33 +97,42 @@ pub fn run(
     )?;
     let place = place(&idle.directory)?;
     let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
-    let empty_rss_bytes = at_rest(&node)?;
-    progress("making them");
-    let begin_ns = now_ns();
-    on_runtime(make(&node, idle))?;
-    let make_seconds = (now_ns() - begin_ns) as f64 / 1e9;
-    progress("leaving them alone");
-    thread::sleep(idle.rest);
-    let idle_rss_bytes = at_rest(&node)?;
+    let empty_rss_bytes = rest::rss_bytes(&node)?;
+    let half = idle.conversations / 2;
+    let mut make_seconds = 0.0;
+    let mut left_alone = |numbers| {
+        progress("making them");
+        let begin_ns = now_ns();
+        on_runtime(make(&node, idle, numbers))?;
+        make_seconds += (now_ns() - begin_ns) as f64 / 1e9;
+        progress("leaving them alone");
+        thread::sleep(idle.rest);
+        rest::rss_bytes(&node)
+    };
+    let half_rss_bytes = left_alone(0..half)?;
+    let idle_rss_bytes = left_alone(half..idle.conversations)?;
     node.kill();
     progress("starting with all of them");
     let begin_ns = now_ns();
     let node = Node::start_in(&surroundings.executable, place.path(), &[])?;
     let cold_start_ms = (now_ns() - begin_ns) / 1_000_000;
-    let cold_rss_bytes = at_rest(&node)?;
+    let cold_rss_bytes = rest::rss_bytes(&node)?;
     let (read_back, wrong) = on_runtime(read_back(&node, idle))?;
-    let each = |rss: u64| (rss as f64 - empty_rss_bytes as f64) / idle.conversations.max(1) as f64;
+    let each = |more: u64, less: u64, count: u64| (more as f64 - less as f64) / count.max(1) as f64;
+    let from_empty = |rss_bytes| each(rss_bytes, empty_rss_bytes, idle.conversations);
     Ok(IdleReport {
         conversations: idle.conversations,
         messages: idle.messages,
         make_seconds,
         disk_bytes: disk_bytes(place.path())?,
         empty_rss_bytes,
+        half_rss_bytes,
         idle_rss_bytes,
-        idle_bytes_each: each(idle_rss_bytes),
+        idle_bytes_each: each(idle_rss_bytes, half_rss_bytes, idle.conversations - half),
+        idle_bytes_each_from_empty: from_empty(idle_rss_bytes),
         cold_start_ms,
         cold_rss_bytes,
-        cold_bytes_each: each(cold_rss_bytes),
+        cold_bytes_each_from_empty: from_empty(cold_rss_bytes),
         read_back,
         wrong,
     })
@@ -138,28 +148,13 @@ fn on_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Wo
     done.map_err(|failure| WorkloadError::Node(failure.to_string()))
 }
 
-/// Memory of the node once it does not move any more.
-fn at_rest(node: &Node) -> Result<u64, WorkloadError> {
-    let gone = || WorkloadError::Node("the node has ended while it was left alone".to_owned());
-    let limit_ns = now_ns() + REST_LIMIT.as_nanos() as u64;
-    let mut before = Memory::of(node.pid()).ok_or_else(gone)?.rss_bytes;
-    loop {
-        thread::sleep(CALM);
-        let now = Memory::of(node.pid()).ok_or_else(gone)?.rss_bytes;
-        if now.abs_diff(before) <= STIR_BYTES || now_ns() > limit_ns {
-            return Ok(now);
-        }
-        before = now;
-    }
-}
-
-/// Makes all of them, each with one append.
-async fn make(node: &Node, idle: &Idle) -> Result<(), Failure> {
+/// Makes those of these numbers, each with one append.
+async fn make(node: &Node, idle: &Idle, numbers: Range<u64>) -> Result<(), Failure> {
     let messages: Rc<[ToAppend]> = messages(idle).into();
     let mut tasks = Vec::new();
-    for connection in 0..CONNECTIONS.min(idle.conversations) {
+    for first in numbers.clone().take(CONNECTIONS) {
         let client = Client::open(node, idle.door).await?;
-        let numbers = (connection..idle.conversations).step_by(CONNECTIONS as usize);
+        let numbers = (first..numbers.end).step_by(CONNECTIONS);
         tasks.push(tokio::task::spawn_local(make_some(
             client,
             numbers,

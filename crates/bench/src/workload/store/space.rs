@@ -14,7 +14,7 @@ pub(super) fn needed_bytes(messages: u64, size: u64) -> u64 {
 }
 
 /// Fails unless there is as much room as is needed, and some to spare.
-pub(super) fn check(directory: &Path, needed: u64) -> Result<(), WorkloadError> {
+pub(in crate::workload) fn check(directory: &Path, needed: u64) -> Result<(), WorkloadError> {
     let free = free_bytes(directory)?;
     let needed = needed.saturating_add(SPARE);
     match free >= needed {
@@ -42,7 +42,7 @@ pub(super) fn free_bytes(directory: &Path) -> Result<u64, WorkloadError> {
 }
 
 /// What the files below a directory take on the disk.
-pub(super) fn used_bytes(directory: &Path) -> std::io::Result<u64> {
+pub(in crate::workload) fn used_bytes(directory: &Path) -> std::io::Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let mut sum = 0;
     for entry in directory.read_dir()? {

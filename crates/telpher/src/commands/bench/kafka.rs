@@ -1,5 +1,7 @@
 //! `telpher bench kafka`.
 
+mod idle;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -31,7 +33,11 @@ for it.
 
 The client is our own, on this repository's codec of the protocol; it tries nothing again. Every latency is \
 recorded, the clock stops with the last ack, an ack without an offset is a failure. Behind the window all that was \
-acknowledged is read back, and a run that has lost, doubled or moved a message fails.";
+acknowledged is read back, and a run that has lost, doubled or moved a message fails.
+
+With --idle a node is given many partitions and groups, and left alone: what they cost in memory and CPU time. \
+Then a log is written, if one is wanted, and the node is killed behind the last ack and started: how long until a \
+fetch is answered, and whether every message and every offset is there.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +52,9 @@ Examples:
   telpher bench kafka --mode end-to-end --acks all --repeats 5 --peers bench/peers/bin
       how long a message takes to a consumer
   telpher bench kafka --rate-limit 20000 --acks all
-      latencies at a rate";
+      latencies at a rate
+  telpher bench kafka --idle 1000 --idle-log 5GiB
+      1,000 partitions and 10,000 groups left alone, then 5 GiB, a kill and a start";
 
 /// Measure topics: messages over the Kafka protocol
 #[derive(Debug, clap::Args)]
@@ -171,6 +179,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     json_output: Option<PathBuf>,
 
+    #[command(flatten)]
+    idle: idle::IdleArgs,
+
     /// Runs of each case; an interval needs at least two
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
@@ -260,6 +271,9 @@ fn parse_address(text: &str) -> Result<String, String> {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(partitions) = args.idle.idle {
+        return idle::run(&args.idle, partitions, &args.dir, &args.outcome);
+    }
     let matrix = args.matrix();
     let styles = [Style::Chronik, Style::Table];
     let (mut misses, mut written) = (Vec::new(), Ok(()));

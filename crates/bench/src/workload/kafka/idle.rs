@@ -1,0 +1,232 @@
+//! `bench kafka --idle`: what many partitions and groups cost that nobody uses, and how long a node that
+//! holds them, and as long a log as is wanted, takes to start after it was killed.
+//!
+//! The node is killed behind the last ack of the log, so that what is not filed by then is as much as it
+//! can be. Behind the start every message and every offset that was acknowledged is looked for.
+
+mod log;
+mod members;
+mod offsets;
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use self::log::Log;
+use self::members::Members;
+use super::fetch::{Fetcher, Position};
+use super::session::Session;
+use super::topic::{self, Making};
+use crate::clock::{CpuClock, now_ns};
+use crate::measurement::Verified;
+use crate::process::Memory;
+use crate::workload::node::Node;
+use crate::workload::role::Failure;
+use crate::workload::store::space;
+use crate::workload::{Surroundings, WorkloadError, place, rest};
+
+/// What to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idle {
+    /// Partitions of the topic.
+    pub partitions: u32,
+    /// Groups that have committed offsets.
+    pub groups: u32,
+    /// Groups beside them with a member that is connected and says that it is there.
+    pub members: u32,
+    /// Bytes of messages that are written before the node is killed.
+    pub log_bytes: u64,
+    /// How long all is left alone before memory is read.
+    pub rest: Duration,
+    /// Over which CPU time is read then.
+    pub window: Duration,
+    /// A directory on the disk that is used; the node's own is made in it.
+    pub directory: PathBuf,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct IdleReport {
+    /// Partitions.
+    pub partitions: u32,
+    /// Groups with offsets.
+    pub groups: u32,
+    /// Offsets of each.
+    pub offsets: u32,
+    /// Groups with a member.
+    pub members: u32,
+    /// How long making them took.
+    pub make_seconds: f64,
+    /// Memory of a node that holds nothing.
+    pub empty_rss_bytes: u64,
+    /// Memory once they were made and left alone.
+    pub idle_rss_bytes: u64,
+    /// How long CPU time was read.
+    pub idle_seconds: f64,
+    /// CPU time of the node in that time, in which every member said every three seconds that it is
+    /// there.
+    pub idle_cpu_ms: f64,
+    /// Bytes of messages that were written then.
+    pub log_bytes: u64,
+    /// How long that took.
+    pub log_seconds: f64,
+    /// Messages of it that were not acknowledged.
+    pub log_failed: u64,
+    /// What was not filed when the node was killed.
+    pub unfiled_bytes: u64,
+    /// From the start of the process until its doors were open.
+    pub start_ms: f64,
+    /// From the start of the process until a fetch was answered.
+    pub first_fetch_ms: f64,
+    /// Its memory then.
+    pub started_rss_bytes: u64,
+    /// Offsets that were looked for after the start.
+    pub offsets_read: u64,
+    /// Of those, how many were not as they were committed.
+    pub offsets_wrong: u64,
+    /// Messages that were looked for.
+    pub messages: Verified,
+    /// Memory once they were read back and the node was left alone.
+    pub read_rss_bytes: u64,
+    /// What its files take then.
+    pub disk_bytes: u64,
+}
+
+impl IdleReport {
+    /// Whether everything is there as it was acknowledged.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.offsets_wrong == 0 && self.log_failed == 0 && self.messages.is_clean()
+    }
+}
+
+/// The topic with all the partitions.
+const TOPIC: &str = "telpher-bench-idle";
+
+/// What a byte of the log may take on the disk: in the line, in its extent, and in the copy that merging
+/// makes.
+const COPIES: u64 = 3;
+
+/// Makes them, leaves them alone, writes the log, kills the node and starts it again.
+///
+/// # Errors
+/// When the disk has too little room, or the node does not do its part.
+pub fn run(
+    surroundings: &Surroundings,
+    idle: &Idle,
+    mut progress: impl FnMut(&str),
+) -> Result<IdleReport, WorkloadError> {
+    space::check(&idle.directory, idle.log_bytes.saturating_mul(COPIES))?;
+    let place = place(&idle.directory)?;
+    let start = || Node::start_in(&surroundings.executable, place.path(), &[]);
+    let node = start()?;
+    let mut report = IdleReport {
+        partitions: idle.partitions,
+        groups: idle.groups,
+        offsets: offsets::of_each(idle.partitions),
+        members: idle.members,
+        empty_rss_bytes: rest::rss_bytes(&node)?,
+        ..IdleReport::default()
+    };
+    progress("making partitions and groups");
+    let begin_ns = now_ns();
+    let members = make(&node, idle).map_err(told)?;
+    report.make_seconds = seconds_since(begin_ns);
+    progress("leaving them alone");
+    report.leave_alone(&node, idle, members)?;
+    progress("writing the log");
+    let log = Log::open(address(&node)?, TOPIC).map_err(told)?;
+    let begin_ns = now_ns();
+    let log = log.fill(idle.log_bytes).map_err(told)?;
+    report.log_seconds = seconds_since(begin_ns);
+    report.log_bytes = log.bytes();
+    report.log_failed = log.failed();
+    report.unfiled_bytes = node.metric("telpher_journal_unfiled_bytes").unwrap_or(0);
+    node.kill();
+    progress("starting with all of them");
+    let begin_ns = now_ns();
+    let node = start()?;
+    report.start_ms = 1e3 * seconds_since(begin_ns);
+    fetch(address(&node)?).map_err(told)?;
+    report.first_fetch_ms = 1e3 * seconds_since(begin_ns);
+    report.started_rss_bytes = rss_bytes(&node)?;
+    progress("reading everything back");
+    let committed = offsets::read_back(address(&node)?, TOPIC, idle.groups, idle.partitions);
+    (report.offsets_read, report.offsets_wrong) = committed.map_err(told)?;
+    report.messages = log.read_back(address(&node)?).map_err(told)?;
+    report.read_rss_bytes = rest::rss_bytes(&node)?;
+    report.disk_bytes = space::used_bytes(place.path()).map_err(WorkloadError::Directory)?;
+    Ok(report)
+}
+
+impl IdleReport {
+    /// What it costs that all of them are there.
+    fn leave_alone(
+        &mut self,
+        node: &Node,
+        idle: &Idle,
+        members: Members,
+    ) -> Result<(), WorkloadError> {
+        let staying = members.stay();
+        thread::sleep(idle.rest);
+        self.idle_rss_bytes = rest::rss_bytes(node)?;
+        let clock = CpuClock::of(node.pid()).map_err(gone)?;
+        let (begin_ns, before_ns) = (now_ns(), clock.read_ns().map_err(gone)?);
+        thread::sleep(idle.window);
+        let used_ns = clock.read_ns().map_err(gone)? - before_ns;
+        self.idle_seconds = seconds_since(begin_ns);
+        self.idle_cpu_ms = used_ns as f64 / 1e6;
+        staying.end().map_err(told)
+    }
+}
+
+fn make(node: &Node, idle: &Idle) -> Result<Members, Failure> {
+    let address = node.kafka_address().ok_or(NO_DOOR)?;
+    let making = Making {
+        partitions: i32::try_from(idle.partitions)?,
+        replicas: 1,
+        configs: &[],
+    };
+    topic::create(&mut Session::open(address)?, TOPIC, &making)?;
+    offsets::commit(address, TOPIC, idle.groups, idle.partitions)?;
+    Members::join(address, TOPIC, idle.members)
+}
+
+/// Has the first partition fetched from its beginning, as a consumer does that knows where it is.
+fn fetch(address: &str) -> Result<(), Failure> {
+    let positions = vec![Position {
+        partition: 0,
+        offset: 0,
+    }];
+    let mut fetcher = Fetcher::open(address, TOPIC, positions)?;
+    fetcher.ask(0)?;
+    fetcher.take().map(drop)
+}
+
+const NO_DOOR: &str = "the node has no Kafka door";
+
+fn address(node: &Node) -> Result<&str, WorkloadError> {
+    let address = node.kafka_address();
+    address.ok_or_else(|| WorkloadError::Node(NO_DOOR.to_owned()))
+}
+
+fn seconds_since(begin_ns: u64) -> f64 {
+    (now_ns() - begin_ns) as f64 / 1e9
+}
+
+fn rss_bytes(node: &Node) -> Result<u64, WorkloadError> {
+    let memory = Memory::of(node.pid()).ok_or_else(|| gone("it has no memory"))?;
+    Ok(memory.rss_bytes)
+}
+
+fn gone(error: impl std::fmt::Display) -> WorkloadError {
+    WorkloadError::Node(format!(
+        "the node has ended while it was looked at: {error}"
+    ))
+}
+
+fn told(failure: Failure) -> WorkloadError {
+    WorkloadError::Node(failure.to_string())
+}
