@@ -17,6 +17,7 @@ mod table;
 mod tsv;
 mod uvrpc;
 
+pub use self::slim::{full as slim, suite_summary, technical_report};
 pub use changes::changes;
 pub(crate) use html::escape;
 pub use html::page;
@@ -24,7 +25,6 @@ pub use kafka::{chronik, csv, json};
 pub use markdown::markdown;
 pub use overview::{Detail, Section, overview, terminal};
 pub use quota::limiter;
-pub use slim::{full as slim, suite_summary, technical_report};
 pub use store::fleetlm;
 pub use table::Table;
 pub use tsv::tsv;

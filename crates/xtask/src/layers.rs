@@ -158,6 +158,7 @@ pub(crate) const LAYERS: [Layer; 20] = [
             "model",
             "net",
             "recordbatch",
+            "slim",
             "wire",
         ],
         must_not_know: NOTHING,
@@ -165,7 +166,8 @@ pub(crate) const LAYERS: [Layer; 20] = [
     Layer {
         name: "telpher",
         may_use: &[
-            "bench", "client", "edge", "journal", "model", "net", "node", "outbound", "wire",
+            "bench", "client", "edge", "journal", "model", "net", "node", "outbound", "slim",
+            "wire",
         ],
         must_not_know: NOTHING,
     },

@@ -85,13 +85,13 @@ impl Measurement {
         if let Some(reported) = &self.reported {
             for (metric, ns) in [
                 (Metric::LatencyMean, reported.mean_ns),
-                (Metric::LatencyP50, reported.p50_ns as f64),
-                (Metric::LatencyP90, reported.p90_ns as f64),
-                (Metric::LatencyP99, reported.p99_ns as f64),
-                (Metric::LatencyP999, reported.p999_ns as f64),
-                (Metric::LatencyMax, reported.max_ns as f64),
+                (Metric::LatencyP50, Some(reported.p50_ns as f64)),
+                (Metric::LatencyP90, Some(reported.p90_ns as f64)),
+                (Metric::LatencyP99, Some(reported.p99_ns as f64)),
+                (Metric::LatencyP999, reported.p999_ns.map(|ns| ns as f64)),
+                (Metric::LatencyMax, Some(reported.max_ns as f64)),
             ] {
-                metrics.set(metric, ns / 1e6);
+                metrics.set(metric, ns.map(|ns| ns / 1e6));
             }
         }
         if let Some(response) = self.response.as_ref().and_then(Histogram::summary) {

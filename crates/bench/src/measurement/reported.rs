@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct ReportedLatency {
     /// Number of values: one for each completed message.
     pub count: u64,
-    /// Arithmetic mean.
-    pub mean_ns: f64,
+    /// Arithmetic mean, where it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_ns: Option<f64>,
     /// Smallest value.
     pub min_ns: u64,
     /// Median.
@@ -20,8 +21,9 @@ pub struct ReportedLatency {
     pub p90_ns: u64,
     /// 99th percentile.
     pub p99_ns: u64,
-    /// 99.9th percentile.
-    pub p999_ns: u64,
+    /// 99.9th percentile, where it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p999_ns: Option<u64>,
     /// Largest value.
     pub max_ns: u64,
 }

@@ -211,12 +211,12 @@ fn a_measurement_that_contradicts_itself_is_refused() {
 fn reported(count: u64) -> ReportedLatency {
     ReportedLatency {
         count,
-        mean_ns: 2e6,
+        mean_ns: Some(2e6),
         min_ns: 1_000_000,
         p50_ns: 1_900_000,
         p90_ns: 2_500_000,
         p99_ns: 3_000_000,
-        p999_ns: 4_000_000,
+        p999_ns: Some(4_000_000),
         max_ns: 5_000_000,
     }
 }
@@ -234,6 +234,22 @@ fn a_reported_latency_gives_the_figures_it_has_and_no_others() {
     is(&metrics, Metric::LatencyMax, 5.0);
     assert_eq!(metrics.get(Metric::LatencyP95), None);
     assert_eq!(metrics.get(Metric::ResponseP50), None);
+}
+
+#[test]
+fn what_a_reported_latency_does_not_say_is_absent() {
+    let run = Measurement {
+        reported: Some(ReportedLatency {
+            mean_ns: None,
+            p999_ns: None,
+            ..reported(100)
+        }),
+        ..paced_run()
+    };
+    let metrics = run.metrics(&Mode::SERIAL);
+    is(&metrics, Metric::LatencyP99, 3.0);
+    assert_eq!(metrics.get(Metric::LatencyMean), None);
+    assert_eq!(metrics.get(Metric::LatencyP999), None);
 }
 
 #[test]

@@ -11,7 +11,9 @@
 //! Node, sender and receivers are separate processes. Each client has a connection and a destination of
 //! its own; the subscribers of one publisher have a connection each, in one process.
 
+mod drive;
 mod matrix;
+mod native;
 mod receiver;
 mod sender;
 mod sink;
@@ -20,13 +22,14 @@ mod suite;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::slim::{Applications, SubscriptionMemory, run_slim, run_subscriptions};
+pub(super) use self::slim::{HolderSpec, RawSpec, hold, receive_raw, send_raw};
 pub(super) use matrix::subscriber_count;
 pub use matrix::{AgentMode, Matrix};
 pub(super) use receiver::receive;
 pub(super) use sender::send;
 pub use sink::LOST;
 pub(super) use sink::short_of;
-pub use slim::run_slim;
 pub use suite::run;
 
 use crate::tally::Tally;

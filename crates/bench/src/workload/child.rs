@@ -226,19 +226,29 @@ impl Actor {
         self.parse(line)
     }
 
-    /// Its next line as JSON, if it comes in time and as long as those it depends on live.
-    pub(super) fn json_while<T: DeserializeOwned>(
+    /// Its next line, if it comes in time and as long as those it depends on live.
+    pub(super) fn line_while(
         &mut self,
         patience: Duration,
         mut check_others: impl FnMut() -> Result<(), ChildError>,
-    ) -> Result<T, ChildError> {
+    ) -> Result<String, ChildError> {
         for _ in 0..patience.as_nanos() / LOOK.as_nanos() {
             if let Some(line) = self.poll_line(LOOK)? {
-                return self.parse(line);
+                return Ok(line);
             }
             check_others()?;
         }
         Err(self.silent("does not answer"))
+    }
+
+    /// The same as JSON.
+    pub(super) fn json_while<T: DeserializeOwned>(
+        &mut self,
+        patience: Duration,
+        check_others: impl FnMut() -> Result<(), ChildError>,
+    ) -> Result<T, ChildError> {
+        let line = self.line_while(patience, check_others)?;
+        self.parse(line)
     }
 
     /// A line of it as JSON.

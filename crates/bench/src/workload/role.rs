@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::child::{Actor, ChildError, Pin};
 use super::{agent, journal, kafka, quota, rpc, store};
@@ -17,6 +17,12 @@ pub(super) enum Spec {
     AgentSender(agent::SenderSpec),
     /// Is the agents.
     AgentReceiver(agent::ReceiverSpec),
+    /// Sends over SLIM's data plane, without its sessions.
+    SlimSender(agent::RawSpec),
+    /// Receives the same.
+    SlimReceiver(agent::RawSpec),
+    /// Is subscribed to names of SLIM's.
+    SlimHolder(agent::HolderSpec),
     /// Calls.
     RpcLoad(rpc::LoadSpec),
     /// Is called.
@@ -46,6 +52,9 @@ pub fn play(spec: &str) -> Result<(), Failure> {
     match serde_json::from_str(spec)? {
         Spec::AgentSender(spec) => agent::send(&spec),
         Spec::AgentReceiver(spec) => agent::receive(&spec),
+        Spec::SlimSender(spec) => agent::send_raw(&spec),
+        Spec::SlimReceiver(spec) => agent::receive_raw(&spec),
+        Spec::SlimHolder(spec) => agent::hold(&spec),
         Spec::RpcLoad(spec) => rpc::load(&spec),
         Spec::RpcServer(spec) => rpc::serve(&spec),
         Spec::JournalWriters(spec) => journal::write(&spec),
@@ -100,6 +109,20 @@ pub(super) fn answer_lines(
         let _ = ended.send(outcome);
     });
     end
+}
+
+/// The suite's lines, heard on a thread of its own, so that a runtime looks after connections
+/// meanwhile. It ends with the suite.
+pub(super) fn lines() -> mpsc::Receiver<()> {
+    let (heard, lines) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        while let Ok(Some(_)) = hear() {
+            if heard.blocking_send(()).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 /// The first thing a role says.

@@ -62,7 +62,7 @@ fn sides(results: &Results, found: &CaseComparison, shared: &[&str]) -> [String;
         let of = [subject.mode.name.to_string(), own];
         let of = of.iter().filter(|words| !words.is_empty());
         let of = of.map(String::as_str).collect::<Vec<_>>().join(" · ");
-        return [of, subject.target.clone(), baseline.target.clone()];
+        return [of, subject.target.clone(), beside(subject, baseline)];
     }
     let own = [&["mode", "in flight"], shared].concat();
     let depth = |case: &Case| match case.in_flight {
@@ -75,4 +75,34 @@ fn sides(results: &Results, found: &CaseComparison, shared: &[&str]) -> [String;
         false => format!("{} · {words}", subject.target),
     };
     [common, depth(subject), depth(baseline)]
+}
+
+/// A baseline of another target, with what it does otherwise than its subject.
+fn beside(subject: &Case, baseline: &Case) -> String {
+    let known = subject.parts();
+    let own = baseline.parts().into_iter();
+    let own = own.filter(|part| part.0 != "mode" && !known.contains(part));
+    let words = own.map(|(_, words)| words);
+    let words: Vec<_> = [baseline.target.clone()].into_iter().chain(words).collect();
+    words.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Area, Mode};
+
+    #[test]
+    fn a_baseline_that_does_it_otherwise_says_how() {
+        let subject =
+            Case::new("telpher", Area::Agent, Mode::BLOCKING).parameter("protocol", "native");
+        let rival = |case: &Case| Case {
+            target: "slim".to_owned(),
+            mode: Mode::SERIAL,
+            ..case.clone()
+        };
+        assert_eq!(beside(&subject, &rival(&subject)), "slim");
+        let otherwise = rival(&subject).parameter("protocol", "slim");
+        assert_eq!(beside(&subject, &otherwise), "slim · protocol slim");
+    }
 }

@@ -1,27 +1,18 @@
 //! The sending process: a thread, a runtime and a connection for each client.
-//!
-//! A paced client sleeps on its own thread until the next message is due and costs nothing meanwhile.
-//! The kernel is asked to wake it without slack; how late it still leaves is recorded as lag.
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::Barrier;
 use std::sync::mpsc::{self, Sender};
-use std::time::Duration;
 
 use client::{CallError, Caller, Cast, Client, ErrorCode, Name};
-use futures_util::future::join_all;
-use tokio::runtime::Runtime;
 
+use super::drive::{Drive, Exchange};
 use super::receiver::WARM_UP;
 use super::{AgentMode, SenderSpec, Sent, destination};
 use crate::clock::now_ns;
 use crate::pacing::Schedule;
-use crate::tally::{Departure, Tally};
+use crate::tally::Tally;
 use crate::workload::role::{Failure, Ready, hear, runtime, say};
-
-/// Messages between two looks at the clock when a client sends as fast as it can.
-const BURST: u32 = 64;
 
 /// Nobody listens here: a write to it is acknowledged when everything sent before has been taken.
 const NOBODY: &str = "bench/agent/nobody";
@@ -83,11 +74,12 @@ fn run_client(
     };
     connected.send(Ok(()))?;
     go.wait();
-    let mut tally = match Schedule::new(spec.rate, spec.clients, index) {
-        Some(schedule) => agent.paced(&runtime, schedule),
-        None if agent.is_one_way() => runtime.block_on(agent.flood()),
-        None => runtime.block_on(agent.closed()),
+    let drive = Drive {
+        schedule: Schedule::new(spec.rate, spec.clients, index),
+        window_ns: spec.window_ns,
+        in_flight: spec.in_flight,
     };
+    let mut tally = drive.run(&agent, &runtime);
     if agent.is_one_way()
         && let Err(error) = runtime.block_on(agent.flush())
     {
@@ -125,16 +117,8 @@ impl<'a> Agent<'a> {
         Ok(agent)
     }
 
-    /// Whether a message is done when it is handed over.
-    fn is_one_way(&self) -> bool {
-        matches!(
-            self.spec.mode,
-            AgentMode::FireAndForget | AgentMode::Publish
-        )
-    }
-
     /// One message, to its end.
-    async fn one(&self) -> Result<(), CallError> {
+    async fn exchange(&self) -> Result<(), CallError> {
         let client = self.caller.client();
         match self.spec.mode {
             AgentMode::RequestReply => {
@@ -162,86 +146,17 @@ impl<'a> Agent<'a> {
         let written = client.write_to_memory(&self.nobody, "");
         written.await.map(|_| ())
     }
+}
 
-    /// On a schedule.
-    fn paced(&self, runtime: &Runtime, schedule: Schedule) -> Tally {
-        // Where this is refused, the lag shows it.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut tally = Tally::new();
-        let start_ns = now_ns();
-        let mut ready_ns = start_ns;
-        for index in 0..schedule.count_within(self.spec.window_ns) {
-            let intended_ns = start_ns + schedule.intended_ns(index);
-            let wait_ns = intended_ns.saturating_sub(now_ns());
-            if wait_ns > 0 {
-                std::thread::sleep(Duration::from_nanos(wait_ns));
-            }
-            let departure = Departure {
-                intended_ns,
-                ready_ns,
-                sent_ns: now_ns(),
-            };
-            tally.sent_paced(departure);
-            let outcome = runtime.block_on(async {
-                let outcome = self.one().await;
-                if self.is_one_way() {
-                    // The connection's task writes when we let it.
-                    tokio::task::yield_now().await;
-                }
-                outcome
-            });
-            ready_ns = now_ns();
-            match outcome {
-                Ok(()) if self.is_one_way() => tally.completed(ready_ns),
-                Ok(()) => tally.answered_paced(departure, ready_ns),
-                Err(error) => tally.failed(error.code.as_str()),
-            }
-        }
-        tally
+impl Exchange for Agent<'_> {
+    async fn one(&self) -> Result<(), &'static str> {
+        self.exchange().await.map_err(|error| error.code.as_str())
     }
 
-    /// As fast as the answers come back, with so many in flight.
-    async fn closed(&self) -> Tally {
-        let end_ns = now_ns() + self.spec.window_ns;
-        let worker = async || {
-            let mut tally = Tally::new();
-            let mut sent_ns = now_ns();
-            while sent_ns < end_ns {
-                tally.sent();
-                let outcome = self.one().await;
-                let done_ns = now_ns();
-                match outcome {
-                    Ok(()) => tally.answered(sent_ns, done_ns),
-                    Err(error) => tally.failed(error.code.as_str()),
-                }
-                sent_ns = done_ns;
-            }
-            tally
-        };
-        let workers = (0..self.spec.in_flight.max(1)).map(|_| worker());
-        let mut total = Tally::new();
-        for tally in join_all(workers).await {
-            total.merge(tally);
-        }
-        total
-    }
-
-    /// One way, as fast as the connection takes it.
-    async fn flood(&self) -> Tally {
-        let mut tally = Tally::new();
-        let mut at_ns = now_ns();
-        let end_ns = at_ns + self.spec.window_ns;
-        while at_ns < end_ns {
-            for _ in 0..BURST {
-                tally.sent();
-                match self.one().await {
-                    Ok(()) => tally.completed(at_ns),
-                    Err(error) => tally.failed(error.code.as_str()),
-                }
-            }
-            tokio::task::yield_now().await;
-            at_ns = now_ns();
-        }
-        tally
+    fn is_one_way(&self) -> bool {
+        matches!(
+            self.spec.mode,
+            AgentMode::FireAndForget | AgentMode::Publish
+        )
     }
 }

@@ -41,6 +41,8 @@ impl Program {
 
     /// SLIM's node and its applications, as slim-bindings for Python have them.
     pub(in crate::workload) const SLIM: Self = Self::new("slim", "peer-slim", None, true);
+    /// SLIM's own command: its node and the clients of its benchmark. It does not speak the contract.
+    pub(in crate::workload) const SLIMCTL: Self = Self::new("slim", "slimctl", None, true);
 
     const fn new(
         target: &'static str,

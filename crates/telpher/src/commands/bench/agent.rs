@@ -1,13 +1,15 @@
 //! `telpher bench agent`.
 
+mod subscriptions;
+
 use std::time::Duration;
 
 use bench::sweep::SweepOptions;
-use bench::workload::agent::{self, AgentMode, Matrix};
+use bench::workload::agent::{self, AgentMode, Applications, Matrix};
 use clap::ValueEnum;
 
 use super::outcome::{Outcome, Place, Style};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::settings::parse_duration;
 
 const ABOUT: &str = "\
@@ -16,7 +18,11 @@ Messages between agents through a node of its own, as the SLIM suite measures th
 Lists, separated by commas, make a matrix. Each client has a connection and a destination of its own \
 and its share of the rate. At a rate, latency counts from when a message left (service) and from when \
 it was meant to leave (response); the throughput is then the schedule's. At rate 0 messages are sent as \
-fast as the node takes them; what a full subscriber then does not take is counted as lost.";
+fast as the node takes them; what a full subscriber then does not take is counted as lost.
+
+With --protocol slim SLIM's own applications send and receive, through this node and through SLIM's in turns, one \
+message at a time; our own do the same over the native protocol beside them. slimctl sends as fast as it can and \
+is left out where there is a rate.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +37,9 @@ Examples:
   telpher bench agent --sweep --mode fire-and-forget --size 16384
       the capacity: the rate grows until the throughput does not
   telpher bench agent --protocol slim --peers bench/peers/bin --size 16,1024,16384 --rate 0,100
-      SLIM's applications through this node and through SLIM's own, in turns";
+      SLIM's applications through this node and through SLIM's own, in turns
+  telpher bench agent --protocol slim --peers bench/peers/bin --subscriptions 10000
+      what a subscription takes of a node's memory, here and there";
 
 /// Measure messages between agents
 #[derive(Debug, clap::Args)]
@@ -40,6 +48,20 @@ pub(crate) struct Args {
     /// What the agents speak; `slim` is SLIM's own applications, through this node and SLIM's
     #[arg(long, value_enum, value_name = "PROTOCOL", default_value = "native")]
     protocol: Protocol,
+
+    /// Whose applications send and receive with --protocol slim; unless given, all that are there
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST")]
+    slim_clients: Vec<SlimClients>,
+
+    /// With --protocol slim: subscribe to so many names, and tell what one takes of memory
+    #[arg(long, value_name = "N", conflicts_with_all = ["slim_clients", "mode", "clients", "sweep"],
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    subscriptions: Option<u32>,
+
+    /// Over how many connections; a node for each number
+    #[arg(long, value_delimiter = ',', value_name = "LIST", requires = "subscriptions",
+        default_value = "100,1000", value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    connections: Vec<u32>,
 
     /// Ways of exchanging messages
     #[arg(
@@ -166,6 +188,18 @@ enum Protocol {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SlimClients {
+    /// SLIM's bindings for Python
+    Python,
+    /// `slimctl bench`, in Rust; never on a schedule
+    Slimctl,
+    /// Our own, over SLIM's data plane without its sessions; no write mode
+    Raw,
+    /// Our own, over the native protocol, through this node only
+    Native,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
     /// Each message is answered
     RequestReply,
@@ -178,18 +212,39 @@ enum Mode {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    args.check()?;
+    if let Some(count) = args.subscriptions {
+        return subscriptions::run(args, count);
+    }
     let matrix = args.matrix();
+    let chosen: Vec<_> = args.slim_clients.iter().map(|one| (*one).into()).collect();
     args.outcome.of(
         "agent",
         &[Style::Table],
         |surroundings, environment, show| match args.protocol {
             Protocol::Native => agent::run(surroundings, &matrix, environment, show),
-            Protocol::Slim => agent::run_slim(surroundings, &matrix, environment, show),
+            Protocol::Slim => agent::run_slim(surroundings, &matrix, &chosen, environment, show),
         },
     )
 }
 
 impl Args {
+    /// What only SLIM's applications have is no question for ours.
+    fn check(&self) -> Result<(), Failure> {
+        let flag = match (self.subscriptions.is_some(), self.slim_clients.is_empty()) {
+            (true, _) => "--subscriptions",
+            (false, false) => "--slim-clients",
+            (false, true) => return Ok(()),
+        };
+        match self.protocol {
+            Protocol::Slim => Ok(()),
+            Protocol::Native => {
+                let message = format!("{flag} is about SLIM's applications");
+                Err(Failure::new(Exit::Usage, message).hint("add --protocol slim"))
+            }
+        }
+    }
+
     fn matrix(&self) -> Matrix {
         let mode = |mode: &Mode| match mode {
             Mode::RequestReply => AgentMode::RequestReply,
@@ -234,6 +289,17 @@ impl Sweep {
             refinement_steps: self.sweep_refine,
             rate_delta_min: self.sweep_min_delta,
             repeats: self.sweep_repeats,
+        }
+    }
+}
+
+impl From<SlimClients> for Applications {
+    fn from(clients: SlimClients) -> Self {
+        match clients {
+            SlimClients::Python => Self::Python,
+            SlimClients::Slimctl => Self::Slimctl,
+            SlimClients::Raw => Self::Raw,
+            SlimClients::Native => Self::Native,
         }
     }
 }

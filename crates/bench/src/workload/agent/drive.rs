@@ -1,0 +1,130 @@
+//! The loops of a sending client, whatever it sends: on a schedule, as fast as the answers come back, as
+//! fast as the connection takes it.
+//!
+//! A paced client sleeps on its own thread until the next message is due and costs nothing meanwhile.
+//! The kernel is asked to wake it without slack; how late it still leaves is recorded as lag.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::runtime::Runtime;
+
+use crate::clock::now_ns;
+use crate::pacing::Schedule;
+use crate::tally::{Departure, Tally};
+
+/// Messages between two looks at the clock when a client sends as fast as it can.
+const BURST: u32 = 64;
+
+/// A client that has what it needs to send.
+pub(super) trait Exchange {
+    /// One message, to its end; why it failed in a stable word.
+    async fn one(&self) -> Result<(), &'static str>;
+
+    /// Whether a message is done when it is handed over.
+    fn is_one_way(&self) -> bool;
+}
+
+/// How a client sends.
+pub(super) struct Drive {
+    /// When, where it is paced.
+    pub(super) schedule: Option<Schedule>,
+    /// For how long.
+    pub(super) window_ns: u64,
+    /// How many it keeps in flight where it is not paced and waits for something.
+    pub(super) in_flight: u32,
+}
+
+impl Drive {
+    /// Sends to the end of the window.
+    pub(super) fn run(&self, client: &impl Exchange, runtime: &Runtime) -> Tally {
+        match self.schedule {
+            Some(schedule) => self.paced(client, runtime, schedule),
+            None if client.is_one_way() => runtime.block_on(self.flood(client)),
+            None => runtime.block_on(self.closed(client)),
+        }
+    }
+
+    /// On a schedule.
+    fn paced(&self, client: &impl Exchange, runtime: &Runtime, schedule: Schedule) -> Tally {
+        // Where this is refused, the lag shows it.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        let mut tally = Tally::new();
+        let start_ns = now_ns();
+        let mut ready_ns = start_ns;
+        for index in 0..schedule.count_within(self.window_ns) {
+            let intended_ns = start_ns + schedule.intended_ns(index);
+            let wait_ns = intended_ns.saturating_sub(now_ns());
+            if wait_ns > 0 {
+                std::thread::sleep(Duration::from_nanos(wait_ns));
+            }
+            let departure = Departure {
+                intended_ns,
+                ready_ns,
+                sent_ns: now_ns(),
+            };
+            tally.sent_paced(departure);
+            let outcome = runtime.block_on(async {
+                let outcome = client.one().await;
+                if client.is_one_way() {
+                    // The connection's task writes when we let it.
+                    tokio::task::yield_now().await;
+                }
+                outcome
+            });
+            ready_ns = now_ns();
+            match outcome {
+                Ok(()) if client.is_one_way() => tally.completed(ready_ns),
+                Ok(()) => tally.answered_paced(departure, ready_ns),
+                Err(kind) => tally.failed(kind),
+            }
+        }
+        tally
+    }
+
+    /// As fast as the answers come back, with so many in flight.
+    async fn closed(&self, client: &impl Exchange) -> Tally {
+        let end_ns = now_ns() + self.window_ns;
+        let worker = async || {
+            let mut tally = Tally::new();
+            let mut sent_ns = now_ns();
+            while sent_ns < end_ns {
+                tally.sent();
+                let outcome = client.one().await;
+                let done_ns = now_ns();
+                match outcome {
+                    Ok(()) => tally.answered(sent_ns, done_ns),
+                    Err(kind) => tally.failed(kind),
+                }
+                sent_ns = done_ns;
+            }
+            tally
+        };
+        let workers = (0..self.in_flight.max(1)).map(|_| worker());
+        let mut total = Tally::new();
+        for tally in join_all(workers).await {
+            total.merge(tally);
+        }
+        total
+    }
+
+    /// One way, as fast as the connection takes it.
+    async fn flood(&self, client: &impl Exchange) -> Tally {
+        let mut tally = Tally::new();
+        let mut at_ns = now_ns();
+        let end_ns = at_ns + self.window_ns;
+        while at_ns < end_ns {
+            for _ in 0..BURST {
+                tally.sent();
+                match client.one().await {
+                    Ok(()) => tally.completed(at_ns),
+                    Err(kind) => tally.failed(kind),
+                }
+            }
+            tokio::task::yield_now().await;
+            at_ns = now_ns();
+        }
+        tally
+    }
+}

@@ -1,0 +1,104 @@
+//! Our own sender and responder, around a node of ours, over its native protocol.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::matrix::subscriber_count;
+use super::sink::final_count;
+use super::{AgentMode, ReceiverSpec, SenderSpec, Sent, destination};
+use crate::measurement::{Measurement, Sink};
+use crate::model::{Case, CountedBy};
+use crate::process::{Role, Watch};
+use crate::workload::child::Actor;
+use crate::workload::node::Node;
+use crate::workload::role::{self, Ready, Spec};
+use crate::workload::{PATIENCE, Placement, WorkloadError};
+
+/// A node for the time of a run, with what its roles are started from.
+pub(super) struct Native<'a> {
+    pub(super) executable: &'a Path,
+    pub(super) placement: Placement,
+    pub(super) node: &'a mut Node,
+}
+
+impl Native<'_> {
+    /// One repeat of a case, with processes of its own.
+    pub(super) fn measure(
+        &mut self,
+        case: &Case,
+        window: Duration,
+    ) -> Result<Measurement, WorkloadError> {
+        let mut receiver = match case.mode.counted_by {
+            CountedBy::Sink => Some(self.receiver(case)?),
+            CountedBy::Sender => None,
+        };
+        let mut sender = self.sender(case, window)?;
+        let Ready { setup_ns, .. } = sender.json()?;
+        let mut watched = vec![(Role::Sender, sender.pid()), (Role::Node, self.node.pid())];
+        watched.extend(receiver.iter().map(|one| (Role::Responder, one.pid())));
+        let watch = Watch::start(&watched)?;
+        sender.say("go")?;
+        let Sent { tally, window_ns } = sender.json_while(window + PATIENCE, || {
+            self.node.check_alive()?;
+            receiver.as_mut().map_or(Ok(()), Actor::check_alive)
+        })?;
+        let measured = tally.over(window_ns);
+        let sink = match &mut receiver {
+            Some(receiver) => Some(self.count(receiver, case, measured.completed)?),
+            None => None,
+        };
+        let usage = watch.stop();
+        self.node.check_alive()?;
+        Ok(Measurement {
+            setup_ns: Some(setup_ns),
+            sink,
+            usage: Some(usage),
+            ..measured
+        })
+    }
+
+    fn count(
+        &mut self,
+        receiver: &mut Actor,
+        case: &Case,
+        completed: u64,
+    ) -> Result<Sink, WorkloadError> {
+        // What a node that has ended did not deliver is no loss to be counted.
+        self.node.check_alive()?;
+        let expected = completed * u64::from(subscriber_count(case));
+        Ok(final_count(receiver, expected)?)
+    }
+
+    fn sender(&self, case: &Case, window: Duration) -> Result<Actor, WorkloadError> {
+        let spec = SenderSpec {
+            node: self.node.native.clone(),
+            mode: AgentMode::of(case),
+            clients: case.clients,
+            size: case.size as usize,
+            rate: case.rate,
+            in_flight: case.in_flight.unwrap_or(1),
+            window_ns: window.as_nanos() as u64,
+        };
+        self.start_role(Role::Sender, &Spec::AgentSender(spec))
+    }
+
+    fn receiver(&self, case: &Case) -> Result<Actor, WorkloadError> {
+        let destinations = (0..case.clients).map(destination);
+        let copies = subscriber_count(case) as usize;
+        let spec = ReceiverSpec {
+            node: self.node.native.clone(),
+            names: destinations
+                .flat_map(|name| std::iter::repeat_n(name, copies))
+                .collect(),
+            size: case.size as usize,
+        };
+        let mut receiver = self.start_role(Role::Responder, &Spec::AgentReceiver(spec))?;
+        let Ready { .. } = receiver.json()?;
+        Ok(receiver)
+    }
+
+    fn start_role(&self, role: Role, spec: &Spec) -> Result<Actor, WorkloadError> {
+        let pin = self.placement.pin(role);
+        Ok(role::start(self.executable, spec, pin)?)
+    }
+}

@@ -1,0 +1,150 @@
+//! Whose applications send and receive.
+
+use std::path::Path;
+
+use super::nodes::THEIRS;
+use crate::model::{Case, Mode};
+use crate::workload::OURS;
+use crate::workload::child::ChildError;
+use crate::workload::peer::Program;
+
+/// Who plays sender and responder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applications {
+    /// slim-bindings for Python.
+    Python,
+    /// `slimctl bench`, in Rust.
+    Slimctl,
+    /// Our own, over SLIM's data plane without its sessions.
+    Raw,
+    /// Our own, over the native protocol, which SLIM's node does not speak.
+    Native,
+}
+
+/// The name of the parameter that says who plays.
+const APPLICATIONS: &str = "applications";
+
+impl Applications {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::Python, Self::Slimctl, Self::Raw, Self::Native];
+
+    /// Their name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Slimctl => "slimctl",
+            Self::Raw => "raw",
+            Self::Native => "native",
+        }
+    }
+
+    /// What they are, for whoever reads the results.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Python => {
+                "slim-bindings for Python, unmodified; most of the processor time is theirs"
+            }
+            Self::Slimctl => {
+                "`slimctl bench pub` and `slimctl bench sub`, unmodified: a number of messages as fast as \
+                 they go, found by a first run; no warm-up, the window ends when the session is closed, \
+                 and no mean is told"
+            }
+            Self::Raw => {
+                "`telpher bench-role`, SLIM's messages without its sessions: what the node does, with next \
+                 to no application around it"
+            }
+            Self::Native => {
+                "`telpher bench-role`, over the native protocol through the same node: beside SLIM, not \
+                 through it"
+            }
+        }
+    }
+
+    /// Who plays a case.
+    pub(super) fn of(case: &Case) -> Self {
+        let name = case.parameters.get(APPLICATIONS).map(String::as_str);
+        let named = Self::ALL.iter().find(|one| name == Some(one.name()));
+        named.copied().unwrap_or(Self::Native)
+    }
+
+    /// What they have of a case, through our node first.
+    pub(super) fn cases(self, case: &Case) -> Vec<Case> {
+        let (is_paced, is_write) = (case.paced(), case.mode == Mode::WRITE);
+        let case = |target: &str, protocol: &str| Case {
+            target: target.to_owned(),
+            ..case
+                .clone()
+                .parameter("protocol", protocol)
+                .parameter(APPLICATIONS, self.name())
+        };
+        match self {
+            Self::Slimctl if is_paced => Vec::new(),
+            // Without a session nobody acknowledges.
+            Self::Raw if is_write => Vec::new(),
+            Self::Python | Self::Slimctl | Self::Raw => {
+                vec![case(OURS, "slim"), case(THEIRS, "slim")]
+            }
+            Self::Native => vec![case(OURS, "native")],
+        }
+    }
+
+    /// The program that has them, where it is another's.
+    fn program(self) -> Option<Program> {
+        match self {
+            Self::Python => Some(Program::SLIM),
+            Self::Slimctl => Some(Program::SLIMCTL),
+            Self::Raw | Self::Native => None,
+        }
+    }
+}
+
+/// Those that were chosen, or without a choice all that are in the directory of peers.
+///
+/// # Errors
+/// When what was chosen is not there, or nothing of SLIM's is.
+pub(super) fn there(
+    directory: &Path,
+    chosen: &[Applications],
+) -> Result<Vec<Applications>, ChildError> {
+    let find = |one: &Applications| match one.program() {
+        Some(program) => program.in_directory(directory).map(drop),
+        None => Ok(()),
+    };
+    if !chosen.is_empty() {
+        chosen.iter().try_for_each(find)?;
+        return Ok(chosen.to_vec());
+    }
+    let found: Vec<_> = Applications::ALL
+        .into_iter()
+        .filter(|one| find(one).is_ok())
+        .collect();
+    match found.iter().any(|one| one.program().is_some()) {
+        false => Err(ChildError::Missing {
+            program: "peer-slim or slimctl".to_owned(),
+            directory: directory.to_owned(),
+        }),
+        true => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_choice_those_play_that_are_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = |chosen| there(directory.path(), chosen);
+        assert!(there(&[]).unwrap_err().to_string().contains("slimctl"));
+        std::fs::write(directory.path().join("slimctl"), "").unwrap();
+        let found = [
+            Applications::Slimctl,
+            Applications::Raw,
+            Applications::Native,
+        ];
+        assert_eq!(there(&[]).unwrap(), found);
+        assert!(there(&[Applications::Python]).is_err());
+        assert_eq!(there(&found[..1]).unwrap(), found[..1]);
+    }
+}

@@ -1,0 +1,210 @@
+//! A raw connection to a node's data plane: a link, subscriptions, and messages without a session.
+//!
+//! Nothing of SLIM's libraries stands behind it, so that thousands of them cost little beside the node.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client;
+use h2::{RecvStream, SendStream};
+use http::{Request, StatusCode};
+use slim::{Draft, Inbox, Initiator, Item, Link, Message, Name, Random};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::workload::PATIENCE;
+use crate::workload::role::Failure;
+
+/// The path of the one method there is.
+const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";
+
+/// Of a message in its stream.
+const HEAD_SIZE: usize = 5;
+
+/// Between two subscriptions that are acknowledged, at most.
+const ACK_LIMIT: Duration = PATIENCE;
+
+/// Whether a message counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It was sent before the window.
+    WarmUp,
+    /// It belongs into the window.
+    Counted,
+}
+
+/// A message that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Arrived {
+    pub(super) kind: Kind,
+    /// Bytes behind the header: more than the payload's, and never fewer.
+    pub(super) size: usize,
+}
+
+/// Where the number of the message stands behind the header: the session header is a tag and a size, and
+/// four fields of a tag and a number below 128 each, of which it is the last.
+const NUMBER_AT: usize = 9;
+
+/// The sending half.
+pub(super) struct Up {
+    stream: SendStream<Bytes>,
+    link: Link,
+}
+
+/// The receiving half.
+pub(super) struct Down {
+    stream: RecvStream,
+    inbox: Inbox,
+    messages: VecDeque<Bytes>,
+}
+
+/// Connects to `HOST:PORT` and agrees on a link of that name.
+pub(super) async fn open(address: &str, link: &str) -> Result<(Up, Down), Failure> {
+    let socket = TcpStream::connect(address).await?;
+    socket.set_nodelay(true)?;
+    let (sender, connection) = client::handshake(socket).await?;
+    // What ends it is told by the streams on it.
+    tokio::spawn(connection);
+    let request = Request::post(format!("http://{address}{PATH}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(())?;
+    let (response, mut stream) = sender.ready().await?.send_request(request, false)?;
+    let response = response.await?;
+    if response.status() != StatusCode::OK {
+        return Err(format!("{address} answers with {}", response.status()).into());
+    }
+    let mut down = Down {
+        stream: response.into_body(),
+        inbox: Inbox::new(u32::MAX),
+        messages: VecDeque::new(),
+    };
+    let initiator = Initiator::new(link, &Random::new())?;
+    send(&mut stream, &initiator.request(link))?;
+    let reply = timeout(PATIENCE, down.next()).await??;
+    let Message::Link(Some(reply)) = Message::scan(&reply)? else {
+        return Err(format!("{address} does not agree on a link").into());
+    };
+    let link = initiator.complete(&reply)?;
+    Ok((Up { stream, link }, down))
+}
+
+/// Connects, and is subscribed to a name.
+pub(super) async fn subscribed(address: &str, name: Name<'_>) -> Result<(Up, Down), Failure> {
+    let (mut up, mut down) = open(address, &format!("link of {}", name.agent())).await?;
+    up.subscribe(name, 1)?;
+    match down.acknowledged(1).await? {
+        1 => Ok((up, down)),
+        _ => Err(format!("{address} takes no subscription").into()),
+    }
+}
+
+impl Kind {
+    /// What messages of that kind have as their number.
+    fn number(self) -> u8 {
+        match self {
+            Self::Counted => 1,
+            Self::WarmUp => 2,
+        }
+    }
+
+    fn of(number: Option<u8>) -> Self {
+        match number == Some(Self::WarmUp.number()) {
+            true => Self::WarmUp,
+            false => Self::Counted,
+        }
+    }
+}
+
+impl Up {
+    /// Asks for the messages to a name; an acknowledgement comes with that number.
+    pub(super) fn subscribe(&mut self, name: Name<'_>, id: u64) -> Result<(), Failure> {
+        let message = draft(name, name).subscribe(id, &self.link);
+        send(&mut self.stream, &message)
+    }
+
+    /// Sends a message to the one who is subscribed to a name, once the connection takes it.
+    pub(super) async fn publish(
+        &mut self,
+        from: Name<'_>,
+        to: Name<'_>,
+        kind: Kind,
+        payload: &[u8],
+    ) -> Result<(), Failure> {
+        let number = kind.number().into();
+        let message = draft(from, to).publish([1, 1, 1, number], payload, &self.link);
+        self.stream.reserve_capacity(HEAD_SIZE + message.len());
+        while self.stream.capacity() < HEAD_SIZE + message.len() {
+            let more = poll_fn(|cx| self.stream.poll_capacity(cx)).await;
+            more.ok_or("the node ended the stream")??;
+        }
+        send(&mut self.stream, &message)
+    }
+}
+
+impl Down {
+    /// Waits for so many acknowledgements; how many of them say yes.
+    pub(super) async fn acknowledged(&mut self, count: usize) -> Result<usize, Failure> {
+        let mut held = 0;
+        for _ in 0..count {
+            let message = timeout(ACK_LIMIT, self.next()).await??;
+            match Message::scan(&message)? {
+                Message::Ack(ack) => held += usize::from(ack.error.is_none()),
+                other => return Err(format!("expected an acknowledgement, not {other:?}").into()),
+            }
+        }
+        Ok(held)
+    }
+
+    /// Waits for a message to a name that is subscribed to.
+    pub(super) async fn published(&mut self) -> Result<Arrived, Failure> {
+        loop {
+            let message = self.next().await?;
+            if let Message::Publish(routed) = Message::scan(&message)? {
+                let tail = &message[routed.tail_start()..];
+                return Ok(Arrived {
+                    kind: Kind::of(tail.get(NUMBER_AT).copied()),
+                    size: tail.len(),
+                });
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<Bytes, Failure> {
+        loop {
+            if let Some(message) = self.messages.pop_front() {
+                return Ok(message);
+            }
+            let piece = self
+                .stream
+                .data()
+                .await
+                .ok_or("the node ended the stream")??;
+            self.stream.flow_control().release_capacity(piece.len())?;
+            self.inbox.feed(piece);
+            while let Some(item) = self.inbox.pull()? {
+                if let Item::Message(message) = item {
+                    self.messages.push_back(message);
+                }
+            }
+        }
+    }
+}
+
+fn draft<'a>(source: Name<'a>, destination: Name<'a>) -> Draft<'a> {
+    Draft {
+        source,
+        destination,
+        identity: "token",
+        fanout: 1,
+        ttl: slim::TTL,
+    }
+}
+
+fn send(stream: &mut SendStream<Bytes>, message: &[u8]) -> Result<(), Failure> {
+    let size = u32::try_from(message.len())?.to_be_bytes();
+    stream.send_data([&[0][..], &size, message].concat().into(), false)?;
+    Ok(())
+}

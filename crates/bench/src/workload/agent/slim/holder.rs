@@ -1,0 +1,220 @@
+//! The process that holds subscriptions: many connections, and names that are each one's own.
+//!
+//! It does the next thing for each line: connect, subscribe, have a message sent to every name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use serde::{Deserialize, Serialize};
+use slim::Name;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
+
+use super::channel::{self, Down, Kind, Up};
+use crate::clock::now_ns;
+use crate::workload::role::{Failure, Ready, lines, runtime, say};
+
+/// What it holds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::workload) struct HolderSpec {
+    /// The node: `HOST:PORT`.
+    pub(super) address: String,
+    /// At least two: nobody is sent what comes from its own connection.
+    pub(super) connections: u32,
+    /// Of all connections together.
+    pub(super) subscriptions: u32,
+}
+
+/// What it says when it is subscribed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Held {
+    /// Subscriptions that were acknowledged.
+    pub(super) acknowledged: u32,
+    /// How long that took.
+    pub(super) window_ns: u64,
+}
+
+/// What it says when every name was sent a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Reached {
+    /// Messages that arrived.
+    pub(super) received: u32,
+}
+
+/// Messages under way.
+const BURST: u32 = 64;
+
+/// How long one may take to arrive.
+const ARRIVAL_LIMIT: Duration = Duration::from_secs(10);
+
+/// Plays the holder.
+///
+/// # Errors
+/// When the node cannot be reached or ends a stream.
+pub(in crate::workload) fn hold(spec: &HolderSpec) -> Result<(), Failure> {
+    runtime()?.block_on(play(spec, lines()))
+}
+
+async fn play(spec: &HolderSpec, mut lines: Receiver<()>) -> Result<(), Failure> {
+    let started_ns = now_ns();
+    let mut holders = Vec::new();
+    for index in 0..spec.connections {
+        let link = format!("bench-{index}");
+        let (up, down) = channel::open(&spec.address, &link).await?;
+        let names = Names::of(spec, index);
+        holders.push(Holder { up, down, names });
+    }
+    say(&Ready {
+        address: None,
+        setup_ns: now_ns() - started_ns,
+    })?;
+    if lines.recv().await.is_none() {
+        return Ok(());
+    }
+    let started_ns = now_ns();
+    let held = try_join_all(holders.iter_mut().map(Holder::subscribe)).await?;
+    say(&Held {
+        acknowledged: held.iter().sum::<usize>() as u32,
+        window_ns: now_ns() - started_ns,
+    })?;
+    if lines.recv().await.is_none() {
+        return Ok(());
+    }
+    // They stay connected until the suite has seen enough.
+    let ups = reach(holders).await?;
+    lines.recv().await;
+    drop(ups);
+    Ok(())
+}
+
+/// One connection.
+struct Holder {
+    up: Up,
+    down: Down,
+    names: Names,
+}
+
+/// The names of one connection: each an agent of its own.
+#[derive(Debug, Clone, Copy)]
+struct Names {
+    first: u32,
+    end: u32,
+}
+
+impl Names {
+    fn of(spec: &HolderSpec, index: u32) -> Self {
+        let share = |index: u32| {
+            let before = u64::from(spec.subscriptions) * u64::from(index);
+            (before / u64::from(spec.connections)) as u32
+        };
+        Self {
+            first: share(index),
+            end: share(index + 1),
+        }
+    }
+
+    fn each(self) -> impl Iterator<Item = (u32, String)> {
+        (self.first..self.end).map(|number| (number, format!("agent-{number}")))
+    }
+}
+
+fn name(number: u32, agent: &str) -> Name<'_> {
+    Name::new(["bench", "hold", agent], Some(u128::from(number) + 1))
+}
+
+impl Holder {
+    /// Subscribes to all its names; how many are acknowledged.
+    async fn subscribe(&mut self) -> Result<usize, Failure> {
+        let mut count = 0;
+        for (number, agent) in self.names.each() {
+            // A number of 0 asks for no acknowledgement.
+            self.up
+                .subscribe(name(number, &agent), u64::from(number) + 1)?;
+            count += 1;
+        }
+        self.down.acknowledged(count).await
+    }
+}
+
+/// Sends one message to every name from another connection, and says how many arrived.
+async fn reach(holders: Vec<Holder>) -> Result<Vec<Up>, Failure> {
+    let arrived = Arc::new(Semaphore::new(0));
+    let (mut ups, mut names) = (Vec::new(), Vec::new());
+    for Holder {
+        up,
+        mut down,
+        names: own,
+    } in holders
+    {
+        let arrived = arrived.clone();
+        tokio::spawn(async move {
+            // A stream that ends is told by what does not arrive.
+            while down.published().await.is_ok() {
+                arrived.add_permits(1);
+            }
+        });
+        ups.push(up);
+        names.push(own);
+    }
+    let (mut received, mut under_way) = (0, 0);
+    let count = ups.len();
+    for (index, own) in names.into_iter().enumerate() {
+        let other = &mut ups[(index + 1) % count];
+        for (number, agent) in own.each() {
+            let from = name(u32::MAX, "sender");
+            let to = name(number, &agent);
+            other.publish(from, to, Kind::Counted, b"hello").await?;
+            under_way += 1;
+            if under_way == BURST {
+                received += take(&arrived, under_way, ARRIVAL_LIMIT).await;
+                under_way = 0;
+            }
+        }
+    }
+    received += take(&arrived, under_way, ARRIVAL_LIMIT).await;
+    say(&Reached { received })?;
+    Ok(ups)
+}
+
+/// How many of so many arrive in time.
+async fn take(arrived: &Semaphore, count: u32, limit: Duration) -> u32 {
+    match timeout(limit, arrived.acquire_many(count)).await {
+        Ok(Ok(permits)) => {
+            permits.forget();
+            count
+        }
+        _ => {
+            let there = u32::try_from(arrived.available_permits()).unwrap_or(count);
+            arrived.forget_permits(there as usize) as u32
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_one_connection() {
+        let spec = HolderSpec {
+            address: String::new(),
+            connections: 7,
+            subscriptions: 100,
+        };
+        let names = (0..spec.connections).flat_map(|index| Names::of(&spec, index).each());
+        let numbers: Vec<_> = names.map(|(number, _)| number).collect();
+        assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_does_not_arrive_is_not_counted() {
+        let arrived = Semaphore::new(5);
+        let taken = |count| take(&arrived, count, Duration::ZERO);
+        let runtime = runtime().unwrap();
+        assert_eq!(runtime.block_on(taken(3)), 3);
+        assert_eq!(runtime.block_on(taken(3)), 2);
+        assert_eq!(arrived.available_permits(), 0);
+    }
+}

@@ -1,0 +1,102 @@
+//! Sender and responder on slim-bindings for Python (`bench/peers/slim/peer_slim.py`).
+
+use std::time::Duration;
+
+use super::super::AgentMode;
+use super::super::sink::final_count;
+use super::nodes::{Through, ready};
+use crate::measurement::Measurement;
+use crate::model::{Case, CountedBy};
+use crate::process::{Role, Watch};
+use crate::workload::child::{Actor, ChildError};
+use crate::workload::peer::{LoadReport, Program};
+use crate::workload::role::Ready;
+use crate::workload::{PATIENCE, Placement, WorkloadError};
+
+/// The program that plays both.
+pub(super) struct Python {
+    program: Program,
+    placement: Placement,
+}
+
+impl Python {
+    pub(super) fn new(program: Program, placement: Placement) -> Self {
+        Self { program, placement }
+    }
+
+    /// One repeat of a case, with processes of its own.
+    pub(super) fn measure(
+        &self,
+        node: &mut Through,
+        case: &Case,
+        window: Duration,
+    ) -> Result<Measurement, WorkloadError> {
+        let mut responder = self.responder(case, &node.url)?;
+        let mut load = self.load(case, &node.url, window)?;
+        let Ready { setup_ns, .. } = load.json()?;
+        let watch = Watch::start(&[
+            (Role::Sender, load.pid()),
+            (Role::Node, node.pid()),
+            (Role::Responder, responder.pid()),
+        ])?;
+        load.say("go")?;
+        let report: LoadReport = load.json_while(window + PATIENCE, || {
+            node.check_alive()?;
+            responder.check_alive()
+        })?;
+        let measured = report.measurement();
+        let sink = match case.mode.counted_by {
+            CountedBy::Sink => Some(final_count(&mut responder, measured.completed)?),
+            CountedBy::Sender => None,
+        };
+        let usage = watch.stop();
+        node.check_alive()?;
+        Ok(Measurement {
+            setup_ns: Some(setup_ns),
+            sink,
+            usage: Some(usage),
+            ..measured
+        })
+    }
+
+    fn responder(&self, case: &Case, url: &str) -> Result<Actor, ChildError> {
+        let answer = match AgentMode::of(case) {
+            AgentMode::RequestReply => "yes",
+            AgentMode::FireAndForget | AgentMode::Write | AgentMode::Publish => "no",
+        };
+        let size = case.size.to_string();
+        let arguments = [
+            "respond",
+            "--connect",
+            url,
+            "--answer",
+            answer,
+            "--size",
+            &size,
+        ];
+        let pin = self.placement.pin(Role::Responder);
+        let mut responder = self.program.start(&arguments, pin)?;
+        ready(&mut responder)?;
+        Ok(responder)
+    }
+
+    fn load(&self, case: &Case, url: &str, window: Duration) -> Result<Actor, ChildError> {
+        let (size, rate) = (case.size.to_string(), case.rate.to_string());
+        let seconds = window.as_secs_f64().to_string();
+        let arguments = [
+            "load",
+            "--connect",
+            url,
+            "--mode",
+            case.mode.name.as_ref(),
+            "--size",
+            &size,
+            "--rate",
+            &rate,
+            "--seconds",
+            &seconds,
+        ];
+        let pin = self.placement.pin(Role::Sender);
+        self.program.start(&arguments, pin)
+    }
+}

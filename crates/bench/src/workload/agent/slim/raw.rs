@@ -1,0 +1,101 @@
+//! Sender and responder of our own that speak SLIM's data plane without its sessions: what a message
+//! costs when the applications cost next to nothing, and SLIM's protocol on a schedule without Python.
+
+mod receiver;
+mod sender;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use slim::Name;
+
+pub(in crate::workload) use receiver::receive_raw;
+pub(in crate::workload) use sender::send_raw;
+
+use super::super::sink::final_count;
+use super::super::{AgentMode, Sent};
+use super::nodes::Through;
+use crate::measurement::Measurement;
+use crate::model::{Case, CountedBy};
+use crate::process::{Role, Watch};
+use crate::workload::child::{Actor, ChildError};
+use crate::workload::role::{self, Ready, Spec};
+use crate::workload::{PATIENCE, Placement, WorkloadError};
+
+/// What both sides of a run are told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::workload) struct RawSpec {
+    /// The node: `HOST:PORT`.
+    address: String,
+    mode: AgentMode,
+    /// Body in bytes.
+    size: usize,
+    /// Messages per second, 0 for as many as can be.
+    rate: u64,
+    /// Length of the send window.
+    window_ns: u64,
+}
+
+/// The two agents.
+fn name(agent: &str) -> Name<'_> {
+    Name::new(["bench", "raw", agent], Some(1))
+}
+
+const SENDER: &str = "load";
+const RECEIVER: &str = "echo";
+
+/// Both are processes of our own executable.
+pub(super) struct Raw {
+    pub(super) executable: PathBuf,
+    pub(super) placement: Placement,
+}
+
+impl Raw {
+    /// One repeat of a case, with processes of its own.
+    pub(super) fn measure(
+        &self,
+        node: &mut Through,
+        case: &Case,
+        window: Duration,
+    ) -> Result<Measurement, WorkloadError> {
+        let spec = RawSpec {
+            address: node.url.trim_start_matches("http://").to_owned(),
+            mode: AgentMode::of(case),
+            size: case.size as usize,
+            rate: case.rate,
+            window_ns: window.as_nanos() as u64,
+        };
+        let mut responder = self.start(Role::Responder, &Spec::SlimReceiver(spec.clone()))?;
+        let Ready { .. } = responder.json()?;
+        let mut sender = self.start(Role::Sender, &Spec::SlimSender(spec))?;
+        let Ready { setup_ns, .. } = sender.json()?;
+        let watch = Watch::start(&[
+            (Role::Sender, sender.pid()),
+            (Role::Node, node.pid()),
+            (Role::Responder, responder.pid()),
+        ])?;
+        sender.say("go")?;
+        let Sent { tally, window_ns } = sender.json_while(window + PATIENCE, || {
+            node.check_alive()?;
+            responder.check_alive()
+        })?;
+        let measured = tally.over(window_ns);
+        let sink = match case.mode.counted_by {
+            CountedBy::Sink => Some(final_count(&mut responder, measured.completed)?),
+            CountedBy::Sender => None,
+        };
+        let usage = watch.stop();
+        node.check_alive()?;
+        Ok(Measurement {
+            setup_ns: Some(setup_ns),
+            sink,
+            usage: Some(usage),
+            ..measured
+        })
+    }
+
+    fn start(&self, role: Role, spec: &Spec) -> Result<Actor, ChildError> {
+        role::start(&self.executable, spec, self.placement.pin(role))
+    }
+}

@@ -1,0 +1,56 @@
+//! The receiving process: echoes what is asked, and counts.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use parking_lot::Mutex;
+
+use super::{AgentMode, RECEIVER, RawSpec, SENDER, name};
+use crate::clock::now_ns;
+use crate::measurement::{Arrivals, Sink};
+use crate::workload::agent::slim::channel::{self, Down, Kind, Up};
+use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
+
+/// Plays the receiver: each line is answered with what was received so far.
+///
+/// # Errors
+/// When the node cannot be reached or ends the stream.
+pub(in crate::workload) fn receive_raw(spec: &RawSpec) -> Result<(), Failure> {
+    let sink = Arc::new(Mutex::new(Sink::default()));
+    runtime()?.block_on(async {
+        let (up, mut down) = channel::subscribed(&spec.address, name(RECEIVER)).await?;
+        let serving = serve(spec, up, &mut down, &sink);
+        say(&Ready::default())?;
+        let counted = sink.clone();
+        let ended = answer_lines(move || say(&*counted.lock()));
+        match select(pin!(serving), ended).await {
+            Either::Left((failed, _)) => failed,
+            Either::Right((ended, _)) => ended?,
+        }
+    })
+}
+
+async fn serve(
+    spec: &RawSpec,
+    mut up: Up,
+    down: &mut Down,
+    sink: &Mutex<Sink>,
+) -> Result<(), Failure> {
+    let body = vec![0; spec.size];
+    loop {
+        let arrived = down.published().await?;
+        if arrived.kind == Kind::Counted {
+            let mut sink = sink.lock();
+            sink.received += 1;
+            Arrivals::note(&mut sink.arrivals, now_ns());
+            if arrived.size < spec.size {
+                *sink.errors.entry("wrong_size".to_owned()).or_default() += 1;
+            }
+        }
+        if spec.mode == AgentMode::RequestReply {
+            let (from, to) = (name(RECEIVER), name(SENDER));
+            up.publish(from, to, arrived.kind, &body).await?;
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The sending process: one connection, one message after the other.
+
+use tokio::sync::Mutex;
+
+use super::{AgentMode, RECEIVER, RawSpec, SENDER, Sent, name};
+use crate::clock::now_ns;
+use crate::pacing::Schedule;
+use crate::workload::agent::drive::{Drive, Exchange};
+use crate::workload::agent::slim::channel::{self, Down, Kind, Up};
+use crate::workload::role::{Failure, Ready, lines, runtime, say};
+
+/// Exchanges before the window.
+const WARM_UP_COUNT: u32 = 30;
+
+/// Plays the sender.
+///
+/// # Errors
+/// When the node cannot be reached or a message of the warm-up fails.
+pub(in crate::workload) fn send_raw(spec: &RawSpec) -> Result<(), Failure> {
+    let opened_ns = now_ns();
+    let runtime = runtime()?;
+    let load = runtime.block_on(Load::connect(spec))?;
+    for _ in 0..WARM_UP_COUNT {
+        runtime.block_on(load.exchange(Kind::WarmUp))?;
+    }
+    let mut lines = lines();
+    say(&Ready {
+        address: None,
+        setup_ns: now_ns() - opened_ns,
+    })?;
+    if runtime.block_on(lines.recv()).is_none() {
+        return Ok(());
+    }
+    let drive = Drive {
+        schedule: Schedule::new(spec.rate, 1, 0),
+        window_ns: spec.window_ns,
+        in_flight: 1,
+    };
+    let start_ns = now_ns();
+    let tally = drive.run(&load, &runtime);
+    let scheduled_ns = if spec.rate > 0 { spec.window_ns } else { 0 };
+    let window_ns = (now_ns() - start_ns).max(scheduled_ns);
+    say(&Sent { tally, window_ns })?;
+    // What is still on its way out leaves until the suite has counted it.
+    runtime.block_on(lines.recv());
+    Ok(())
+}
+
+struct Load<'a> {
+    spec: &'a RawSpec,
+    body: Vec<u8>,
+    up: Mutex<Up>,
+    down: Mutex<Down>,
+}
+
+impl<'a> Load<'a> {
+    async fn connect(spec: &'a RawSpec) -> Result<Self, Failure> {
+        let (up, down) = channel::subscribed(&spec.address, name(SENDER)).await?;
+        Ok(Self {
+            spec,
+            body: vec![0; spec.size],
+            up: Mutex::new(up),
+            down: Mutex::new(down),
+        })
+    }
+
+    async fn exchange(&self, kind: Kind) -> Result<(), Failure> {
+        let mut up = self.up.lock().await;
+        let (from, to) = (name(SENDER), name(RECEIVER));
+        up.publish(from, to, kind, &self.body).await?;
+        if !self.is_one_way() {
+            let answer = self.down.lock().await.published().await?;
+            if answer.size < self.body.len() {
+                return Err("an answer of another size".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Exchange for Load<'_> {
+    async fn one(&self) -> Result<(), &'static str> {
+        self.exchange(Kind::Counted).await.map_err(|_| "stream")
+    }
+
+    fn is_one_way(&self) -> bool {
+        self.spec.mode != AgentMode::RequestReply
+    }
+}

@@ -1,0 +1,272 @@
+//! Sender and responder that are `slimctl bench pub` and `slimctl bench sub`, as they are.
+//!
+//! They take a number of messages and no time, so that a run through each node finds the number first
+//! that takes about as long as the window. They connect, agree on a session, exchange their messages and
+//! close it: the processor time is counted from when the sender says that the session is there until the
+//! responder says how many messages it received. It does not know what a message is.
+
+mod said;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::super::AgentMode;
+use super::super::sink::short_of;
+use super::nodes::Through;
+use crate::clock::now_ns;
+use crate::measurement::{Arrivals, Measurement, Sink};
+use crate::model::{Case, CountedBy};
+use crate::process::{Role, Watch};
+use crate::workload::child::{Actor, ChildError};
+use crate::workload::peer::Program;
+use crate::workload::{PATIENCE, Placement, WorkloadError};
+use said::Row;
+
+/// Messages of the first trial of a case, by how many times more the next has, and from which part of
+/// the window on one says enough.
+const TRIAL_COUNT: u64 = 20;
+const TRIAL_GROWTH: u64 = 10;
+const TRIAL_PART: u64 = 4;
+
+/// Messages of a run at most.
+const COUNT_MAX: u64 = 10_000_000;
+
+/// What the sender says when it begins, the responder when it can be found, the responder when the
+/// session has ended, and both when they are done.
+const BEGUN: &str = "session established";
+const READY: &str = "ready at";
+const ENDED: &str = "] received ";
+const DONE: &str = "Results written to";
+
+/// The program that plays both.
+pub(super) struct Slimctl {
+    program: Program,
+    placement: Placement,
+    /// Where it writes what it measured.
+    directory: TempDir,
+    /// Messages of a run, by case.
+    counts: BTreeMap<String, u64>,
+    run_count: u32,
+}
+
+/// What is the same for both sides of a run.
+struct Sides<'a> {
+    case: &'a Case,
+    url: String,
+    /// Nobody else's: who was there in the run before may not be gone yet.
+    prefix: String,
+}
+
+impl Slimctl {
+    pub(super) fn new(program: Program, placement: Placement) -> Result<Self, WorkloadError> {
+        Ok(Self {
+            program,
+            placement,
+            directory: tempfile::tempdir().map_err(WorkloadError::Directory)?,
+            counts: BTreeMap::new(),
+            run_count: 0,
+        })
+    }
+
+    /// One repeat of a case, with processes of its own.
+    pub(super) fn measure(
+        &mut self,
+        node: &mut Through,
+        case: &Case,
+        window: Duration,
+    ) -> Result<Measurement, WorkloadError> {
+        let count = match self.counts.get(&case.key()) {
+            Some(count) => *count,
+            None => self.find_count(node, case, window)?,
+        };
+        self.run(node, case, count, window + PATIENCE)
+    }
+
+    /// How many messages take about as long as the window.
+    fn find_count(
+        &mut self,
+        node: &mut Through,
+        case: &Case,
+        window: Duration,
+    ) -> Result<u64, WorkloadError> {
+        let window_ns = window.as_nanos() as u64;
+        let enough_ns = window_ns / TRIAL_PART;
+        let mut count = TRIAL_COUNT;
+        let took_ns = loop {
+            let mut took_ns = self.run(node, case, count, window + PATIENCE)?.window_ns;
+            if took_ns >= enough_ns {
+                // What is slow only once says nothing.
+                let again = self.run(node, case, count, window + PATIENCE)?;
+                took_ns = took_ns.min(again.window_ns);
+            }
+            if took_ns >= enough_ns || count >= COUNT_MAX {
+                break took_ns;
+            }
+            count *= TRIAL_GROWTH;
+        };
+        let count = scaled(count, took_ns, window_ns);
+        self.counts.insert(case.key(), count);
+        Ok(count)
+    }
+
+    fn run(
+        &mut self,
+        node: &mut Through,
+        case: &Case,
+        count: u64,
+        patience: Duration,
+    ) -> Result<Measurement, WorkloadError> {
+        self.run_count += 1;
+        let sides = Sides {
+            case,
+            url: node.url.clone(),
+            prefix: format!("bench/run-{}", self.run_count),
+        };
+        let [sent, received] = ["pub", "sub"].map(|side| {
+            self.directory
+                .path()
+                .join(format!("{side}-{}", self.run_count))
+        });
+        let started_ns = now_ns();
+        let mut responder = self.responder(&sides, &received)?;
+        until(&mut responder, READY, patience, node)?;
+        let mut sender = self.sender(&sides, count, &sent)?;
+        until(&mut sender, BEGUN, patience, node)?;
+        let setup_ns = now_ns() - started_ns;
+        let watch = Watch::start(&[
+            (Role::Sender, sender.pid()),
+            (Role::Node, node.pid()),
+            (Role::Responder, responder.pid()),
+        ])?;
+        let lines = until(&mut sender, DONE, patience, node)?;
+        until(&mut responder, ENDED, patience, node)?;
+        let usage = watch.stop();
+        until(&mut responder, DONE, patience, node)?;
+        let nonsense = |cause: String| WorkloadError::Node(format!("slimctl bench: {cause}"));
+        let sent = Row::read(&sent).map_err(nonsense)?;
+        let received = Row::read(&received).map_err(nonsense)?;
+        Ok(Measurement {
+            sent: count,
+            completed: sent.count,
+            window_ns: sent.window_ns().unwrap_or_default(),
+            setup_ns: Some(setup_ns),
+            sink: (case.mode.counted_by == CountedBy::Sink).then(|| sink(&received, sent.count)),
+            reported: said::latency(&lines, sent.count),
+            usage: Some(usage),
+            ..Measurement::default()
+        })
+    }
+
+    fn responder(&self, sides: &Sides<'_>, file: &Path) -> Result<Actor, ChildError> {
+        let mut arguments = sides.arguments("sub", 0, file);
+        if AgentMode::of(sides.case) == AgentMode::RequestReply {
+            arguments.push("--reply".to_owned());
+        }
+        self.start(Role::Responder, &arguments)
+    }
+
+    fn sender(&self, sides: &Sides<'_>, count: u64, file: &Path) -> Result<Actor, ChildError> {
+        let mut arguments = sides.arguments("pub", count, file);
+        match AgentMode::of(sides.case) {
+            AgentMode::RequestReply => arguments.push("--request".to_owned()),
+            AgentMode::Write => arguments.push("--reliable".to_owned()),
+            AgentMode::FireAndForget | AgentMode::Publish => {}
+        }
+        self.start(Role::Sender, &arguments)
+    }
+
+    fn start(&self, role: Role, arguments: &[String]) -> Result<Actor, ChildError> {
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        self.program.start(&arguments, self.placement.pin(role))
+    }
+}
+
+impl Sides<'_> {
+    /// A responder is given no number: it ends with its session, whatever was lost.
+    fn arguments(&self, side: &str, count: u64, file: &Path) -> Vec<String> {
+        let (count, size) = (count.to_string(), self.case.size.to_string());
+        let file = file.display().to_string();
+        let arguments = [
+            "bench",
+            "--log-level",
+            "error",
+            side,
+            "--server",
+            &self.url,
+            "--prefix",
+            &self.prefix,
+            "--msgs",
+            &count,
+            "--size",
+            &size,
+            "--csv",
+            &file,
+        ];
+        arguments.map(str::to_owned).to_vec()
+    }
+}
+
+/// Waits until it says something; all that it said until then.
+fn until(
+    actor: &mut Actor,
+    words: &str,
+    patience: Duration,
+    node: &mut Through,
+) -> Result<Vec<String>, ChildError> {
+    let mut lines: Vec<String> = Vec::new();
+    while !lines.last().is_some_and(|line| line.contains(words)) {
+        lines.push(actor.line_while(patience, || node.check_alive())?);
+    }
+    Ok(lines)
+}
+
+/// What the responder counted of so many. Its window ends with the session.
+fn sink(received: &Row, expected: u64) -> Sink {
+    let arrivals = received.window_ns().map(|window_ns| Arrivals {
+        first_ns: 0,
+        last_ns: window_ns,
+    });
+    let sink = Sink {
+        received: received.count,
+        arrivals,
+        ..Sink::default()
+    };
+    short_of(sink, expected)
+}
+
+/// As many as fit into the window if so many took so long.
+fn scaled(count: u64, took_ns: u64, window_ns: u64) -> u64 {
+    let scaled = u128::from(count) * u128::from(window_ns) / u128::from(took_ns.max(1));
+    u64::try_from(scaled)
+        .unwrap_or(COUNT_MAX)
+        .clamp(1, COUNT_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_as_many_messages_as_fit_into_the_window() {
+        const SECOND: u64 = 1_000_000_000;
+        assert_eq!(scaled(20, 1_800_000_000, SECOND), 11);
+        assert_eq!(scaled(200, 130_000_000, SECOND), 1_538);
+        assert_eq!(scaled(20, 90_000_000_000, SECOND), 1);
+        assert_eq!(scaled(u64::MAX, 1, SECOND), COUNT_MAX);
+    }
+
+    #[test]
+    fn what_the_responder_did_not_count_is_lost() {
+        let row = Row {
+            count: 90,
+            bytes: 1440,
+            bytes_per_second: 2880.0,
+        };
+        let sink = sink(&row, 100);
+        assert_eq!(sink.errors.get("lost"), Some(&10));
+        assert_eq!(sink.arrivals.map(|span| span.last_ns), Some(500_000_000));
+    }
+}
