@@ -80,7 +80,7 @@ impl Draft<'_> {
     pub fn publish(&self, session: [u32; 4], payload: &[u8], link: &Link) -> Vec<u8> {
         let mut out = Vec::new();
         put_nested(3, &mut out, |out| {
-            self.put_header(link, out);
+            self.put_header(None, None, link, out);
             put_nested(2, out, |out| {
                 for (field, number) in (1..).zip(session) {
                     put_number(field, number.into(), out);
@@ -96,7 +96,7 @@ impl Draft<'_> {
     fn subscription(&self, kind: u32, subscription_id: u64, link: &Link) -> Vec<u8> {
         let mut out = Vec::new();
         put_nested(kind, &mut out, |out| {
-            self.put_header(link, out);
+            self.put_header(None, None, link, out);
             if subscription_id != 0 {
                 put_number(2, subscription_id, out);
             }
@@ -104,7 +104,14 @@ impl Draft<'_> {
         out
     }
 
-    fn put_header(&self, link: &Link, out: &mut Vec<u8>) {
+    /// The header; its signature is its sender's, and no part of the link's MAC.
+    pub(crate) fn put_header(
+        &self,
+        error: Option<bool>,
+        signature: Option<&[u8]>,
+        link: &Link,
+        out: &mut Vec<u8>,
+    ) {
         let mut covered = Vec::new();
         let cover = Covered {
             source: &self.source,
@@ -113,7 +120,7 @@ impl Draft<'_> {
             fanout: self.fanout,
             recv_from: None,
             forward_to: None,
-            error: None,
+            error,
             ttl: self.ttl,
         };
         cover.write(&mut covered);
@@ -125,7 +132,13 @@ impl Draft<'_> {
             put_number(4, self.fanout.into(), out);
             put_bytes(5, crate::VERSION.as_bytes(), out);
             put_number(6, self.ttl.into(), out);
+            if let Some(error) = error {
+                put_number(10, error.into(), out);
+            }
             put_bytes(11, &mac, out);
+            if let Some(signature) = signature {
+                put_bytes(12, signature, out);
+            }
         });
     }
 }

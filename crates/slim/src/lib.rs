@@ -9,8 +9,8 @@
 //! one that came in nothing but its hop count and its MAC; what a receiver's decoder would refuse is
 //! refused here,* so that nobody can break another's stream.
 //!
-//! It knows no sockets, no clocks and no other engine, and nothing of sessions: payloads, session
-//! headers and fields that a later version adds are bytes.
+//! It knows no sockets, no clocks and no other engine, and outside of [`session`] nothing of sessions:
+//! payloads, session headers and fields that a later version adds are bytes.
 
 mod draft;
 mod forward;
@@ -22,6 +22,7 @@ mod missed;
 mod name;
 mod negotiation;
 mod rules;
+pub mod session;
 mod shape;
 mod table;
 mod wire;

@@ -159,6 +159,16 @@ impl<'a> Routed<'a> {
     pub fn tail_start(&self) -> usize {
         self.at.end
     }
+
+    /// The publish's fields.
+    pub(crate) fn publish_fields(&self) -> &'a [u8] {
+        &self.whole[self.publish_start..self.publish.end]
+    }
+
+    /// The header's fields.
+    pub(crate) fn header_fields(&self) -> &'a [u8] {
+        &self.whole[self.header_start..self.at.end]
+    }
 }
 
 impl<'a> Header<'a> {

@@ -105,27 +105,30 @@ impl<'a> Name<'a> {
         Ok(Self { encoded, texts })
     }
 
+    /// As an encoder writes it, without zeros and empty texts: applications sign these bytes as
+    /// their receivers would write them again.
     pub(crate) fn put(&self, field: u32, out: &mut Vec<u8>) {
         put_nested(field, out, |out| {
             put_nested(1, out, |out| {
-                for (index, component) in (1..).zip(self.encoded.prefix) {
-                    put_number(index, component, out);
-                }
-                if let Some([high, low]) = self.encoded.id {
-                    put_nested(4, out, |out| {
-                        put_number(1, high, out);
-                        put_number(2, low, out);
-                    });
+                put_numbers(self.encoded.prefix, out);
+                if let Some(halves) = self.encoded.id {
+                    put_nested(4, out, |out| put_numbers(halves, out));
                 }
             });
             if let Some(texts) = self.texts {
                 put_nested(2, out, |out| {
-                    for (index, text) in (1..).zip(texts) {
+                    for (index, text) in (1..).zip(texts).filter(|(_, text)| !text.is_empty()) {
                         put_bytes(index, text.as_bytes(), out);
                     }
                 });
             }
         });
+    }
+}
+
+fn put_numbers<const COUNT: usize>(numbers: [u64; COUNT], out: &mut Vec<u8>) {
+    for (index, number) in (1..).zip(numbers).filter(|(_, number)| *number != 0) {
+        put_number(index, number, out);
     }
 }
 

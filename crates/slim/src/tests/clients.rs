@@ -39,13 +39,19 @@ fn transcript() -> (BTreeMap<&'static str, Known>, Vec<Sent>) {
     (links, messages)
 }
 
+/// The messages by their kinds.
+pub(crate) fn messages() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let (_, messages) = transcript();
+    messages.into_iter().map(|(_, kind, bytes)| (kind, bytes))
+}
+
 impl Known {
     fn link(&self) -> Link {
         Link::with_secret(&self.secret, self.id)
     }
 }
 
-fn publish<'a>(bytes: &'a [u8]) -> Routed<'a> {
+pub(crate) fn publish<'a>(bytes: &'a [u8]) -> Routed<'a> {
     match Message::scan(bytes).unwrap() {
         Message::Publish(routed) => routed,
         other => panic!("{other:?}"),

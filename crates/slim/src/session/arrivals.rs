@@ -1,0 +1,229 @@
+//! What has arrived in a reliable session, in the order in which it was sent.
+//!
+//! ```text
+//! next ─▸ | missing | held | lost | held |      a place for each number up to the last that came
+//! ```
+//!
+//! What is missing is asked for, as often as the session tries anything, and then it is lost. Numbers
+//! begin with 1 and go round at 2^31. What lies too far ahead is not taken, and so not acknowledged:
+//! it comes again.
+
+use std::collections::VecDeque;
+
+use crate::session::dialogue::Reliability;
+
+/// Places, at most.
+const PLACES_MAX: u32 = 256;
+/// Bytes that may be held.
+const HELD_SIZE_MAX: usize = 4 << 20;
+
+/// How many numbers there are.
+const NUMBERS: u32 = 1 << 31;
+
+/// What became of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It has its place, now or before.
+    New,
+    /// It was delivered, or is held, already.
+    Duplicate,
+    /// There is no place for it now.
+    TooFar,
+}
+
+enum Place<T> {
+    Missing { again_ns: u64, left: u32 },
+    Held(T, usize),
+    Lost,
+}
+
+/// See the module's documentation.
+pub(super) struct Arrivals<T> {
+    next: u32,
+    places: VecDeque<Place<T>>,
+    held_size: usize,
+}
+
+impl<T> Arrivals<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            next: 1,
+            places: VecDeque::new(),
+            held_size: 0,
+        }
+    }
+
+    /// Takes a message of `size` bytes.
+    pub(super) fn take(
+        &mut self,
+        number: u32,
+        message: T,
+        size: usize,
+        timing: Reliability,
+        now_ns: u64,
+    ) -> Taken {
+        let Some(index) = self.index(number) else {
+            return Taken::Duplicate;
+        };
+        // What is next is not held: it is delivered.
+        let is_too_much = index > 0 && self.held_size + size > HELD_SIZE_MAX;
+        if index >= PLACES_MAX as usize || is_too_much {
+            return Taken::TooFar;
+        }
+        while self.places.len() <= index {
+            self.places.push_back(Place::Missing {
+                again_ns: now_ns,
+                left: timing.retries,
+            });
+        }
+        let place = &mut self.places[index];
+        if !matches!(place, Place::Missing { .. }) {
+            return Taken::Duplicate;
+        }
+        *place = Place::Held(message, size);
+        self.held_size += size;
+        Taken::New
+    }
+
+    /// The sender no longer has it.
+    pub(super) fn lose(&mut self, number: u32) {
+        let index = self.index(number);
+        if let Some(place) = index.and_then(|index| self.places.get_mut(index))
+            && matches!(place, Place::Missing { .. })
+        {
+            *place = Place::Lost;
+        }
+    }
+
+    /// Numbers to ask for now.
+    pub(super) fn ask_for(&mut self, timing: Reliability, now_ns: u64) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        for (index, place) in (0..).zip(&mut self.places) {
+            let Place::Missing { again_ns, left } = place else {
+                continue;
+            };
+            if now_ns < *again_ns {
+                continue;
+            }
+            if *left == 0 {
+                *place = Place::Lost;
+                continue;
+            }
+            *left -= 1;
+            *again_ns = now_ns + timing.interval_ns;
+            numbers.push((self.next + index) % NUMBERS);
+        }
+        numbers
+    }
+
+    /// The next message, once everything before it has been delivered or is lost.
+    pub(super) fn pop(&mut self) -> Option<T> {
+        loop {
+            match self.places.pop_front()? {
+                Place::Held(message, size) => {
+                    self.next = (self.next + 1) % NUMBERS;
+                    self.held_size -= size;
+                    return Some(message);
+                }
+                Place::Lost => self.next = (self.next + 1) % NUMBERS,
+                missing @ Place::Missing { .. } => {
+                    self.places.push_front(missing);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Its place; `None` behind us.
+    fn index(&self, number: u32) -> Option<usize> {
+        let distance = number.wrapping_sub(self.next) % NUMBERS;
+        (distance < NUMBERS / 2).then_some(distance as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMING: Reliability = Reliability {
+        interval_ns: 10,
+        retries: 2,
+    };
+
+    /// Takes numbers, and says what was delivered and what was asked for at the time 0.
+    fn check(numbers: &[u32], delivered: &[u32], asked: &[u32]) -> Arrivals<u32> {
+        let mut arrivals = Arrivals::new();
+        for number in numbers {
+            arrivals.take(*number, *number, 1, TIMING, 0);
+        }
+        let popped: Vec<_> = std::iter::from_fn(|| arrivals.pop()).collect();
+        assert_eq!(popped, delivered);
+        assert_eq!(arrivals.ask_for(TIMING, 0), asked);
+        arrivals
+    }
+
+    #[test]
+    fn what_comes_in_any_order_is_delivered_in_one() {
+        check(&[1, 2, 3], &[1, 2, 3], &[]);
+        check(&[3, 1, 2], &[1, 2, 3], &[]);
+        check(&[2, 4], &[], &[1, 3]);
+        check(&[1, 4, 2], &[1, 2], &[3]);
+    }
+
+    #[test]
+    fn a_duplicate_is_delivered_once() {
+        let mut arrivals = check(&[1, 1, 3, 3], &[1], &[2]);
+        assert_eq!(arrivals.take(1, 1, 1, TIMING, 0), Taken::Duplicate);
+        assert_eq!(arrivals.take(3, 3, 1, TIMING, 0), Taken::Duplicate);
+        assert_eq!(arrivals.take(2, 2, 1, TIMING, 0), Taken::New);
+        assert_eq!((arrivals.pop(), arrivals.pop()), (Some(2), Some(3)));
+    }
+
+    #[test]
+    fn what_is_missing_is_asked_for_at_intervals_and_then_lost() {
+        let mut arrivals = check(&[2], &[], &[1]);
+        assert_eq!(arrivals.ask_for(TIMING, 9), [0; 0]);
+        assert_eq!(arrivals.ask_for(TIMING, 10), [1]);
+        assert_eq!(arrivals.pop(), None);
+        assert_eq!(arrivals.ask_for(TIMING, 20), [0; 0]);
+        assert_eq!(arrivals.pop(), Some(2));
+        assert_eq!(arrivals.take(1, 1, 1, TIMING, 20), Taken::Duplicate);
+    }
+
+    #[test]
+    fn what_its_sender_has_lost_is_passed_over() {
+        let mut arrivals = check(&[3], &[], &[1, 2]);
+        arrivals.lose(1);
+        arrivals.lose(7);
+        assert_eq!(arrivals.pop(), None);
+        arrivals.lose(2);
+        assert_eq!(arrivals.pop(), Some(3));
+    }
+
+    #[test]
+    fn neither_places_nor_bytes_are_without_end() {
+        let mut arrivals = check(&[], &[], &[]);
+        let far = 1 + PLACES_MAX;
+        assert_eq!(arrivals.take(far, far, 1, TIMING, 0), Taken::TooFar);
+        assert_eq!(arrivals.take(NUMBERS / 2, 0, 1, TIMING, 0), Taken::TooFar);
+        assert_eq!(
+            arrivals.take(NUMBERS - 1, 0, 1, TIMING, 0),
+            Taken::Duplicate
+        );
+        assert_eq!(arrivals.take(2, 2, HELD_SIZE_MAX, TIMING, 0), Taken::New);
+        assert_eq!(arrivals.take(3, 3, 1, TIMING, 0), Taken::TooFar);
+        assert_eq!(arrivals.places.len(), 2);
+    }
+
+    #[test]
+    fn numbers_go_round() {
+        let mut arrivals = Arrivals::new();
+        arrivals.next = NUMBERS - 1;
+        for number in [0, NUMBERS - 1] {
+            assert_eq!(arrivals.take(number, number, 1, TIMING, 0), Taken::New);
+        }
+        assert_eq!(arrivals.pop(), Some(NUMBERS - 1));
+        assert_eq!(arrivals.pop(), Some(0));
+        assert_eq!(arrivals.next, 1);
+    }
+}

@@ -1,0 +1,116 @@
+//! What `slim-bindings` sent, read and answered here.
+
+use crate::Name;
+use crate::session::content::{self, JoinRequest, Kind};
+use crate::session::identity::{Identity, Untrusted, name_id};
+use crate::session::incoming::Incoming;
+use crate::session::signing::PAYLOAD_SIGNATURE;
+use crate::session::tests::pair::{LIMITS, entropy};
+use crate::session::{Decision, Endpoint, Moment, Rejected};
+use crate::tests::clients::{messages, publish};
+
+/// What the clients shared.
+const SECRET: &[u8] = b"demo-shared-secret-min-32-chars!!";
+
+/// When a message was sent, as its token says.
+fn moment(incoming: &Incoming<'_>) -> Moment {
+    let made = incoming.header.identity.split(':').nth(1).unwrap();
+    Moment {
+        now_ns: 0,
+        unix_s: made.parse().unwrap(),
+    }
+}
+
+fn us() -> Identity {
+    Identity::new("us", SECRET, &entropy(1)).unwrap()
+}
+
+#[test]
+fn every_message_of_a_session_is_believed() {
+    let mut count = 0;
+    for (kind, bytes) in messages().filter(|(kind, _)| kind.starts_with("p2p-")) {
+        let routed = publish(&bytes);
+        let incoming = Incoming::read(&routed).unwrap();
+        let at = moment(&incoming);
+        let us = us();
+        let bearer = incoming.verify(&us, at.unix_s).unwrap();
+        let id = incoming.header.source.encoded.key().id;
+        assert_eq!(id, Some(name_id(bearer.subject)), "{kind}");
+        let has_payload_signature = incoming
+            .metadata
+            .iter()
+            .any(|(key, _)| *key == PAYLOAD_SIGNATURE);
+        let is_control = incoming.kind().unwrap().is_control();
+        assert_eq!(has_payload_signature, is_control, "{kind}");
+        let late = incoming.verify(&us, at.unix_s + 3601);
+        assert_eq!(late, Err(Untrusted::Expired), "{kind}");
+        count += 1;
+    }
+    assert_eq!(count, 11);
+}
+
+#[test]
+fn an_invitation_is_read() {
+    let mut timings = Vec::new();
+    for (_, bytes) in messages().filter(|(kind, _)| *kind == "p2p-join-request") {
+        let routed = publish(&bytes);
+        let incoming = Incoming::read(&routed).unwrap();
+        timings.push(JoinRequest::read(incoming.content).unwrap());
+    }
+    assert_eq!(timings, [JoinRequest::default()]);
+}
+
+#[test]
+fn the_answers_are_those_that_the_clients_give() {
+    let of = |wanted: &str| {
+        let mut messages = messages();
+        messages.find(|(kind, _)| *kind == wanted).unwrap().1
+    };
+    let content_of = |wanted: &str| {
+        let bytes = of(wanted);
+        let routed = publish(&bytes);
+        Incoming::read(&routed).unwrap().content.to_vec()
+    };
+    let reply = of("p2p-join-reply");
+    let reply = publish(&reply);
+    let joined = content::join_reply(reply.header.source);
+    assert_eq!(content_of("p2p-join-reply"), joined);
+    let discovered = content::bare(content::DISCOVERY_REPLY);
+    assert_eq!(content_of("p2p-discovery-reply"), discovered);
+    let asked = content::bare(content::DISCOVERY_REQUEST);
+    assert_eq!(content_of("p2p-discovery-request"), asked);
+    assert_eq!(content_of("p2p-ack"), content::bare(content::GROUP_ACK));
+    let acknowledged = content::payload("", &[]);
+    assert_eq!(content_of("p2p-msg-ack"), acknowledged);
+    let asked = JoinRequest::default().content();
+    assert_eq!(content_of("p2p-join-request"), asked);
+}
+
+/// An end that stands where the client's peer stood.
+#[test]
+fn a_clients_session_begins_and_its_message_is_delivered() {
+    let of = |wanted: &str| {
+        let mut messages = messages();
+        messages.find(|(kind, _)| *kind == wanted).unwrap().1
+    };
+    let discovery = of("p2p-discovery-request");
+    let discovery = publish(&discovery);
+    let incoming = Incoming::read(&discovery).unwrap();
+    let texts = discovery.header.destination.texts.unwrap();
+    let at = moment(&incoming);
+    let mut end = Endpoint::new(texts, us(), 7, LIMITS);
+    let mut out = Vec::new();
+    end.receive(&discovery, at, &mut out).unwrap();
+    let [Decision::Send(packet)] = &out[..] else {
+        panic!("{out:?}")
+    };
+    assert_eq!(packet.session[1], Kind::DiscoveryReply as u32);
+    assert_eq!(packet.session[3], incoming.number());
+    // The rest went to the instance that answered then.
+    let joining = of("p2p-join-request");
+    let joining = publish(&joining);
+    let rejected = end.receive(&joining, at, &mut out);
+    assert_eq!(rejected, Err(Rejected::NotForUs));
+    assert_eq!(end.name().name().texts, Some(texts));
+    assert_ne!(end.name().key(), Name::new(texts, None).encoded.key());
+}

@@ -1,0 +1,241 @@
+//! What nobody acts upon.
+
+use proptest::prelude::*;
+
+use super::pair::{LIMITS, Pair, RELIABLE, SECRET, Sent, Side, end, entropy};
+use crate::session::content::Kind;
+use crate::session::turn::{Numbers, To, Turn};
+use crate::session::{
+    Endpoint, FullName, Identity, Rejected, SECRET_SIZE_MIN, ShortSecret, Untrusted,
+};
+use crate::{Link, Message};
+
+use Side::Caller;
+
+/// Delivers what a caller sends first, to a callee as it is otherwise.
+fn check(caller: Endpoint, unix_s_later: i64, expected: Rejected) {
+    let mut pair = Pair::of(caller, end("callee", 2, LIMITS));
+    pair.ask(None);
+    pair.at.unix_s = pair.at.unix_s.saturating_add_signed(unix_s_later);
+    pair.run();
+    assert_eq!(pair.rejected, [expected]);
+    assert_eq!(pair.callee.session_count(), 0);
+}
+
+#[test]
+fn a_secret_has_a_size() {
+    let short = Identity::new("a", &SECRET[..SECRET_SIZE_MIN - 1], &entropy(1));
+    assert_eq!(short.err(), Some(ShortSecret(SECRET_SIZE_MIN - 1)));
+    assert!(Identity::new("a", &SECRET[..SECRET_SIZE_MIN], &entropy(1)).is_ok());
+}
+
+#[test]
+fn another_secret_is_not_believed() {
+    let identity = Identity::new("caller", &[b'x'; 32], &entropy(1)).unwrap();
+    let caller = Endpoint::new(["org", "ns", "caller"], identity, 1, LIMITS);
+    check(caller, 0, Rejected::Untrusted(Untrusted::Secret));
+}
+
+#[test]
+fn a_token_is_of_its_time() {
+    let expired = Rejected::Untrusted(Untrusted::Expired);
+    check(end("caller", 1, LIMITS), 3601, expired);
+    check(end("caller", 1, LIMITS), -6, expired);
+    for near in [3600, -5] {
+        let mut pair = Pair::new();
+        pair.ask(None);
+        pair.at.unix_s = pair.at.unix_s.saturating_add_signed(near);
+        pair.run();
+        assert_eq!(pair.rejected, []);
+    }
+}
+
+/// What becomes of a message of that kind when bytes of it, the last of their like, are others.
+#[track_caller]
+fn check_changed(kind: Kind, from: &[u8], to: &[u8], expected: Rejected) {
+    assert_eq!(from.len(), to.len());
+    let mut pair = Pair::new();
+    pair.ask(None);
+    while let Some(mut sent) = pair.wire.pop_front() {
+        if sent.kind == kind {
+            let at = sent.bytes.windows(from.len()).rposition(|it| it == from);
+            let at = at.expect("the bytes are there");
+            sent.bytes[at..at + to.len()].copy_from_slice(to);
+            deliver_unlinked(&mut pair, &sent);
+            assert_eq!(pair.rejected, [expected]);
+            return;
+        }
+        pair.deliver(&sent);
+    }
+    panic!("there was no {kind:?}");
+}
+
+/// As a node would have passed it on that signs whatever it is given.
+fn deliver_unlinked(pair: &mut Pair, sent: &Sent) {
+    let Message::Publish(routed) = Message::scan(&sent.bytes).unwrap() else {
+        panic!("a publish")
+    };
+    let mut out = Vec::new();
+    let end = match sent.from {
+        Caller => &mut pair.callee,
+        Side::Callee => &mut pair.caller,
+    };
+    if let Err(rejected) = end.receive(&routed, pair.at, &mut out) {
+        pair.rejected.push(rejected);
+    }
+}
+
+#[test]
+fn a_control_message_that_was_changed_is_not_believed() {
+    let signature = Rejected::Untrusted(Untrusted::Signature);
+    check_changed(
+        Kind::DiscoveryRequest,
+        b"\x06caller",
+        b"\x06collar",
+        signature,
+    );
+    // The name of whoever has joined stands in the payload, in texts and numbers.
+    let name = FullName::new(["org", "ns", "callee"], None).key().prefix[2];
+    let mut number = Vec::new();
+    crate::wire::put_number(3, name, &mut number);
+    let mut other = number.clone();
+    other[1] ^= 1;
+    check_changed(Kind::JoinReply, &number, &other, signature);
+}
+
+#[test]
+fn a_token_that_was_changed_is_not_believed() {
+    let secret = Rejected::Untrusted(Untrusted::Secret);
+    check_changed(Kind::JoinRequest, b":1800000000:", b":1800000001:", secret);
+}
+
+#[test]
+fn a_session_belongs_to_whom_it_began_with() {
+    let mut pair = Pair::open(None);
+    // Somebody else, of the same name and id, has a token of his own.
+    pair.say(Caller, "mine");
+    let sent = pair.cut().remove(0);
+    let Message::Publish(routed) = Message::scan(&sent.bytes).unwrap() else {
+        panic!("a publish")
+    };
+    let mut stranger = Identity::new("stranger", SECRET, &entropy(9)).unwrap();
+    let token = stranger.token(pair.at.unix_s);
+    let draft = crate::Draft {
+        source: routed.header.source,
+        destination: routed.header.destination,
+        identity: &token,
+        fanout: 1,
+        ttl: 8,
+    };
+    let fields = crate::session::incoming::Incoming::read(&routed).unwrap();
+    let session = [1, 1, fields.session(), 2];
+    let bytes = draft.publish(session, b"his", &pair.link);
+    let kind = Kind::Message;
+    let from = Caller;
+    pair.deliver(&Sent { from, kind, bytes });
+    assert_eq!(pair.rejected, [Rejected::Stranger]);
+    pair.deliver(&sent);
+    assert_eq!(pair.take_notes(), ["Callee hears mine"]);
+}
+
+#[test]
+fn whoever_wants_mls_is_told_at_once_and_there_is_no_session() {
+    let mut pair = Pair::new();
+    let mut identity = Identity::new("caller", SECRET, &entropy(1)).unwrap();
+    let us = pair.caller.name().clone();
+    let mut out = Vec::new();
+    let mut turn = Turn {
+        us: &us,
+        identity: &mut identity,
+        numbers: &mut Numbers::new(1),
+        at: pair.at,
+        out: &mut out,
+    };
+    let to = To {
+        peer: pair.callee.name(),
+        session: 5,
+        kind: Kind::JoinRequest,
+        number: 6,
+    };
+    // A command, an invitation, settings of MLS without a word.
+    turn.control(to, vec![0x12, 4, 0x1a, 2, 0x22, 0]);
+    pair.decide(Caller, out);
+    let asked = pair.cut().remove(0);
+    pair.deliver(&asked);
+    assert_eq!(pair.rejected, [Rejected::WantsMls]);
+    assert_eq!(pair.kinds(), [Kind::JoinReply]);
+    assert_eq!(pair.callee.session_count(), 0);
+}
+
+#[test]
+fn a_message_for_somebody_else_is_left_alone() {
+    let mut pair = Pair::of(end("caller", 1, LIMITS), end("other", 2, LIMITS));
+    pair.ask(None);
+    pair.run();
+    assert_eq!(pair.rejected, [Rejected::NotForUs]);
+}
+
+#[test]
+fn sessions_that_nobody_knows_get_no_answer() {
+    let mut pair = Pair::open(RELIABLE);
+    pair.say(Caller, "late");
+    let sent = pair.cut().remove(0);
+    pair.close(Caller);
+    pair.run();
+    pair.deliver(&sent);
+    assert_eq!(pair.rejected, [Rejected::UnknownSession]);
+    assert_eq!(pair.kinds(), []);
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_changes_nothing() {
+    let mut pair = Pair::new();
+    pair.ask(None);
+    let mut seen = Vec::new();
+    while let Some(sent) = pair.wire.pop_front() {
+        pair.deliver(&sent);
+        seen.push(sent);
+    }
+    for sent in seen.iter().filter(|sent| sent.from == Side::Callee) {
+        pair.deliver(sent);
+    }
+    assert_eq!(pair.rejected.len(), 3, "{:?}", pair.rejected);
+    assert_eq!(pair.kinds(), []);
+    pair.say(Caller, "ping");
+    pair.run();
+    assert_eq!(pair.take_notes().last().unwrap(), "Callee hears ping");
+}
+
+proptest! {
+    /// Whatever bytes are changed, an end takes the message or rejects it.
+    #[test]
+    fn no_bytes_do_harm(at in 0..2000_usize, byte: u8, step in 0..7_usize) {
+        let mut pair = Pair::new();
+        pair.ask(RELIABLE);
+        for _ in 0..step {
+            if let Some(sent) = pair.wire.pop_front() {
+                pair.deliver(&sent);
+            }
+        }
+        if pair.wire.is_empty() {
+            pair.say(Caller, "ping");
+        }
+        let mut sent = pair.wire.pop_front().unwrap();
+        let at = at % sent.bytes.len();
+        sent.bytes[at] = byte;
+        if let Ok(Message::Publish(routed)) = Message::scan(&sent.bytes) {
+            let end = match sent.from {
+                Caller => &mut pair.callee,
+                Side::Callee => &mut pair.caller,
+            };
+            let mut out = Vec::new();
+            let _ = end.receive(&routed, pair.at, &mut out);
+            end.tick(pair.at, &mut out);
+            for decision in out {
+                if let crate::session::Decision::Send(packet) = decision {
+                    packet.encode(&Link::with_secret(b"x", "y"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Sessions with acknowledgements: whatever the network does, each message is heard once, in order.
+
+use proptest::prelude::*;
+
+use super::pair::{Pair, RELIABLE, Side, message};
+use crate::session::content::Kind;
+use crate::session::{Ending, NotPublished, Rejected};
+
+use Side::{Callee, Caller};
+
+#[test]
+fn a_message_is_acknowledged_and_not_said_again() {
+    let mut pair = Pair::open(RELIABLE);
+    pair.say(Caller, "ping");
+    assert_eq!(pair.kinds(), [Kind::Message]);
+    let sent = pair.cut().remove(0);
+    pair.deliver(&sent);
+    assert_eq!(pair.kinds(), [Kind::Acknowledgement]);
+    pair.run();
+    pair.wait(5);
+    assert_eq!(pair.kinds(), []);
+    assert_eq!(pair.take_notes(), ["Callee hears ping"]);
+}
+
+#[test]
+fn a_message_that_is_lost_is_said_again() {
+    let mut pair = Pair::open(RELIABLE);
+    pair.say(Caller, "ping");
+    pair.cut();
+    pair.wait(1);
+    pair.run();
+    assert_eq!(pair.take_notes(), ["Callee hears ping"]);
+}
+
+#[test]
+fn an_acknowledgement_that_is_lost_makes_nobody_hear_twice() {
+    let mut pair = Pair::open(RELIABLE);
+    pair.say(Caller, "ping");
+    let sent = pair.cut().remove(0);
+    pair.deliver(&sent);
+    pair.cut();
+    pair.wait(1);
+    pair.run();
+    assert_eq!(pair.take_notes(), ["Callee hears ping"]);
+    pair.wait(5);
+    assert_eq!(pair.kinds(), []);
+}
+
+#[test]
+fn what_is_missed_is_asked_for() {
+    let mut pair = Pair::open(RELIABLE);
+    for text in ["one", "two", "three"] {
+        pair.say(Caller, text);
+    }
+    let sent = pair.cut();
+    pair.deliver(&sent[2]);
+    assert_eq!(
+        pair.kinds(),
+        [Kind::Again, Kind::Again, Kind::Acknowledgement]
+    );
+    pair.run();
+    let heard = ["Callee hears one", "Callee hears two", "Callee hears three"];
+    assert_eq!(pair.take_notes(), heard);
+}
+
+#[test]
+fn what_its_sender_no_longer_has_is_passed_over() {
+    // One of two that are alike acknowledges what the other never hears.
+    let [mut pair, mut twin] = [(); 2].map(|()| Pair::open(RELIABLE));
+    for pair in [&mut pair, &mut twin] {
+        pair.say(Caller, "lost");
+    }
+    let sent = twin.cut().remove(0);
+    twin.deliver(&sent);
+    pair.wire = twin.wire;
+    pair.run();
+    pair.say(Caller, "kept");
+    pair.run();
+    assert_eq!(pair.take_notes(), ["Callee hears kept"]);
+}
+
+#[test]
+fn whoever_acknowledges_nothing_has_gone() {
+    let mut pair = Pair::open(RELIABLE);
+    pair.say(Caller, "ping");
+    pair.wait(3);
+    assert_eq!(pair.kinds(), [Kind::Message; 4]);
+    pair.wait(1);
+    assert_eq!(pair.take_notes(), [Pair::ended(Caller, Ending::Silent)]);
+}
+
+#[test]
+fn what_waits_to_be_acknowledged_is_bounded_and_so_is_what_is_held() {
+    let mut pair = Pair::open(RELIABLE);
+    for _ in 0..256 {
+        pair.say(Caller, "x");
+    }
+    let session = pair.sessions[Caller as usize].unwrap();
+    let (at, mut out) = (pair.at, Vec::new());
+    let said = pair.caller.publish(session, &message("x"), at, &mut out);
+    assert_eq!(said, Err(NotPublished::Full));
+    // All but the first are acknowledged, and one more can be said: it is too far ahead.
+    let sent = pair.cut();
+    for sent in &sent[1..] {
+        pair.deliver(sent);
+    }
+    pair.wire.retain(|sent| sent.kind == Kind::Acknowledgement);
+    pair.run();
+    pair.say(Caller, "far");
+    pair.run();
+    assert_eq!(pair.rejected, [Rejected::TooFar]);
+    pair.deliver(&sent[0]);
+    pair.run();
+    assert_eq!(pair.take_notes().len(), 256);
+    pair.wait(1);
+    pair.run();
+    assert_eq!(pair.take_notes(), ["Callee hears far"]);
+}
+
+proptest! {
+    /// The network loses, repeats and mixes up; nothing is lost for good.
+    #[test]
+    fn each_message_is_heard_once_and_in_order(
+        fates in proptest::collection::vec(0..4_u8, 0..60),
+        count in 1..12_usize,
+    ) {
+        let mut pair = Pair::open(RELIABLE);
+        let texts: Vec<_> = (0..count).map(|number| number.to_string()).collect();
+        for text in &texts {
+            pair.say(Caller, text);
+        }
+        for fate in fates {
+            match (fate, pair.wire.pop_front()) {
+                (_, None) => break,
+                // At most two tries of each are lost: there are four.
+                (0, Some(sent)) if pair.at.now_ns == 0 => drop(sent),
+                (1, Some(sent)) => pair.wire.push_back(sent),
+                (2, Some(sent)) => {
+                    pair.wire.push_back(sent.clone());
+                    pair.deliver(&sent);
+                }
+                (_, Some(sent)) => pair.deliver(&sent),
+            }
+        }
+        pair.run();
+        for _ in 0..3 {
+            pair.wait(1);
+            pair.run();
+        }
+        let heard: Vec<_> = texts.iter().map(|text| format!("Callee hears {text}")).collect();
+        prop_assert_eq!(pair.take_notes(), heard);
+        prop_assert_eq!(pair.kinds(), []);
+    }
+}
+
+#[test]
+fn both_ends_talk_at_once() {
+    let mut pair = Pair::open(RELIABLE);
+    for _ in 0..3 {
+        pair.say(Caller, "ping");
+        pair.say(Callee, "pong");
+    }
+    pair.run();
+    let notes = pair.take_notes();
+    let heard = |what: &str| notes.iter().filter(|note| *note == what).count();
+    assert_eq!(heard("Callee hears ping"), 3);
+    assert_eq!(heard("Caller hears pong"), 3);
+}

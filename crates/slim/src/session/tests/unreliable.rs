@@ -1,0 +1,207 @@
+//! Sessions without acknowledgements: they begin, talk, and end.
+
+use super::pair::{LIMITS, Pair, SECOND_NS, Side, end, message};
+use crate::session::content::Kind;
+use crate::session::{Decision, Ending, Limits, NotPublished, Rejected};
+
+use Side::{Callee, Caller};
+
+#[test]
+fn a_session_takes_six_messages_to_begin() {
+    let mut pair = Pair::new();
+    pair.ask(None);
+    let mut kinds = Vec::new();
+    while let Some(sent) = pair.wire.pop_front() {
+        kinds.push(sent.kind);
+        pair.deliver(&sent);
+    }
+    let expected = [
+        Kind::DiscoveryRequest,
+        Kind::DiscoveryReply,
+        Kind::JoinRequest,
+        Kind::JoinReply,
+        Kind::Welcome,
+        Kind::GroupAck,
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!(pair.rejected, []);
+}
+
+#[test]
+fn what_is_said_is_delivered_both_ways_with_all_that_is_beside_it() {
+    let mut pair = Pair::open(None);
+    pair.say(Caller, "ping");
+    pair.run();
+    pair.say(Callee, "pong");
+    pair.say(Callee, "");
+    pair.run();
+    let heard = ["Callee hears ping", "Caller hears pong", "Caller hears "];
+    assert_eq!(pair.take_notes(), heard);
+
+    pair.say(Caller, "whole");
+    let sent = pair.cut().remove(0);
+    let crate::Message::Publish(routed) = crate::Message::scan(&sent.bytes).unwrap() else {
+        panic!("a publish")
+    };
+    let mut out = Vec::new();
+    pair.callee.receive(&routed, pair.at, &mut out).unwrap();
+    let Some(Decision::Deliver { message: heard, .. }) = out.pop() else {
+        panic!("{out:?}")
+    };
+    assert_eq!(heard, message("whole"));
+}
+
+#[test]
+fn either_end_may_leave_and_the_other_knows() {
+    for (side, other) in [(Caller, Callee), (Callee, Caller)] {
+        let mut pair = Pair::open(None);
+        pair.close(side);
+        pair.run();
+        let ended = [
+            Pair::ended(other, Ending::Closed),
+            Pair::ended(side, Ending::Left),
+        ];
+        assert_eq!(pair.take_notes(), ended);
+        assert_eq!(pair.caller.session_count() + pair.callee.session_count(), 0);
+        assert_eq!(pair.rejected, []);
+    }
+}
+
+#[test]
+fn whoever_leaves_somebody_that_does_not_answer_has_left_all_the_same() {
+    for side in [Caller, Callee] {
+        let mut pair = Pair::open(None);
+        pair.close(side);
+        let session = pair.sessions[side as usize].unwrap();
+        let (at, mut out) = (pair.at, Vec::new());
+        let said = pair
+            .end_of(side)
+            .publish(session, &message("late"), at, &mut out);
+        assert_eq!(said, Err(NotPublished::NotOpen));
+        pair.wait(2);
+        assert_eq!(pair.take_notes(), [""; 0]);
+        assert_eq!(pair.kinds().len(), 3, "it is said again");
+        pair.wait(1);
+        assert_eq!(pair.take_notes(), [Pair::ended(side, Ending::Left)]);
+    }
+}
+
+#[test]
+fn a_name_that_nobody_has_is_given_up() {
+    let mut pair = Pair::new();
+    pair.ask(None);
+    pair.wait(2);
+    assert_eq!(pair.kinds(), [Kind::DiscoveryRequest; 3]);
+    pair.wait(1);
+    assert_eq!(pair.take_notes(), [Pair::ended(Caller, Ending::Nobody)]);
+    assert_eq!(pair.caller.session_count(), 0);
+}
+
+#[test]
+fn whatever_is_lost_at_the_beginning_is_said_again() {
+    for lost in 0..6 {
+        let mut pair = Pair::new();
+        pair.ask(None);
+        let mut index = 0;
+        for _ in 0..3 {
+            while let Some(sent) = pair.wire.pop_front() {
+                if index != lost {
+                    pair.deliver(&sent);
+                }
+                index += 1;
+            }
+            pair.wait(1);
+        }
+        pair.run();
+        let notes = pair.take_notes();
+        assert_eq!(notes.len(), 2, "{lost}: {notes:?}");
+        pair.say(Caller, "ping");
+        pair.run();
+        assert_eq!(pair.take_notes(), ["Callee hears ping"], "{lost}");
+    }
+}
+
+#[test]
+fn a_session_in_which_nothing_is_said_has_heartbeats() {
+    let mut pair = Pair::open(None);
+    for _ in 0..6 {
+        pair.wait(10);
+        assert_eq!(pair.kinds(), [Kind::Heartbeat; 2]);
+        pair.run();
+    }
+    assert_eq!(pair.take_notes(), [""; 0]);
+    assert_eq!(pair.rejected, []);
+}
+
+#[test]
+fn a_peer_that_is_silent_has_gone() {
+    let mut pair = Pair::open(None);
+    pair.wait(29);
+    assert_eq!(pair.take_notes(), [""; 0]);
+    pair.wait(1);
+    let ended = [
+        Pair::ended(Caller, Ending::Silent),
+        Pair::ended(Callee, Ending::Silent),
+    ];
+    assert_eq!(pair.take_notes(), ended);
+}
+
+#[test]
+fn nobody_is_silent_while_there_is_no_link() {
+    let mut pair = Pair::open(None);
+    pair.at.now_ns += 3600 * SECOND_NS;
+    let at = pair.at;
+    pair.caller.resume(at);
+    pair.callee.resume(at);
+    pair.wait(1);
+    pair.run();
+    pair.say(Caller, "still there");
+    pair.run();
+    assert_eq!(pair.take_notes(), ["Callee hears still there"]);
+}
+
+#[test]
+fn sessions_are_bounded_on_both_sides() {
+    let limits = Limits {
+        sessions_max: 1,
+        ..LIMITS
+    };
+    let mut pair = Pair::of(end("caller", 1, limits), end("callee", 2, limits));
+    pair.ask(None);
+    pair.run();
+    let mut out = Vec::new();
+    let to = ["org", "ns", "callee"];
+    let opened = pair.caller.open(to, None, pair.at, &mut out);
+    assert_eq!(opened, Err(Rejected::Full));
+
+    pair.caller = end("another", 3, limits);
+    pair.ask(None);
+    pair.run();
+    assert_eq!(pair.rejected, [Rejected::Full]);
+    assert_eq!(pair.callee.session_count(), 1);
+
+    let nobodys = Limits {
+        asked_max: 0,
+        ..LIMITS
+    };
+    let mut pair = Pair::of(end("caller", 1, limits), end("callee", 2, nobodys));
+    pair.ask(None);
+    pair.run();
+    assert_eq!(pair.rejected, [Rejected::Full]);
+}
+
+#[test]
+fn a_session_that_is_over_makes_room() {
+    let limits = Limits {
+        asked_max: 1,
+        ..LIMITS
+    };
+    let mut pair = Pair::of(end("caller", 1, limits), end("callee", 2, limits));
+    for _ in 0..3 {
+        pair.ask(None);
+        pair.run();
+        pair.close(Caller);
+        pair.run();
+    }
+    assert_eq!(pair.rejected, []);
+}

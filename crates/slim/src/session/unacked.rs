@@ -1,0 +1,140 @@
+//! What was sent in a reliable session and has not been acknowledged: it is sent again.
+
+use std::collections::BTreeMap;
+
+use crate::session::dialogue::Reliability;
+
+/// Messages, at most.
+const COUNT_MAX: usize = 256;
+/// Bytes of them, at most; one message may always be sent.
+const SIZE_MAX: usize = 8 << 20;
+
+/// What an application said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) content: Vec<u8>,
+    pub(super) metadata: Vec<(String, String)>,
+}
+
+impl Said {
+    /// Without metadata, as what no application says.
+    pub(super) fn control(content: Vec<u8>) -> Self {
+        Self {
+            content,
+            metadata: Vec::new(),
+        }
+    }
+}
+
+struct Waiting {
+    said: Said,
+    again_ns: u64,
+    left: u32,
+}
+
+/// See the module's documentation. Ordered by numbers, which go round after 2^31: the order matters to
+/// nobody.
+#[derive(Default)]
+pub(super) struct Unacked {
+    waiting: BTreeMap<u32, Waiting>,
+    size: usize,
+}
+
+/// A message was sent as often as the session tries anything.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct GaveUp;
+
+impl Unacked {
+    pub(super) fn has_room(&self, size: usize) -> bool {
+        let has_bytes = self.size == 0 || self.size + size <= SIZE_MAX;
+        has_bytes && self.waiting.len() < COUNT_MAX
+    }
+
+    pub(super) fn push(&mut self, number: u32, said: Said, timing: Reliability, now_ns: u64) {
+        self.size += said.content.len();
+        let waiting = Waiting {
+            said,
+            again_ns: now_ns + timing.interval_ns,
+            left: timing.retries,
+        };
+        self.waiting.insert(number, waiting);
+    }
+
+    /// It has arrived.
+    pub(super) fn settle(&mut self, number: u32) {
+        if let Some(waiting) = self.waiting.remove(&number) {
+            self.size -= waiting.said.content.len();
+        }
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Said> {
+        self.waiting.get(&number).map(|waiting| &waiting.said)
+    }
+
+    /// What is to be sent again now.
+    pub(super) fn repeat(
+        &mut self,
+        timing: Reliability,
+        now_ns: u64,
+    ) -> Result<Vec<(u32, Said)>, GaveUp> {
+        let mut repeated = Vec::new();
+        for (number, waiting) in &mut self.waiting {
+            if now_ns < waiting.again_ns {
+                continue;
+            }
+            waiting.left = waiting.left.checked_sub(1).ok_or(GaveUp)?;
+            waiting.again_ns = now_ns + timing.interval_ns;
+            repeated.push((*number, waiting.said.clone()));
+        }
+        Ok(repeated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMING: Reliability = Reliability {
+        interval_ns: 10,
+        retries: 2,
+    };
+
+    fn said(size: usize) -> Said {
+        Said {
+            content: vec![0; size],
+            metadata: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_acknowledged_is_repeated_until_it_is_given_up() {
+        let mut unacked = Unacked::default();
+        unacked.push(1, said(1), TIMING, 0);
+        unacked.push(2, said(2), TIMING, 5);
+        assert_eq!(unacked.repeat(TIMING, 9), Ok(Vec::new()));
+        assert_eq!(unacked.repeat(TIMING, 10), Ok(vec![(1, said(1))]));
+        unacked.settle(1);
+        assert_eq!(unacked.repeat(TIMING, 20), Ok(vec![(2, said(2))]));
+        assert_eq!(unacked.repeat(TIMING, 30), Ok(vec![(2, said(2))]));
+        assert_eq!(unacked.repeat(TIMING, 40), Err(GaveUp));
+    }
+
+    #[test]
+    fn what_waits_is_bounded_in_number_and_size() {
+        let mut unacked = Unacked::default();
+        assert!(unacked.has_room(2 * SIZE_MAX));
+        unacked.push(0, said(SIZE_MAX), TIMING, 0);
+        assert!(!unacked.has_room(1));
+        unacked.settle(0);
+        for number in 1..=COUNT_MAX as u32 {
+            assert!(unacked.has_room(1));
+            unacked.push(number, said(1), TIMING, 0);
+        }
+        assert!(!unacked.has_room(0));
+        unacked.settle(7);
+        unacked.settle(7);
+        assert!(unacked.has_room(1));
+        assert_eq!(unacked.get(7), None);
+        assert_eq!(unacked.get(8), Some(&said(1)));
+    }
+}
