@@ -4,8 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wire::{Bind, Credit, Ended, Failure, Flags, Goaway, Hello, Inbox, Item, Kind, Metadata};
-use wire::{Outcome, Outcomes, Payload, Receipt, Settle, Subscribe, Takes, Welcome};
+use wire::{Append, Bind, Credit, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Kind};
+use wire::{AppendedMessages, AppendedRecords, Message, Metadata, NewMessage, Outcome, Outcomes};
+use wire::{Payload, Read, Receipt, Settle, Subscribe, Takes, TopicHeaders, TopicRecord, Welcome};
 
 fuzz_target!(|input: &[u8]| {
     let Some((first, bytes)) = input.split_first() else { return };
@@ -47,7 +48,15 @@ fn decode(kind: Kind, flags: Flags, route: u16, payload: &[u8]) -> String {
         Kind::TAKE => takes(payload),
         Kind::SETTLE => format!("{:?}", Settle::decode(payload)),
         Kind::PEEK => format!("{:?}", wire::decode_name(payload)),
-        Kind::REPLY => format!("{} {:?}", outcomes(payload), Payload::decode(flags, payload)),
+        Kind::REPLY => {
+            let parts = Payload::decode(flags, payload);
+            format!("{} {} {parts:?}", outcomes(payload), answer(payload))
+        }
+        Kind::APPEND | Kind::READ | Kind::FOLLOW => match Payload::decode(flags, payload) {
+            Ok(parts) if kind == Kind::APPEND => append(parts.body),
+            Ok(parts) => read_of(parts.body),
+            Err(error) => format!("{error:?}"),
+        },
         _ => match Payload::decode(flags, payload) {
             Ok(parts) => format!("{:?}", Metadata::new(parts.metadata).iter().collect::<Vec<_>>()),
             Err(error) => format!("{error:?}"),
@@ -88,4 +97,78 @@ fn outcomes(payload: &[u8]) -> String {
     }
     assert_eq!(outcomes.iter().count(), outcomes.count);
     format!("{:?}", outcomes.iter().collect::<Vec<_>>())
+}
+
+/// Records to be appended: what is counted is there, and what is encoded again is the same.
+fn append(body: &[u8]) -> String {
+    let append = match Append::decode(body) {
+        Ok(append) => append,
+        Err(error) => return format!("{error:?}"),
+    };
+    let records: Vec<_> = append.records().collect();
+    assert_eq!(records.len(), append.count as usize);
+    let mut again = Vec::new();
+    Append::encode(append.expected, &records, &mut again);
+    assert_eq!(again, body);
+    records.iter().map(|record| record_of_a_topic(record) + &new_message(record)).collect()
+}
+
+fn record_of_a_topic(bytes: &[u8]) -> String {
+    let record = match TopicRecord::decode(bytes) {
+        Ok(record) => record,
+        Err(error) => return format!("{error:?}"),
+    };
+    let mut buffer = Vec::new();
+    let headers = TopicHeaders::encode(record.headers.iter(), &mut buffer);
+    assert_eq!(headers, record.headers, "each is there");
+    let mut again = Vec::new();
+    TopicRecord { headers, ..record }.encode(&mut again);
+    assert_eq!(TopicRecord::decode(&again), Ok(record));
+    format!("{record:?}")
+}
+
+fn new_message(bytes: &[u8]) -> String {
+    let message = match NewMessage::decode(bytes) {
+        Ok(message) => message,
+        Err(error) => return format!("{error:?}"),
+    };
+    let mut again = Vec::new();
+    message.encode(&mut again);
+    assert_eq!(again, bytes);
+    format!("{message:?}")
+}
+
+fn read_of(body: &[u8]) -> String {
+    let read = match Read::decode(body) {
+        Ok(read) => read,
+        Err(error) => return format!("{error:?}"),
+    };
+    assert_eq!(read.encode(), body[..Read::SIZE]);
+    format!("{read:?}")
+}
+
+/// What stands before the records of an answer: where they begin and end.
+const EXTRACT_HEAD_SIZE: usize = 16;
+
+/// Whatever an answer may be the answer to.
+fn answer(payload: &[u8]) -> String {
+    let mut said = String::new();
+    if let Ok(extract) = Extract::decode(payload) {
+        let records: Vec<_> = extract.records().collect();
+        let size: usize = records.iter().map(|one| wire::Record::HEAD_SIZE + one.bytes.len()).sum();
+        assert_eq!(EXTRACT_HEAD_SIZE + size, payload.len(), "each is there");
+        for record in records {
+            said += &record_of_a_topic(record.bytes);
+            said += &format!("{:?}", Message::decode(record.bytes));
+        }
+    }
+    if let Ok(appended) = AppendedRecords::decode(payload) {
+        assert_eq!(appended.places().count() * 12, payload.len());
+    }
+    if let Ok(appended) = AppendedMessages::decode(payload) {
+        let size: usize = appended.made.iter().map(|id| 1 + id.len()).sum();
+        assert_eq!(20 + size, payload.len(), "each is there");
+        said += &format!("{appended:?}");
+    }
+    said
 }

@@ -1,11 +1,12 @@
 //! Any bytes as a message of the SLIM data plane: nothing panics, and a publish that is passed on is
 //! one again, on its own link and with one hop less. Any bytes as a stream: whole or byte by byte, the
-//! same messages come out.
+//! same messages come out, over gRPC and in a WebSocket.
 
 #![no_main]
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
+use slim::websocket::{Event, Frames, Violation};
 use slim::{Accepted, Forward, Initiator, Inbox, Item, Link, Message, Random};
 
 thread_local! {
@@ -36,8 +37,26 @@ fuzz_target!(|input: &[u8]| {
             });
         }
     }
-    assert_eq!(messages(input.chunks(1)), messages(input.chunks(input.len().max(1))));
+    let whole = input.len().max(1);
+    assert_eq!(messages(input.chunks(1)), messages(input.chunks(whole)));
+    assert_eq!(events(input.chunks(1)), events(input.chunks(whole)));
 });
+
+fn events<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Event>, Option<Violation>) {
+    let mut frames = Frames::new(64);
+    let mut events = Vec::new();
+    for piece in pieces {
+        frames.feed(piece);
+        loop {
+            match frames.pull() {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => break,
+                Err(violation) => return (events, Some(violation)),
+            }
+        }
+    }
+    (events, None)
+}
 
 fn messages<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Option<Item>> {
     let mut inbox = Inbox::new(64);

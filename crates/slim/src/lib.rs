@@ -1,9 +1,9 @@
 //! The data plane of AGNTCY SLIM (`dataplane.proto.v1`), as a node needs it.
 //!
 //! Applications open one stream to a node and send it messages: [`Inbox`] cuts them out of the
-//! stream, [`Message::scan`] reads the few fields that a node acts upon where they lie, [`Accepted`]
-//! and [`Link`] agree on a key for the link, [`Forward`] passes a message on, and [`Table`] says to
-//! whom. `docs/slim.md` is the layout.
+//! stream ([`websocket::Frames`] where that is a WebSocket), [`Message::scan`] reads the few fields
+//! that a node acts upon where they lie, [`Accepted`] and [`Link`] agree on a key for the link,
+//! [`Forward`] passes a message on, and [`Table`] says to whom. `docs/slim.md` is the layout.
 //!
 //! Invariants: *any bytes are a message or an error; a message that was passed on differs from the
 //! one that came in nothing but its hop count and its MAC; what a receiver's decoder would refuse is
@@ -25,6 +25,7 @@ mod rules;
 pub mod session;
 mod shape;
 mod table;
+pub mod websocket;
 mod wire;
 
 pub use draft::{Ack, Draft};

@@ -6,25 +6,39 @@
 //! ```
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderMap, header};
 use node::tokens::Token;
+use node::{Connection, Counter, Facts, Refusal};
 
-use super::jwt::is_jwt;
+use super::jwt::{Bearer, is_jwt};
+use super::outlet::{Framing, SlimOutlet};
 use super::{Door, Options};
 use crate::gate::Refused;
 
-/// Somebody who is let in.
+/// What a client shows.
 #[derive(Debug, Default)]
-pub(super) struct Admitted {
-    /// As rules know him; empty where nobody has to say who he is.
-    pub(super) name: Arc<str>,
-    pub(super) token: Option<Arc<Token>>,
+pub(super) struct Shown {
+    /// Of the token, if it has to have one.
+    name: Option<String>,
+    /// Empty for none.
+    token: String,
 }
 
-/// Somebody who is not.
+/// Somebody who has come in.
+pub(super) struct Entered {
+    pub(super) connection: Connection,
+    pub(super) outlet: Arc<SlimOutlet>,
+    /// As rules know him; empty where nobody has to say who he is.
+    pub(super) name: Arc<str>,
+    /// How long what he has shown is good, if that ends.
+    pub(super) time_left: Option<Duration>,
+}
+
+/// Somebody who has not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denied {
     #[error(transparent)]
@@ -33,20 +47,69 @@ pub(super) enum Denied {
     Jwt(String),
     #[error("the token has another name")]
     Name,
+    /// It is none of his doing.
+    #[error(transparent)]
+    Full(#[from] Refusal),
 }
 
-/// Judges the head of a request.
-pub(super) fn admit(door: &Door, headers: &HeaderMap) -> Result<Admitted, Denied> {
-    let shown = headers.get(header::AUTHORIZATION);
-    let shown = shown.and_then(|value| value.to_str().ok());
-    let (name, token) = shown.map_or((None, String::new()), read);
+#[derive(Default)]
+struct Admitted {
+    name: Arc<str>,
+    token: Option<Arc<Token>>,
+    time_left: Option<Duration>,
+}
+
+/// Lets a client in that shows the right thing, as a connection of the node.
+pub(super) fn enter(
+    door: &Door,
+    shown: Shown,
+    remote: &str,
+    framing: Framing,
+) -> Result<Entered, Denied> {
+    let Admitted {
+        name,
+        token,
+        time_left,
+    } = admit(door, shown).inspect_err(|_| {
+        door.node.counters().count(Counter::Unauthenticated);
+    })?;
+    let size_max = door.options.queue_size_max;
+    let outlet = Arc::new(SlimOutlet::new(remote.to_owned(), size_max, framing));
+    let facts = Facts {
+        name: None,
+        remote: remote.to_owned(),
+        door: "slim",
+        token,
+        trusted: false,
+        calls_max: 0,
+        credit_messages: 0,
+        credit_bytes: 0,
+    };
+    let connection = door.node.open(facts, |_| outlet.clone())?;
+    Ok(Entered {
+        connection,
+        outlet,
+        name,
+        time_left,
+    })
+}
+
+/// Whether everybody may come in, whatever he shows.
+pub(super) fn is_open(door: &Door) -> bool {
+    door.options.jwt.is_none() && door.gate.admit("").is_ok()
+}
+
+fn admit(door: &Door, Shown { name, token }: Shown) -> Result<Admitted, Denied> {
     let Options { jwt, .. } = &*door.options;
     if let Some(jwt) = jwt.as_ref().filter(|_| name.is_none() && is_jwt(&token)) {
-        let subject = jwt.subject(&token);
-        let name = subject
-            .map_err(|error| Denied::Jwt(error.to_string()))?
-            .into();
-        return Ok(Admitted { name, token: None });
+        let bearer = jwt.bearer(&token, door.node.ports().clock.unix_ms());
+        let Bearer { subject, time_left } =
+            bearer.map_err(|error| Denied::Jwt(error.to_string()))?;
+        return Ok(Admitted {
+            name: subject.into(),
+            token: None,
+            time_left: Some(time_left),
+        });
     }
     let pass = door.gate.admit(&token)?;
     let Some(token) = pass.token else {
@@ -62,20 +125,49 @@ pub(super) fn admit(door: &Door, headers: &HeaderMap) -> Result<Admitted, Denied
     Ok(Admitted {
         name: token.name.as_str().into(),
         token: Some(token),
+        time_left: None,
     })
 }
 
-/// The name, if there has to be one, and what is shown with it.
-fn read(shown: &str) -> (Option<String>, String) {
-    if let Some(token) = shown.strip_prefix("Bearer ") {
-        return (None, token.trim().to_owned());
+impl Shown {
+    /// What stands in the head of a request.
+    pub(super) fn in_headers(headers: &HeaderMap) -> Self {
+        let shown = headers.get(header::AUTHORIZATION);
+        let shown = shown.and_then(|value| value.to_str().ok());
+        shown.map_or_else(Self::default, Self::read)
     }
-    let decoded = shown
-        .strip_prefix("Basic ")
-        .and_then(|encoded| BASE64.decode(encoded).ok())
-        .and_then(|bytes| String::from_utf8(bytes).ok());
-    let pair = decoded.as_deref().and_then(|text| text.split_once(':'));
-    pair.map_or((None, String::new()), |(name, token)| {
-        (Some(name.to_owned()), token.to_owned())
-    })
+
+    /// What stands in the query of one, from those who cannot write its head: pages in a browser.
+    pub(super) fn in_query(query: &str) -> Self {
+        let mut pairs = query.split('&');
+        let token = pairs.find_map(|pair| pair.strip_prefix("token="));
+        Self::bearer(token.unwrap_or_default())
+    }
+
+    /// Whether it is anything.
+    pub(super) fn is_any(&self) -> bool {
+        !self.token.is_empty()
+    }
+
+    fn bearer(token: &str) -> Self {
+        Self {
+            name: None,
+            token: token.trim().to_owned(),
+        }
+    }
+
+    fn read(shown: &str) -> Self {
+        if let Some(token) = shown.strip_prefix("Bearer ") {
+            return Self::bearer(token);
+        }
+        let decoded = shown
+            .strip_prefix("Basic ")
+            .and_then(|encoded| BASE64.decode(encoded).ok())
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        let pair = decoded.as_deref().and_then(|text| text.split_once(':'));
+        pair.map_or_else(Self::default, |(name, token)| Self {
+            name: Some(name.to_owned()),
+            token: token.to_owned(),
+        })
+    }
 }

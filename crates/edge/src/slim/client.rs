@@ -1,24 +1,24 @@
 //! One client's HTTP/2 connection: its streams, its keepalive, its end.
 
 use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::server::{self, SendResponse};
 use h2::{Ping, PingPong, RecvStream};
 use http::{Method, Request, header};
-use node::{Counter, Facts};
-use tokio::time::{Instant, Sleep};
+use node::Counter;
+use tokio::time::Instant;
 
 use super::Door;
-use super::admission::{Admitted, admit};
+use super::admission::{Denied, Entered, Shown, enter};
 use super::exchange::Round;
 use super::io::Io;
-use super::outlet::SlimOutlet;
+use super::outlet::Framing;
+use super::pulse::Pulse;
 use super::status::{self, Code, Status};
 use super::stream::Stream;
+use super::transport::Strange;
 
 const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";
 
@@ -38,9 +38,8 @@ const HEADERS_SIZE_MAX: u32 = 16 << 10;
 /// Rounds before other clients of the thread get their turn.
 const ROUNDS_PER_POLL: usize = 8;
 
-/// Serves a connection to its end.
-pub(super) async fn serve(door: &Door, stream: net::Stream) {
-    let remote = stream.peer.clone();
+/// Serves a connection to its end; its handshake is done by then.
+pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Result<(), Strange> {
     let mut builder = server::Builder::new();
     builder
         .max_concurrent_streams(STREAMS_MAX)
@@ -48,18 +47,10 @@ pub(super) async fn serve(door: &Door, stream: net::Stream) {
         .max_header_list_size(HEADERS_SIZE_MAX)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
-    let handshake = builder.handshake(Io::new(stream));
-    let time = door.options.negotiation_timeout;
-    let reason = match tokio::time::timeout(time, handshake).await {
-        Ok(Ok(connection)) => {
-            let mut client = Box::new(Client::new(door, connection, remote));
-            return poll_fn(|cx| client.poll(cx)).await;
-        }
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "no HTTP/2 in time".to_owned(),
-    };
-    door.node.counters().count(Counter::ProtocolErrors);
-    tracing::info!(%remote, %reason, "SLIM connection refused");
+    let connection = tokio::time::timeout_at(by, builder.handshake(io)).await??;
+    let mut client = Box::new(Client::new(door, connection, remote.to_owned()));
+    poll_fn(|cx| client.poll(cx)).await;
+    Ok(())
 }
 
 struct Client {
@@ -67,26 +58,19 @@ struct Client {
     remote: String,
     connection: server::Connection<Io, Bytes>,
     ping: Option<PingPong>,
-    /// A ping was sent that is not answered.
-    is_pinged: bool,
-    /// Something was heard since the alarm rang last.
-    is_heard: bool,
+    pulse: Pulse,
     streams: Vec<Stream>,
-    alarm: Pin<Box<Sleep>>,
 }
 
 impl Client {
     fn new(door: &Door, mut connection: server::Connection<Io, Bytes>, remote: String) -> Self {
-        let alarm = tokio::time::sleep(door.options.negotiation_timeout);
         Self {
             door: door.clone(),
             remote,
             ping: connection.ping_pong(),
             connection,
-            is_pinged: false,
-            is_heard: false,
+            pulse: Pulse::new(door.options.negotiation_timeout),
             streams: Vec::new(),
-            alarm: Box::pin(alarm),
         }
     }
 
@@ -120,18 +104,16 @@ impl Client {
             for outlet in round.dirty.drain(..) {
                 outlet.wake();
             }
-            self.is_heard |= progress;
+            if progress {
+                self.pulse.hear();
+            }
             progress
         })
     }
 
     fn open(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
-        let outlet = Arc::new(SlimOutlet::new(
-            self.remote.clone(),
-            self.door.options.queue_size_max,
-        ));
-        let (connection, name) = match self.admit(&request, &outlet) {
-            Ok(admitted) => admitted,
+        let entered = match self.enter(&request) {
+            Ok(entered) => entered,
             Err(response) => {
                 // It may have gone already.
                 let _ = respond.send_response(response, true);
@@ -141,19 +123,14 @@ impl Client {
         // A client sends nothing before it has this.
         match respond.send_response(status::accepted(), false) {
             Ok(send) => {
-                let receive = request.into_body();
-                let stream = Stream::new(&self.door, connection, name, outlet, receive, send);
+                let stream = Stream::new(&self.door, entered, request.into_body(), send);
                 self.streams.push(stream);
             }
             Err(error) => tracing::debug!(%error, "a SLIM stream ended before it began"),
         }
     }
 
-    fn admit(
-        &self,
-        request: &Request<RecvStream>,
-        outlet: &Arc<SlimOutlet>,
-    ) -> Result<(node::Connection, Arc<str>), http::Response<()>> {
+    fn enter(&self, request: &Request<RecvStream>) -> Result<Entered, http::Response<()>> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         let is_grpc = content_type.is_some_and(|it| it.as_bytes().starts_with(b"application/grpc"));
         if !is_grpc {
@@ -162,63 +139,51 @@ impl Client {
         if request.method() != Method::POST || request.uri().path() != PATH {
             return Err(Status::new(Code::Unimplemented, "only OpenChannel is served").response());
         }
-        let admitted = admit(&self.door, request.headers());
-        let Admitted { name, token } = admitted.map_err(|denied| {
-            self.door.node.counters().count(Counter::Unauthenticated);
-            Status::new(Code::Unauthenticated, denied.to_string()).response()
-        })?;
-        let facts = Facts {
-            name: None,
-            remote: self.remote.clone(),
-            door: "slim",
-            token,
-            trusted: false,
-            calls_max: 0,
-            credit_messages: 0,
-            credit_bytes: 0,
-        };
-        let opened = self.door.node.open(facts, |_| outlet.clone());
-        let refused =
-            |refusal: node::Refusal| Status::new(Code::Unavailable, refusal.to_string()).response();
-        Ok((opened.map_err(refused)?, name))
+        let shown = Shown::in_headers(request.headers());
+        enter(&self.door, shown, &self.remote, Framing::Grpc).map_err(|denied| {
+            let code = match denied {
+                Denied::Full(_) => Code::Unavailable,
+                _ => Code::Unauthenticated,
+            };
+            Status::new(code, denied.to_string()).response()
+        })
     }
 
     /// Ready when the client is not there any more, or never came to the point.
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Some(ping) = &mut self.ping
-            && self.is_pinged
+            && self.pulse.is_asked()
             && let Poll::Ready(Ok(_)) = ping.poll_pong(cx)
         {
-            (self.is_pinged, self.is_heard) = (false, true);
+            self.pulse.answer();
         }
-        while self.alarm.as_mut().poll(cx).is_ready() {
+        while self.pulse.poll(cx).is_ready() {
             let now = Instant::now();
             self.streams
                 .iter_mut()
                 .for_each(|stream| stream.check_time(now));
             let options = &self.door.options;
             let is_linked = self.streams.iter().any(Stream::is_linked);
-            let is_heard = std::mem::take(&mut self.is_heard);
-            if !is_linked && self.streams.is_empty() && !is_heard {
-                return Poll::Ready(());
-            }
-            if is_linked && !is_heard {
-                if self.is_pinged {
-                    self.door.node.counters().count(Counter::Silent);
-                    tracing::info!(remote = %self.remote, "SLIM connection closed: silent");
-                    return Poll::Ready(());
-                }
-                let ping = self
-                    .ping
-                    .as_mut()
-                    .map(|ping| ping.send_ping(Ping::opaque()));
-                self.is_pinged = ping.is_some_and(|sent| sent.is_ok());
-            }
-            let next = match is_linked {
+            let interval = match is_linked {
                 true => options.keepalive,
                 false => options.negotiation_timeout,
             };
-            self.alarm.as_mut().reset(now + next);
+            if self.pulse.rest(now, interval) {
+                continue;
+            }
+            if !is_linked {
+                if self.streams.is_empty() {
+                    return Poll::Ready(());
+                }
+            } else if self.pulse.is_asked() {
+                self.door.node.counters().count(Counter::Silent);
+                tracing::info!(remote = %self.remote, "SLIM connection closed: silent");
+                return Poll::Ready(());
+            } else if let Some(ping) = &mut self.ping
+                && ping.send_ping(Ping::opaque()).is_ok()
+            {
+                self.pulse.ask();
+            }
         }
         Poll::Pending
     }

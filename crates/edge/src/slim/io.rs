@@ -1,12 +1,16 @@
-//! A stream as HTTP/2 wants it: what one flush writes goes out in one piece.
+//! A stream as HTTP wants it: what one flush writes goes out in one piece, and its beginning may be looked
+//! at before it is read.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::{Buf, Bytes, BytesMut};
 use net::{Sink, Source, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::reading::{poll_count, with_chunk};
 
 /// So much is collected before it is written without being asked.
 const HELD_SIZE_MAX: usize = 64 << 10;
@@ -15,6 +19,8 @@ const HELD_SIZE_MAX: usize = 64 << 10;
 const KEPT_SIZE_MAX: usize = 16 << 10;
 
 pub(super) struct Io {
+    /// What was read of the stream already.
+    before: BytesMut,
     source: Box<dyn Source>,
     sink: Arc<dyn Sink>,
     held: Vec<u8>,
@@ -25,6 +31,7 @@ pub(super) struct Io {
 impl Io {
     pub(super) fn new(stream: Stream) -> Self {
         Self {
+            before: BytesMut::new(),
             source: stream.source,
             sink: stream.sink,
             held: Vec::new(),
@@ -32,22 +39,90 @@ impl Io {
         }
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while self.written < self.held.len() {
-            match self.sink.try_write(&self.held[self.written..]) {
-                Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
-                Ok(count) => self.written += count,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    ready!(self.sink.poll_writable(cx))?;
-                }
-                Err(error) => return Poll::Ready(Err(error)),
+    /// The beginning of the stream, of at least `count` bytes unless it ends before.
+    pub(super) fn poll_peek(&mut self, cx: &mut Context<'_>, count: usize) -> Poll<&[u8]> {
+        while self.before.len() < count {
+            let (source, before) = (&mut *self.source, &mut self.before);
+            let read = with_chunk(|chunk| {
+                let read = poll_count(source, cx, chunk);
+                read.map(|read| read.map(|size| before.extend_from_slice(&chunk[..size])))
+            });
+            if ready!(read).is_none() {
+                break;
             }
         }
+        Poll::Ready(&self.before)
+    }
+
+    /// Has what was read of the stream already read again, before the rest of it.
+    pub(super) fn unread(&mut self, bytes: &[u8]) {
+        let behind = std::mem::replace(&mut self.before, bytes.into());
+        self.before.unsplit(behind);
+    }
+
+    /// Hands over what has arrived; `false` when the client sends no more or is lost.
+    pub(super) fn poll_arrived(
+        &mut self,
+        cx: &mut Context<'_>,
+        take: impl FnOnce(&[u8]),
+    ) -> Poll<bool> {
+        if !self.before.is_empty() {
+            take(&std::mem::take(&mut self.before));
+            return Poll::Ready(true);
+        }
+        with_chunk(|chunk| {
+            let count = ready!(poll_count(&mut *self.source, cx, chunk));
+            if let Some(count) = count {
+                take(&chunk[..count]);
+            }
+            Poll::Ready(count.is_some())
+        })
+    }
+
+    /// Writes a piece, which loses what was written.
+    pub(super) fn poll_write_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        piece: &mut Bytes,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(cx))?;
+        poll_write_all(&*self.sink, cx, piece)
+    }
+
+    /// Says that nothing more is written.
+    pub(super) fn finish(&self) {
+        self.sink.finish();
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut rest = &self.held[self.written..];
+        let sent = poll_write_all(&*self.sink, cx, &mut rest);
+        self.written = self.held.len() - rest.len();
+        ready!(sent)?;
         self.written = 0;
         self.held.clear();
         self.held.shrink_to(KEPT_SIZE_MAX);
         Poll::Ready(Ok(()))
     }
+}
+
+/// Writes until nothing is left.
+fn poll_write_all(
+    sink: &dyn Sink,
+    cx: &mut Context<'_>,
+    bytes: &mut impl Buf,
+) -> Poll<io::Result<()>> {
+    while bytes.has_remaining() {
+        match sink.try_write(bytes.chunk()) {
+            Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
+            Ok(count) => bytes.advance(count),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                ready!(sink.poll_writable(cx))?;
+            }
+            Err(error) => return Poll::Ready(Err(error)),
+        }
+    }
+    Poll::Ready(Ok(()))
 }
 
 impl AsyncRead for Io {
@@ -56,6 +131,15 @@ impl AsyncRead for Io {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.before.is_empty() {
+            let size = self.before.len().min(buffer.remaining());
+            buffer.put_slice(&self.before[..size]);
+            self.before.advance(size);
+            if self.before.is_empty() {
+                self.before = BytesMut::new();
+            }
+            return Poll::Ready(Ok(()));
+        }
         let count = ready!(self.source.poll_read(cx, buffer.initialize_unfilled()))?;
         buffer.advance(count);
         Poll::Ready(Ok(()))

@@ -4,6 +4,7 @@
 //! are checked by `ring`, as everything else is here.
 
 use std::fmt;
+use std::time::Duration;
 
 use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtVerifier};
 use jsonwebtoken::errors::{Error, ErrorKind, Result, new_error};
@@ -14,6 +15,9 @@ use serde::Deserialize;
 
 /// A secret that can be guessed is none.
 const SECRET_SIZE_MIN: usize = 32;
+
+/// Clocks of others may be so far off ours.
+const LEEWAY_MS: f64 = 60_000.0;
 
 /// Why there is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,9 +42,20 @@ impl fmt::Debug for Jwt {
     }
 }
 
+/// Times are seconds since 1970, with fractions or without (RFC 7519, 2).
 #[derive(Deserialize)]
 struct Claims {
     sub: String,
+    exp: f64,
+    nbf: Option<f64>,
+}
+
+/// Whoever shows a token.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Bearer {
+    pub(super) subject: String,
+    /// Until the token has ended.
+    pub(super) time_left: Duration,
 }
 
 impl Jwt {
@@ -63,17 +78,31 @@ impl Jwt {
             required.push("aud");
         }
         validation.validate_aud = audience.is_some();
-        validation.validate_nbf = true;
+        // By the node's clock, below.
+        validation.validate_exp = false;
         validation.set_required_spec_claims(&required);
         // Whoever has installed it before has installed this one.
         let _ = PROVIDER.install_default();
         Ok(Self { key, validation })
     }
 
-    /// The subject of a token that is good now.
-    pub(super) fn subject(&self, token: &str) -> Result<String> {
+    /// Who shows a token that is good at `now_ms`, in milliseconds since 1970.
+    pub(super) fn bearer(&self, token: &str, now_ms: u64) -> Result<Bearer> {
         let decoded = decode::<Claims>(token, &self.key, &self.validation)?;
-        Ok(decoded.claims.sub)
+        let Claims { sub, exp, nbf } = decoded.claims;
+        let now_ms = now_ms as f64;
+        if nbf.is_some_and(|begin| begin * 1000.0 > now_ms + LEEWAY_MS) {
+            return Err(new_error(ErrorKind::ImmatureSignature));
+        }
+        let left_ms = exp * 1000.0 + LEEWAY_MS - now_ms;
+        if left_ms <= 0.0 {
+            return Err(new_error(ErrorKind::ExpiredSignature));
+        }
+        Ok(Bearer {
+            subject: sub,
+            // What is more than any clock counts is the most that it does.
+            time_left: Duration::from_millis(left_ms as u64),
+        })
     }
 }
 

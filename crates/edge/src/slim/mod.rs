@@ -1,10 +1,11 @@
 //! The SLIM door: applications on `slim-bindings`, unchanged (`docs/slim.md`).
 //!
-//! One HTTP/2 connection, one task. It reads what has arrived, hands each message to the
+//! One connection, one task. It reads what has arrived, hands each message to the
 //! `Exchange`, which puts copies into the queues of receivers, and writes what others have put into
 //! its own. gRPC is a prefix of five bytes and a status at the end, so the door speaks HTTP/2
 //! itself: a codec in a server's framework would have to end the stream at a message that is too large,
-//! and three tasks would pass on what one can.
+//! and three tasks would pass on what one can. Clients that cannot speak HTTP/2 speak WebSocket, on the
+//! same port: it is framed otherwise, and the same `Party` takes what it brings.
 //!
 //! The exchange has a table of its own: names here are hashes, and any number of applications may
 //! hold one instance. Connections are the node's like all others: counted, limited, shown, drained and
@@ -17,8 +18,13 @@ mod io;
 mod jwt;
 mod metrics;
 mod outlet;
+mod party;
+mod pressure;
+mod pulse;
 mod status;
 mod stream;
+mod transport;
+mod websocket;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +94,7 @@ impl Door {
 
     /// Serves one connection to its end.
     pub async fn serve(&self, stream: net::Stream) {
-        client::serve(self, stream).await;
+        transport::serve(self, stream).await;
     }
 
     /// Subscriptions that clients hold.

@@ -10,6 +10,7 @@ use futures_util::task::AtomicWaker;
 use node::{Failure, Outgoing, Outlet, Pushed};
 use parking_lot::Mutex;
 use slim::Link;
+use slim::websocket::Opcode;
 
 use super::status::{Code, Status};
 
@@ -18,6 +19,15 @@ const SHARED_SIZE_MIN: usize = 16 << 10;
 
 /// Bytes that go out in one piece, if they are not one message.
 const PIECE_SIZE_MAX: usize = 64 << 10;
+
+/// What stands in front of each message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// A prefix of five bytes.
+    Grpc,
+    /// The head of a frame.
+    WebSocket,
+}
 
 /// What became of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +58,8 @@ pub(super) struct SlimOutlet {
     ending: OnceLock<Status>,
 }
 
-#[derive(Default)]
 struct Queue {
+    framing: Framing,
     pieces: VecDeque<Bytes>,
     /// The end of the queue, still growing.
     open: BytesMut,
@@ -61,14 +71,14 @@ struct Queue {
 }
 
 impl SlimOutlet {
-    pub(super) fn new(remote: String, size_max: usize) -> Self {
+    pub(super) fn new(remote: String, size_max: usize, framing: Framing) -> Self {
         Self {
             remote,
             delivered: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             size_max,
             link: OnceLock::new(),
-            queue: Mutex::default(),
+            queue: Mutex::new(Queue::new(framing)),
             size: AtomicUsize::new(0),
             is_stalled: AtomicBool::new(false),
             task: AtomicWaker::new(),
@@ -124,11 +134,26 @@ impl SlimOutlet {
 
     /// Queues an answer. A client that lets them pile up is given up.
     pub(super) fn answer(&self, message: &[u8]) -> Put {
+        self.check_answers();
+        self.queue.lock().put(message, &Bytes::new(), &self.size)
+    }
+
+    /// Queues a frame that is no message.
+    pub(super) fn put_control(&self, opcode: Opcode, payload: &[u8]) {
+        self.check_answers();
+        let mut queue = self.queue.lock();
+        let before = queue.open.len();
+        opcode.put_head(payload.len(), &mut queue.open);
+        queue.open.put_slice(payload);
+        queue.size += queue.open.len() - before;
+        self.size.store(queue.size, Ordering::Relaxed);
+    }
+
+    fn check_answers(&self) {
         if self.size.load(Ordering::Relaxed) > 2 * self.size_max {
             let message = "the client does not read its answers";
             self.end(Status::new(Code::ResourceExhausted, message));
         }
-        self.queue.lock().put(message, &Bytes::new(), &self.size)
     }
 
     /// The next bytes to go out.
@@ -205,16 +230,40 @@ impl SlimOutlet {
     }
 }
 
+impl Framing {
+    fn put_head(self, size: usize, out: &mut BytesMut) {
+        match self {
+            Self::Grpc => {
+                out.put_u8(0);
+                // The door takes no message that is larger.
+                out.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
+            }
+            Self::WebSocket => Opcode::Binary.put_head(size, out),
+        }
+    }
+}
+
 impl Queue {
+    fn new(framing: Framing) -> Self {
+        Self {
+            framing,
+            pieces: VecDeque::new(),
+            open: BytesMut::new(),
+            size: 0,
+            taken: 0,
+            waiting: Vec::new(),
+        }
+    }
+
     fn put(&mut self, head: &[u8], tail: &Bytes, shown: &AtomicUsize) -> Put {
         let is_first = self.size == 0;
         let size = head.len() + tail.len();
         if self.open.len() >= PIECE_SIZE_MAX {
             self.close_piece();
         }
-        self.open.put_u8(0);
-        // The door takes no message that is larger.
-        self.open.put_u32(u32::try_from(size).unwrap_or(u32::MAX));
+        let before = self.open.len();
+        self.framing.put_head(size, &mut self.open);
+        self.size += self.open.len() - before + size;
         self.open.put_slice(head);
         if tail.len() < SHARED_SIZE_MIN {
             self.open.put_slice(tail);
@@ -222,7 +271,6 @@ impl Queue {
             self.close_piece();
             self.pieces.push_back(tail.clone());
         }
-        self.size += 5 + size;
         shown.store(self.size, Ordering::Relaxed);
         match is_first {
             true => Put::First,

@@ -1,6 +1,9 @@
-//! How gRPC says how a call ended.
+//! How a stream ended, as gRPC and WebSockets say it.
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+
+/// What a frame that closes a WebSocket has room for behind its code.
+const CLOSE_TEXT_SIZE_MAX: usize = slim::websocket::CONTROL_SIZE_MAX - 2;
 
 /// A code of gRPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,22 @@ impl Status {
             trailers.insert("grpc-message", message);
         }
         trailers
+    }
+
+    /// How a WebSocket says it: a code of RFC 6455 (7.4.1), and a text of the size that it allows.
+    pub(super) fn close_reason(&self) -> (u16, &str) {
+        let code = match self.code {
+            Code::Ok => 1000,
+            Code::Unavailable => 1001,
+            Code::InvalidArgument => 1002,
+            Code::Unimplemented => 1003,
+            Code::DeadlineExceeded
+            | Code::PermissionDenied
+            | Code::ResourceExhausted
+            | Code::Unauthenticated => 1008,
+        };
+        let end = self.message.floor_char_boundary(CLOSE_TEXT_SIZE_MAX);
+        (code, &self.message[..end])
     }
 
     /// The whole answer to a call that did not begin.

@@ -4,12 +4,19 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 
 use bytes::Bytes;
+use futures_util::stream::SplitStream;
+use futures_util::{SinkExt, StreamExt};
 use h2::client::{self, ResponseFuture};
 use h2::{RecvStream, SendStream};
 use http::{Request, Response};
 use slim::{Ack, Draft, Inbox, Initiator, Item, Link, Message, Name, Random};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message as Frame};
+use tokio_tungstenite::{WebSocketStream, client_async};
 
 use crate::{Bench, PATIENCE};
 
@@ -23,14 +30,33 @@ pub(crate) struct Received {
     pub(crate) payload: Vec<u8>,
 }
 
+/// What its messages travel in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Carrier {
+    Grpc,
+    WebSocket,
+}
+
+pub(crate) const CARRIERS: [Carrier; 2] = [Carrier::Grpc, Carrier::WebSocket];
+
 pub(crate) struct Agent {
-    send: SendStream<Bytes>,
-    receive: RecvStream,
-    inbox: Inbox,
-    items: VecDeque<Bytes>,
+    way: Way,
     link: Option<Link>,
     name: Name<'static>,
     next_id: u64,
+}
+
+enum Way {
+    Grpc {
+        send: SendStream<Bytes>,
+        receive: RecvStream,
+        inbox: Inbox,
+        items: VecDeque<Bytes>,
+    },
+    WebSocket {
+        send: UnboundedSender<Frame>,
+        receive: SplitStream<WebSocketStream<TcpStream>>,
+    },
 }
 
 /// A request as clients make it.
@@ -47,10 +73,37 @@ pub(crate) async fn call(
 ) -> (ResponseFuture, SendStream<Bytes>) {
     let socket = TcpStream::connect(bench.address).await.unwrap();
     socket.set_nodelay(true).unwrap();
-    let (client, connection) = client::handshake(socket).await.unwrap();
+    call_on(socket, request).await
+}
+
+async fn call_on(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<()>,
+) -> (ResponseFuture, SendStream<Bytes>) {
+    let (client, connection) = client::handshake(io).await.unwrap();
     tokio::spawn(connection);
     let mut client = client.ready().await.unwrap();
     client.send_request(request, false).unwrap()
+}
+
+/// Asks for a WebSocket: the path with its query, and one more header if it is not empty.
+pub(crate) async fn shake_hands(
+    bench: &Bench,
+    path: &str,
+    (name, value): (&'static str, &str),
+) -> Result<WebSocketStream<TcpStream>, Box<Error>> {
+    let socket = TcpStream::connect(bench.address).await.unwrap();
+    socket.set_nodelay(true).unwrap();
+    let mut request = format!("ws://{}{path}", bench.address)
+        .into_client_request()
+        .unwrap();
+    if !name.is_empty() {
+        let headers = request.headers_mut();
+        headers.insert(name, value.parse().unwrap());
+    }
+    let shaken = timeout(PATIENCE, client_async(request, socket));
+    let (socket, _) = shaken.await.unwrap().map_err(Box::new)?;
+    Ok(socket)
 }
 
 /// The status of an answer that is nothing else, and the one at the end of a stream.
@@ -61,7 +114,21 @@ pub(crate) fn status(headers: &http::HeaderMap) -> &str {
 impl Agent {
     /// A stream without a link.
     pub(crate) async fn open(bench: &Bench) -> Self {
-        let (response, send) = call(bench, request().body(()).unwrap()).await;
+        Self::begun(call(bench, request().body(()).unwrap()).await).await
+    }
+
+    /// The same, of somebody who shows that.
+    pub(crate) async fn open_with(bench: &Bench, shown: &str) -> Self {
+        let asked = request().header("authorization", shown);
+        Self::begun(call(bench, asked.body(()).unwrap()).await).await
+    }
+
+    /// The same, over whatever leads to the door.
+    pub(crate) async fn open_on(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Self {
+        Self::begun(call_on(io, request().body(()).unwrap()).await).await
+    }
+
+    async fn begun((response, send): (ResponseFuture, SendStream<Bytes>)) -> Self {
         // Nothing was sent, and the answer begins.
         let response = timeout(PATIENCE, response).await.unwrap().unwrap();
         assert_eq!(response.headers()["content-type"], "application/grpc");
@@ -69,20 +136,63 @@ impl Agent {
     }
 
     fn of(response: Response<RecvStream>, send: SendStream<Bytes>) -> Self {
-        Self {
+        Self::by(Way::Grpc {
             send,
             receive: response.into_body(),
             inbox: Inbox::new(u32::MAX),
             items: VecDeque::new(),
+        })
+    }
+
+    fn by(way: Way) -> Self {
+        Self {
+            way,
             link: None,
             name: Name::new(["org", "ns", "nobody"], None),
             next_id: 1,
         }
     }
 
+    /// A WebSocket without a link.
+    pub(crate) async fn open_socket(bench: &Bench) -> Self {
+        Self::of_socket(shake_hands(bench, "/", ("", "")).await.unwrap())
+    }
+
+    pub(crate) fn of_socket(socket: WebSocketStream<TcpStream>) -> Self {
+        let (mut sink, receive) = socket.split();
+        let (send, mut to_send) = unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(frame) = to_send.recv().await {
+                if sink.send(frame).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self::by(Way::WebSocket { send, receive })
+    }
+
     /// A stream with a link.
     pub(crate) async fn linked(bench: &Bench, agent: &'static str, id: u128) -> Self {
-        let mut this = Self::open(bench).await;
+        Self::linked_over(bench, Carrier::Grpc, agent, id).await
+    }
+
+    /// The same over whatever it is to be.
+    pub(crate) async fn linked_over(
+        bench: &Bench,
+        carrier: Carrier,
+        agent: &'static str,
+        id: u128,
+    ) -> Self {
+        let opened = match carrier {
+            Carrier::Grpc => Self::open(bench).await,
+            Carrier::WebSocket => Self::open_socket(bench).await,
+        };
+        opened.negotiated(agent, id).await
+    }
+
+    /// Negotiates the link.
+    pub(crate) async fn negotiated(self, agent: &'static str, id: u128) -> Self {
+        let mut this = self;
         this.name = Name::new(["org", "ns", agent], Some(id));
         let initiator = Initiator::new(&format!("link of {agent} {id}"), &Random::new()).unwrap();
         this.send(&initiator.request("client"));
@@ -96,7 +206,17 @@ impl Agent {
 
     /// A stream with a link that is subscribed to its own name.
     pub(crate) async fn subscribed(bench: &Bench, agent: &'static str, id: u128) -> Self {
-        let mut this = Self::linked(bench, agent, id).await;
+        Self::subscribed_over(bench, Carrier::Grpc, agent, id).await
+    }
+
+    /// The same over whatever it is to be.
+    pub(crate) async fn subscribed_over(
+        bench: &Bench,
+        carrier: Carrier,
+        agent: &'static str,
+        id: u128,
+    ) -> Self {
+        let mut this = Self::linked_over(bench, carrier, agent, id).await;
         assert_eq!(this.subscribe(this.name).await, None);
         this
     }
@@ -154,10 +274,14 @@ impl Agent {
     }
 
     pub(crate) fn publish(&mut self, to: Name<'static>, fanout: u32, payload: &[u8]) {
-        let message = self
-            .draft(to, fanout)
-            .publish([1, 1, 1, 1], payload, self.link());
-        self.send(&message);
+        let draft = self.draft(to, fanout);
+        self.send(&draft.publish([1, 1, 1, 1], payload, self.link()));
+    }
+
+    /// What would be published to one.
+    pub(crate) fn publication(&self, to: Name<'static>, payload: &[u8]) -> Vec<u8> {
+        let draft = self.draft(to, 1);
+        draft.publish([1, 1, 1, 1], payload, self.link())
     }
 
     /// What was published to it; its MAC is this link's.
@@ -182,53 +306,115 @@ impl Agent {
 
     /// Sends a message, whatever it is.
     pub(crate) fn send(&mut self, message: &[u8]) {
-        let size = (message.len() as u32).to_be_bytes();
-        self.send_bytes([&[0][..], &size, message].concat());
+        match &self.way {
+            Way::Grpc { .. } => {
+                let size = (message.len() as u32).to_be_bytes();
+                self.send_bytes([&[0][..], &size, message].concat());
+            }
+            Way::WebSocket { .. } => self.send_frame(Frame::binary(message.to_vec())),
+        }
     }
 
     /// Sends bytes as they are.
     pub(crate) fn send_bytes(&mut self, bytes: Vec<u8>) {
-        self.send.send_data(bytes.into(), false).unwrap();
+        let Way::Grpc { send, .. } = &mut self.way else {
+            panic!("a WebSocket has frames");
+        };
+        send.send_data(bytes.into(), false).unwrap();
+    }
+
+    /// Sends a frame of a WebSocket.
+    pub(crate) fn send_frame(&mut self, frame: Frame) {
+        let Way::WebSocket { send, .. } = &self.way else {
+            panic!("gRPC has no frames");
+        };
+        send.send(frame).unwrap();
     }
 
     /// The next message.
     pub(crate) async fn next(&mut self) -> Bytes {
-        loop {
-            if let Some(message) = self.items.pop_front() {
-                return message;
+        let next = async {
+            match &mut self.way {
+                Way::Grpc {
+                    receive,
+                    inbox,
+                    items,
+                    ..
+                } => next_message(receive, inbox, items).await,
+                Way::WebSocket { receive, .. } => loop {
+                    match next_frame(receive).await {
+                        Frame::Binary(message) => break message,
+                        other => assert!(other.is_ping() || other.is_pong(), "{other:?}"),
+                    }
+                },
             }
-            let piece = timeout(PATIENCE, self.receive.data()).await.unwrap();
-            let piece = piece.expect("the stream goes on").unwrap();
-            self.receive
-                .flow_control()
-                .release_capacity(piece.len())
-                .unwrap();
-            self.inbox.feed(piece);
-            while let Some(Item::Message(message)) = self.inbox.pull().unwrap() {
-                self.items.push_back(message);
-            }
-        }
+        };
+        timeout(PATIENCE, next).await.unwrap()
     }
 
-    /// The status at the end of the stream.
+    /// The next frame of a WebSocket.
+    pub(crate) async fn frame(&mut self) -> Frame {
+        let Way::WebSocket { receive, .. } = &mut self.way else {
+            panic!("gRPC has no frames");
+        };
+        timeout(PATIENCE, next_frame(receive)).await.unwrap()
+    }
+
+    /// The status at the end of the stream, or the code that closes the WebSocket.
     pub(crate) async fn end(mut self) -> String {
         let ending = async {
-            while let Some(piece) = self.receive.data().await {
-                let size = piece.unwrap().len();
-                self.receive.flow_control().release_capacity(size).unwrap();
+            match &mut self.way {
+                Way::Grpc { receive, .. } => {
+                    while let Some(piece) = receive.data().await {
+                        let size = piece.unwrap().len();
+                        receive.flow_control().release_capacity(size).unwrap();
+                    }
+                    let trailers = receive.trailers().await.unwrap().unwrap();
+                    status(&trailers).to_owned()
+                }
+                Way::WebSocket { receive, .. } => loop {
+                    if let Frame::Close(reason) = next_frame(receive).await {
+                        break u16::from(reason.unwrap().code).to_string();
+                    }
+                },
             }
-            let trailers = self.receive.trailers().await.unwrap().unwrap();
-            status(&trailers).to_owned()
         };
         timeout(PATIENCE, ending).await.unwrap()
     }
 
     /// Waits until whatever it sent has left.
     pub(crate) async fn has_sent(&mut self) {
-        self.send.reserve_capacity(1);
-        let capacity = timeout(PATIENCE, poll_fn(|cx| self.send.poll_capacity(cx)));
+        let Way::Grpc { send, .. } = &mut self.way else {
+            panic!("whoever sends much does so over gRPC");
+        };
+        send.reserve_capacity(1);
+        let capacity = timeout(PATIENCE, poll_fn(|cx| send.poll_capacity(cx)));
         capacity.await.unwrap().unwrap().unwrap();
     }
+}
+
+async fn next_message(
+    receive: &mut RecvStream,
+    inbox: &mut Inbox,
+    items: &mut VecDeque<Bytes>,
+) -> Bytes {
+    loop {
+        if let Some(message) = items.pop_front() {
+            return message;
+        }
+        let piece = receive.data().await.expect("the stream goes on").unwrap();
+        let size = piece.len();
+        receive.flow_control().release_capacity(size).unwrap();
+        inbox.feed(piece);
+        while let Some(Item::Message(message)) = inbox.pull().unwrap() {
+            items.push_back(message);
+        }
+    }
+}
+
+async fn next_frame(receive: &mut SplitStream<WebSocketStream<TcpStream>>) -> Frame {
+    let frame = receive.next().await.expect("the WebSocket goes on");
+    frame.unwrap()
 }
 
 /// What stands behind the tags and sizes of content, payload and blob.

@@ -7,6 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::agent::CARRIERS;
+use crate::log::Log;
 use crate::{Agent, Bench, PATIENCE, until};
 
 #[tokio::test]
@@ -176,4 +178,21 @@ async fn whoever_vanishes_within_a_message_is_nobodys_problem() {
     assert_eq!(bench.count(Counter::SlimMalformed), 0);
     a.publish(b.name(), 1, b"good");
     assert_eq!(b.received().await.payload, b"good");
+}
+
+#[tokio::test]
+async fn what_a_client_does_wrong_again_and_again_is_told_of_once() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let bench = Bench::new().await;
+    for carrier in CARRIERS {
+        let told = log.lines_with("a SLIM client sent");
+        let mut a = Agent::linked_over(&bench, carrier, "a", 1).await;
+        let malformed = bench.count(Counter::SlimMalformed);
+        for _ in 0..20 {
+            a.send(b"garbage");
+        }
+        bench.counted(Counter::SlimMalformed, malformed + 20).await;
+        assert_eq!(log.lines_with("a SLIM client sent"), told + 1);
+    }
 }

@@ -2,9 +2,12 @@
 
 use node::Counter;
 use slim::Name;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::agent::Received;
-use crate::{Agent, Bench, until};
+use crate::{Agent, Bench, PATIENCE, until};
 
 const ONE: u32 = 1;
 const ALL: u32 = 256;
@@ -149,4 +152,40 @@ async fn a_message_of_16_kib_leaves_in_a_write_for_each_frame_and_no_kernel_hold
     // Clients take frames of 16 KiB: there is one more for the header's bytes.
     assert_eq!(bench.written(1), before + 2);
     assert!(bench.is_without_delay(1));
+}
+
+#[tokio::test]
+async fn what_finds_nobody_is_answered_by_nothing() {
+    let bench = Bench::new().await;
+    let mut a = Agent::subscribed(&bench, "a", 1).await;
+    for fanout in [ONE, ALL] {
+        a.publish(name("nobody", None), fanout, b"anybody?");
+    }
+    bench.counted(Counter::Undeliverable, 2).await;
+    // The next message to it is the answer to this.
+    assert_eq!(a.subscribe(name("more", None)).await, None);
+}
+
+#[tokio::test]
+async fn clients_may_send_a_message_as_one_frame_and_much_at_once() {
+    let bench = Bench::new().await;
+    let mut socket = TcpStream::connect(bench.address).await.unwrap();
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let begin = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..]].concat();
+    socket.write_all(&begin).await.unwrap();
+    // The first frame is the node's settings (RFC 9113, 3.4 and 6.5).
+    let mut head = [0; 9];
+    let reading = timeout(PATIENCE, socket.read_exact(&mut head));
+    reading.await.unwrap().unwrap();
+    assert_eq!(head[3], 4);
+    let mut settings = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
+    let reading = timeout(PATIENCE, socket.read_exact(&mut settings));
+    reading.await.unwrap().unwrap();
+    let setting = |id: u16| {
+        let found = settings.chunks(6).find(|one| one[..2] == id.to_be_bytes());
+        found.map_or(0, |one| u32::from_be_bytes(one[2..].try_into().unwrap()))
+    };
+    let (window, frame_size_max) = (setting(4), setting(5));
+    assert!(window >= 4 << 20, "{window}");
+    assert!(frame_size_max >= 4 << 20, "{frame_size_max}");
 }

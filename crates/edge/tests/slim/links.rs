@@ -113,7 +113,8 @@ async fn other_methods_and_other_protocols_are_answered() {
     assert_eq!(response.status(), 415);
 }
 
-struct Password;
+/// Wants one token, and says nothing of whose it is.
+pub(crate) struct Password;
 
 impl Gate for Password {
     fn admit(&self, token: &str) -> Result<Pass, Refused> {

@@ -8,9 +8,12 @@ mod bindings;
 #[path = "../it/counting.rs"]
 mod counting;
 mod exchange;
+mod lasting;
 mod links;
+mod log;
 mod python;
 mod slow;
+mod websocket;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -12,6 +12,9 @@ use rustls::ServerConfig;
 use crate::commands::config::tls_failure;
 use crate::failure::{Exit, Failure};
 
+/// What a client may say in TLS that it speaks: gRPC needs the first, a WebSocket the second.
+const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
 /// Makes the door to a node.
 pub(super) fn open(node: &Handle, gate: Arc<dyn Gate>, config: &Config) -> Result<Door, Failure> {
     Ok(Door::new(node.clone(), gate, options(config)?))
@@ -72,8 +75,7 @@ fn rules(written: &slim::Rules) -> Rules {
 pub(super) fn tls(config: &Config) -> Result<Option<Arc<ServerConfig>>, Failure> {
     let loaded = load_tls(config).map_err(tls_failure)?;
     Ok(loaded.map(|mut tls| {
-        // Clients of gRPC want to be told that it is HTTP/2.
-        Arc::make_mut(&mut tls).alpn_protocols = vec![b"h2".to_vec()];
+        Arc::make_mut(&mut tls).alpn_protocols = ALPN.map(<[u8]>::to_vec).to_vec();
         tls
     }))
 }

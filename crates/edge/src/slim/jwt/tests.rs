@@ -21,9 +21,17 @@ fn with_secret(secret: &[u8]) -> impl FnOnce(&[u8]) -> Vec<u8> {
     move |bytes| hmac::sign(&key, bytes).as_ref().to_vec()
 }
 
-/// Long after whoever reads this.
+/// Milliseconds since 1970, when all of this happens.
+const NOW_MS: u64 = 1_700_000_000_500;
+
+/// Who shows a token, now.
+fn subject(jwt: &Jwt, token: &str) -> Result<String> {
+    Ok(jwt.bearer(token, NOW_MS)?.subject)
+}
+
+/// Good for a minute.
 fn claims() -> Value {
-    json!({ "sub": "billing", "exp": 99_999_999_999_u64, "iss": "us", "aud": ["slim"] })
+    json!({ "sub": "billing", "exp": 1_700_000_060_u64, "iss": "us", "aud": ["slim"] })
 }
 
 /// A public key as PEM, from the bytes before the key itself in its DER (RFC 8410, RFC 5480).
@@ -42,10 +50,10 @@ fn a_token_of_the_secret_has_its_subject() {
     let jwt = Jwt::new(SECRET, Some("us"), Some("slim")).unwrap();
     let good = token("HS256", &claims(), with_secret(SECRET));
     assert!(is_jwt(&good));
-    assert_eq!(jwt.subject(&good).unwrap(), "billing");
+    assert_eq!(subject(&jwt, &good).unwrap(), "billing");
     // A file ends its last line.
     let jwt = Jwt::new(&[SECRET, b"\n"].concat(), None, None).unwrap();
-    assert_eq!(jwt.subject(&good).unwrap(), "billing");
+    assert_eq!(subject(&jwt, &good).unwrap(), "billing");
 }
 
 #[test]
@@ -54,7 +62,7 @@ fn a_token_that_says_or_is_something_else_is_refused() {
     for (name, value) in [
         ("exp", json!(1)),
         ("exp", json!("never")),
-        ("nbf", json!(99_999_999_998_u64)),
+        ("nbf", json!(1_700_000_061)),
         ("iss", json!("them")),
         ("aud", json!("other")),
         ("sub", Value::Null),
@@ -68,15 +76,36 @@ fn a_token_that_says_or_is_something_else_is_refused() {
             value => claims[name] = value,
         }
         let bad = token("HS256", &claims, with_secret(SECRET));
-        assert!(jwt.subject(&bad).is_err(), "{claims}");
+        assert!(subject(&jwt, &bad).is_err(), "{claims}");
     }
     let forged = token("HS256", &claims(), with_secret(&[7; 32]));
-    assert!(jwt.subject(&forged).is_err());
+    assert!(subject(&jwt, &forged).is_err());
     let unsigned = token("none", &claims(), |_| Vec::new());
-    assert!(jwt.subject(&unsigned).is_err());
+    assert!(subject(&jwt, &unsigned).is_err());
     for nonsense in ["", "..", "a.b.c", "a.b", "x"] {
-        assert!(jwt.subject(nonsense).is_err(), "{nonsense}");
+        assert!(subject(&jwt, nonsense).is_err(), "{nonsense}");
     }
+}
+
+#[test]
+fn a_token_is_good_until_it_ends_and_clocks_may_differ_by_a_minute() {
+    let jwt = Jwt::new(SECRET, None, None).unwrap();
+    let left = |claims: Value| {
+        let token = token("HS256", &claims, with_secret(SECRET));
+        let bearer = jwt.bearer(&token, NOW_MS);
+        bearer.map(|bearer| bearer.time_left).ok()
+    };
+    let until = |exp: Value| left(json!({ "sub": "billing", "exp": exp }));
+    let ms = |count| Some(Duration::from_millis(count));
+    assert_eq!(until(json!(1_700_000_060)), ms(119_500));
+    assert_eq!(until(json!(1_700_000_000.75)), ms(60_250));
+    assert_eq!(until(json!(1_699_999_941)), ms(500));
+    assert_eq!(until(json!(1_699_999_940)), None);
+    assert_eq!(until(json!(1e18)), ms(u64::MAX));
+    assert_eq!(until(json!(-1)), None);
+    let from = |nbf: Value| left(json!({ "sub": "billing", "exp": 1_700_000_060, "nbf": nbf }));
+    assert_eq!(from(json!(1_700_000_060)), ms(119_500));
+    assert_eq!(from(json!(1_700_000_061)), None);
 }
 
 #[test]
@@ -88,10 +117,10 @@ fn public_keys_verify_what_their_own_have_signed() {
     let jwt = Jwt::new(&public_key, None, None).unwrap();
     let sign = |bytes: &[u8]| pair.sign(bytes).as_ref().to_vec();
     let good = token("EdDSA", &claims(), sign);
-    assert_eq!(jwt.subject(&good).unwrap(), "billing");
+    assert_eq!(subject(&jwt, &good).unwrap(), "billing");
     // The public key is no secret that somebody may sign with.
     let confused = token("HS256", &claims(), with_secret(&public_key));
-    assert!(jwt.subject(&confused).is_err());
+    assert!(subject(&jwt, &confused).is_err());
 
     let by = &public::ECDSA_P256_SHA256_FIXED_SIGNING;
     let pkcs8 = EcdsaKeyPair::generate_pkcs8(by, &random).unwrap();
@@ -99,10 +128,10 @@ fn public_keys_verify_what_their_own_have_signed() {
     let jwt = Jwt::new(&pem(&P256, pair.public_key().as_ref()), None, None).unwrap();
     let sign = |bytes: &[u8]| pair.sign(&random, bytes).unwrap().as_ref().to_vec();
     assert_eq!(
-        jwt.subject(&token("ES256", &claims(), sign)).unwrap(),
+        subject(&jwt, &token("ES256", &claims(), sign)).unwrap(),
         "billing"
     );
-    assert!(jwt.subject(&good).is_err());
+    assert!(subject(&jwt, &good).is_err());
 }
 
 #[test]

@@ -1,0 +1,293 @@
+//! One side of a link: what a client sends and what becomes of it, whatever carries its messages.
+//!
+//! ```text
+//! ## Connecting => Linked: its first message is a link negotiation, within the time it has
+//! ```
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
+
+use bytes::Bytes;
+use node::{Connection, Counter};
+use slim::{Accepted, Ack, Act, Header, Link, Message};
+use tokio::time::{Instant, Sleep};
+
+use super::admission::Entered;
+use super::exchange::Round;
+use super::outlet::{Put, SlimOutlet};
+use super::pressure::Pressure;
+use super::status::{Code, Status};
+use super::{Door, Options};
+
+/// How this node calls itself.
+const NODE_ID: &str = "telpher";
+
+/// See the module's documentation.
+pub(super) struct Party {
+    door: Door,
+    /// Counts as a connection of the node, under this number in the table.
+    connection: Connection,
+    /// Who the client is, as rules know it.
+    name: Arc<str>,
+    outlet: Arc<SlimOutlet>,
+    /// Rings when what it came in with is good no more.
+    expiry: Option<Pin<Box<Sleep>>>,
+    opened: Instant,
+    ending_since: Option<Instant>,
+    pressure: Pressure,
+    /// Whether something that it should not have sent was told of.
+    has_warned: bool,
+}
+
+/// Whether a party has to be ended at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Time {
+    /// It has some left.
+    Left,
+    /// It was told to end and has not read so for too long.
+    Over,
+}
+
+impl Party {
+    pub(super) fn new(door: &Door, entered: Entered) -> Self {
+        let Entered {
+            connection,
+            outlet,
+            name,
+            time_left,
+        } = entered;
+        let expire = |left: Duration| Box::pin(tokio::time::sleep(left));
+        Self {
+            door: door.clone(),
+            connection,
+            name,
+            outlet,
+            expiry: time_left.map(expire),
+            opened: Instant::now(),
+            ending_since: None,
+            pressure: Pressure::default(),
+            has_warned: false,
+        }
+    }
+
+    /// The queue of what it is sent.
+    pub(super) fn outlet(&self) -> &SlimOutlet {
+        &self.outlet
+    }
+
+    /// Whether it has a link.
+    pub(super) fn is_linked(&self) -> bool {
+        self.outlet.link().is_some()
+    }
+
+    /// Ends it when it has had its time to negotiate. Time is over when it has also had its time to
+    /// read what it was sent before the end.
+    pub(super) fn check_time(&mut self, now: Instant) -> Time {
+        let time = self.door.options.negotiation_timeout;
+        if self.outlet.ending().is_some() {
+            let since = *self.ending_since.get_or_insert(now);
+            return match now - since >= time {
+                true => Time::Over,
+                false => Time::Left,
+            };
+        }
+        if !self.is_linked() && now - self.opened >= time {
+            let message = "no link negotiation arrived in time";
+            self.outlet
+                .end(Status::new(Code::DeadlineExceeded, message));
+        }
+        Time::Left
+    }
+
+    /// Ends it when what it came in with is good no more; it may come back with something newer.
+    pub(super) fn poll_expiry(&mut self, cx: &mut Context<'_>) {
+        if let Some(expiry) = &mut self.expiry
+            && expiry.as_mut().poll(cx).is_ready()
+        {
+            self.expiry = None;
+            let id = self.connection.id().0;
+            tracing::info!(connection = id, "a SLIM client's JWT has expired");
+            self.outlet
+                .end(Status::new(Code::Unauthenticated, "the JWT has expired"));
+        }
+    }
+
+    /// Whether receivers are to be waited for before more of it is read.
+    pub(super) fn is_held(&mut self, cx: &mut Context<'_>) -> bool {
+        self.pressure.holds(cx)
+    }
+
+    /// Takes a message that it has sent; an error ends it.
+    pub(super) fn take(&mut self, bytes: Bytes, round: &mut Round) -> Result<(), Status> {
+        let outlet = self.outlet.clone();
+        let Some(link) = outlet.link() else {
+            return self.negotiate(&bytes, round);
+        };
+        match Message::scan(&bytes) {
+            Ok(Message::Publish(routed)) => {
+                if !self.verify(link, &routed.header, round) {
+                    return Ok(());
+                }
+                if !self.may(Act::Send, &routed.header) {
+                    self.warn(format_args!("to a name that rules keep it from"));
+                    return Ok(());
+                }
+                if !round.forward.prepare(&routed) {
+                    self.connection.count(Counter::SlimExpired);
+                    return Ok(());
+                }
+                let tail = bytes.slice(routed.tail_start()..);
+                let (sender, pressing) = (self.connection.id().0, &mut self.pressure.by);
+                let counters = self.door.node.counters();
+                let exchange = &self.door.exchange;
+                exchange.publish(&routed, &tail, sender, round, pressing, counters);
+            }
+            Ok(Message::Subscribe {
+                header,
+                subscription_id,
+            }) => {
+                if self.verify(link, &header, round) {
+                    self.subscribe(&header, subscription_id);
+                }
+            }
+            Ok(Message::Unsubscribe {
+                header,
+                subscription_id,
+            }) => {
+                if self.verify(link, &header, round) {
+                    self.unsubscribe(&header, subscription_id);
+                }
+            }
+            // A link is negotiated once, and only nodes are owed answers.
+            Ok(Message::Link(_) | Message::Ack(_)) => {}
+            Err(malformed) => {
+                self.connection.count(Counter::SlimMalformed);
+                self.warn(format_args!("a message that is none: {malformed}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a message that is too large, and was skipped.
+    pub(super) fn skip(&mut self, size: u64) {
+        self.connection.count(Counter::Oversize);
+        let size_max = self.door.options.message_size_max;
+        self.warn(format_args!(
+            "a message of {size} bytes, {size_max} are allowed"
+        ));
+    }
+
+    /// Counts what keeps to no protocol, and ends it for that.
+    pub(super) fn violation(&self, status: Status) {
+        self.connection.count(Counter::ProtocolErrors);
+        let (id, reason) = (self.connection.id().0, &status.message);
+        tracing::info!(connection = id, %reason, "SLIM connection refused");
+        self.outlet.end(status);
+    }
+
+    fn negotiate(&mut self, bytes: &Bytes, round: &mut Round) -> Result<(), Status> {
+        let refuse = |reason: &dyn std::fmt::Display| {
+            self.connection.count(Counter::ProtocolErrors);
+            let id = self.connection.id().0;
+            tracing::info!(connection = id, %reason, "SLIM link refused");
+            Status::new(Code::InvalidArgument, reason.to_string())
+        };
+        let asked = match Message::scan(bytes) {
+            Ok(Message::Link(Some(asked))) => asked,
+            Ok(_) => return Err(refuse(&"the first message is no link negotiation")),
+            Err(malformed) => return Err(refuse(&malformed)),
+        };
+        let accepted = Accepted::new(&asked, NODE_ID, &self.door.exchange.random);
+        let Accepted { link, reply } = accepted.map_err(|refused| refuse(&refused))?;
+        self.outlet.set_link(link);
+        if self.outlet.answer(&reply) == Put::First {
+            round.dirty.push(self.outlet.clone());
+        }
+        Ok(())
+    }
+
+    fn verify(&mut self, link: &Link, header: &Header<'_>, round: &mut Round) -> bool {
+        let is_right = link.verify(header, &mut round.scratch);
+        if !is_right {
+            self.connection.count(Counter::SlimBadMacs);
+            self.warn(format_args!("a header whose MAC is wrong"));
+        }
+        is_right
+    }
+
+    fn subscribe(&self, header: &Header<'_>, id: u64) {
+        if !self.has_hop_left(header) {
+            return;
+        }
+        if !self.may(Act::Subscribe, header) {
+            let refused = format!(
+                "rules keep this client from subscribing to {}",
+                header.destination
+            );
+            return self.acknowledge(id, Err(refused));
+        }
+        let Options {
+            subscriptions_max, ..
+        } = *self.door.options;
+        let (name, connection) = (&header.destination, self.connection.id().0);
+        let exchange = &self.door.exchange;
+        let done = exchange.subscribe(name, connection, id, &self.outlet, subscriptions_max);
+        self.acknowledge(id, done.map_err(|error| error.to_string()));
+    }
+
+    fn unsubscribe(&self, header: &Header<'_>, id: u64) {
+        if !self.has_hop_left(header) {
+            return;
+        }
+        let (key, connection) = (header.destination.encoded.key(), self.connection.id().0);
+        let done = self.door.exchange.unsubscribe(key, connection, id);
+        self.acknowledge(id, done.map_err(|error| error.to_string()));
+    }
+
+    fn may(&self, act: Act, header: &Header<'_>) -> bool {
+        let agent = &header.destination.encoded.prefix;
+        let may = self.door.options.rules.allow(act, agent, &self.name);
+        if !may {
+            self.connection.count(Counter::SlimForbidden);
+        }
+        may
+    }
+
+    fn has_hop_left(&self, header: &Header<'_>) -> bool {
+        let is_left = header.ttl > 1;
+        if !is_left {
+            self.connection.count(Counter::SlimExpired);
+        }
+        is_left
+    }
+
+    /// Answers, unless it was replayed: then nobody waits for an answer.
+    fn acknowledge(&self, subscription_id: u64, done: Result<(), String>) {
+        if subscription_id == 0 {
+            return;
+        }
+        let error = done.as_ref().err().map(String::as_str);
+        let ack = Ack {
+            subscription_id,
+            error,
+        };
+        // The own queue is looked at in this round.
+        let _ = self.outlet.answer(&ack.encode());
+    }
+
+    /// Says once what the client does wrong.
+    fn warn(&mut self, what: std::fmt::Arguments<'_>) {
+        if !std::mem::replace(&mut self.has_warned, true) {
+            let id = self.connection.id().0;
+            tracing::warn!(connection = id, "a SLIM client sent {what}");
+        }
+    }
+}
+
+impl Drop for Party {
+    fn drop(&mut self) {
+        self.door.exchange.remove(self.connection.id().0);
+    }
+}

@@ -1,0 +1,51 @@
+//! What a client speaks, by the first bytes that it sends.
+//!
+//! ```text
+//! "GET"        a request of HTTP/1.1 that asks for a WebSocket
+//! other bytes  HTTP/2, or nothing that is served
+//! ```
+
+use std::future::poll_fn;
+
+use node::Counter;
+use tokio::time::Instant;
+use tokio::time::error::Elapsed;
+
+use super::io::Io;
+use super::{Door, client, websocket};
+
+/// What an HTTP/1.1 request for a WebSocket begins with. HTTP/2 begins with another word.
+const GET: &[u8] = b"GET";
+
+/// Why a connection did not come about.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Strange {
+    #[error("no HTTP in time")]
+    Late(#[from] Elapsed),
+    #[error("no HTTP/2: {0}")]
+    Http2(#[from] h2::Error),
+    #[error("no HTTP/1.1: {0}")]
+    Http1(#[from] hyper::Error),
+    #[error("a request that was answered with {0}")]
+    Refused(http::StatusCode),
+}
+
+/// Serves a connection to its end.
+pub(super) async fn serve(door: &Door, stream: net::Stream) {
+    let remote = stream.peer.clone();
+    let mut io = Io::new(stream);
+    let by = Instant::now() + door.options.negotiation_timeout;
+    let begins = poll_fn(|cx| {
+        let beginning = io.poll_peek(cx, GET.len());
+        beginning.map(|bytes| bytes.starts_with(GET))
+    });
+    let served = match tokio::time::timeout_at(by, begins).await {
+        Ok(true) => websocket::serve(door, io, &remote, by).await,
+        Ok(false) => client::serve(door, io, &remote, by).await,
+        Err(late) => Err(late.into()),
+    };
+    if let Err(reason) = served {
+        door.node.counters().count(Counter::ProtocolErrors);
+        tracing::info!(%remote, %reason, "SLIM connection refused");
+    }
+}

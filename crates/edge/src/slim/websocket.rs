@@ -1,0 +1,230 @@
+//! One client's WebSocket: messages as binary frames, its keepalive, its end.
+//!
+//! ```text
+//! ## Open => Closing => Closed: its queue has gone out and a frame says why it ends; the client has read so
+//! ```
+
+mod upgrade;
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use node::Counter;
+use slim::websocket::{Event, Frames, Opcode, Violation};
+use tokio::io::AsyncWrite;
+use tokio::time::Instant;
+
+use super::Door;
+use super::admission::Entered;
+use super::exchange::Round;
+use super::io::Io;
+use super::party::{Party, Time};
+use super::pulse::Pulse;
+use super::status::{Code, Status};
+use super::transport::Strange;
+
+/// Rounds before other clients of the thread get their turn.
+const ROUNDS_PER_POLL: usize = 8;
+
+/// A ping with nothing in it.
+const PING_SIZE: usize = 2;
+
+/// Serves a connection to its end; its request is answered by then.
+pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Result<(), Strange> {
+    if let Some((entered, io)) = upgrade::answer(door, io, remote, by).await? {
+        let mut socket = Box::new(Socket::new(door, entered, io, remote));
+        poll_fn(|cx| socket.poll(cx)).await;
+    }
+    Ok(())
+}
+
+struct Socket {
+    door: Door,
+    remote: String,
+    party: Party,
+    io: Io,
+    frames: Frames,
+    pulse: Pulse,
+    /// What is going out now.
+    outgoing: Bytes,
+    /// The client sends no more, or nothing that is read.
+    is_over: bool,
+    closing: Closing,
+}
+
+/// How far its end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    Open,
+    /// The frame that says so is going out.
+    Said,
+    /// It has gone out.
+    Done,
+}
+
+impl Socket {
+    fn new(door: &Door, entered: Entered, io: Io, remote: &str) -> Self {
+        Self {
+            party: Party::new(door, entered),
+            io,
+            frames: Frames::new(door.options.message_size_max),
+            pulse: Pulse::new(door.options.negotiation_timeout),
+            outgoing: Bytes::new(),
+            is_over: false,
+            closing: Closing::Open,
+            door: door.clone(),
+            remote: remote.to_owned(),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..ROUNDS_PER_POLL {
+            self.party.outlet().register(cx);
+            self.party.poll_expiry(cx);
+            if self.poll_pulse(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            let has_read = self.read(cx);
+            match self.write(cx) {
+                Poll::Ready(Err(_)) => return Poll::Ready(()),
+                Poll::Ready(Ok(())) if self.is_over && self.closing == Closing::Done => {
+                    return Poll::Ready(());
+                }
+                _ => {}
+            }
+            if !has_read {
+                return Poll::Pending;
+            }
+            self.pulse.hear();
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Whether something came.
+    fn read(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.is_over || self.party.is_held(cx) {
+            return false;
+        }
+        let is_ending = self.party.outlet().ending().is_some();
+        let frames = &mut self.frames;
+        // What comes behind the end is read for the end's sake.
+        let arrived = self.io.poll_arrived(cx, |bytes| {
+            if !is_ending {
+                frames.feed(bytes);
+            }
+        });
+        match arrived {
+            Poll::Pending => return false,
+            Poll::Ready(true) => {}
+            Poll::Ready(false) => {
+                self.is_over = true;
+                self.party.outlet().end(Status::new(Code::Ok, ""));
+            }
+        }
+        Round::with(|round| {
+            if let Err(violation) = self.take_in(round) {
+                let code = match violation {
+                    Violation::Text => Code::Unimplemented,
+                    _ => Code::InvalidArgument,
+                };
+                self.party
+                    .violation(Status::new(code, violation.to_string()));
+            }
+            for outlet in round.dirty.drain(..) {
+                outlet.wake();
+            }
+        });
+        true
+    }
+
+    fn take_in(&mut self, round: &mut Round) -> Result<(), Violation> {
+        while self.party.outlet().ending().is_none()
+            && let Some(event) = self.frames.pull()?
+        {
+            match event {
+                Event::Message(message) => {
+                    if let Err(status) = self.party.take(message, round) {
+                        self.party.outlet().end(status);
+                    }
+                }
+                Event::Oversize(size) => self.party.skip(size),
+                Event::Ping(payload) => {
+                    self.party.outlet().put_control(Opcode::Pong, &payload);
+                }
+                Event::Pong => self.pulse.answer(),
+                Event::Close => self.party.outlet().end(Status::new(Code::Ok, "")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ready when everything has gone out.
+    fn write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.io.poll_write_piece(cx, &mut self.outgoing))?;
+            match self.next_piece() {
+                Some(piece) => self.outgoing = piece,
+                None => break,
+            }
+            // It takes what it is sent. That it was asked for a sign of life is none.
+            if self.outgoing.len() > PING_SIZE {
+                self.pulse.hear();
+            }
+        }
+        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        if self.closing == Closing::Said {
+            self.closing = Closing::Done;
+            self.io.finish();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// What goes out next: what is queued, then why it ends, if it does.
+    fn next_piece(&mut self) -> Option<Bytes> {
+        if self.closing != Closing::Open {
+            return None;
+        }
+        let outlet = self.party.outlet();
+        if let Some(piece) = outlet.take() {
+            return Some(piece);
+        }
+        let (code, text) = outlet.ending()?.close_reason();
+        self.closing = Closing::Said;
+        let mut frame = BytesMut::new();
+        Opcode::Close.put_head(2 + text.len(), &mut frame);
+        frame.put_u16(code);
+        frame.put_slice(text.as_bytes());
+        Some(frame.freeze())
+    }
+
+    /// Ready when the client is not there any more, or does not read that it is to go.
+    fn poll_pulse(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.pulse.poll(cx).is_ready() {
+            let now = Instant::now();
+            if self.party.check_time(now) == Time::Over {
+                return Poll::Ready(());
+            }
+            let options = &self.door.options;
+            let is_linked = self.party.is_linked();
+            let interval = match is_linked {
+                true => options.keepalive,
+                false => options.negotiation_timeout,
+            };
+            if self.pulse.rest(now, interval) || !is_linked {
+                continue;
+            }
+            if self.pulse.is_asked() {
+                self.door.node.counters().count(Counter::Silent);
+                tracing::info!(remote = %self.remote, "SLIM connection closed: silent");
+                return Poll::Ready(());
+            }
+            self.party.outlet().put_control(Opcode::Ping, &[]);
+            self.pulse.ask();
+        }
+        Poll::Pending
+    }
+}
