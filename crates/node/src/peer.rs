@@ -6,6 +6,7 @@ use std::sync::Arc;
 use model::Name;
 use parking_lot::Mutex;
 use routing::ConnectionId;
+use topics::User;
 
 use crate::lane::Lane;
 use crate::ports::{Outgoing, Outlet, Pushed};
@@ -23,6 +24,8 @@ pub struct Facts {
     pub door: &'static str,
     /// What let it in, where that takes a token.
     pub token: Option<Arc<Token>>,
+    /// Whom its password has let in, where it came by one.
+    pub user: Option<Arc<User>>,
     /// Whether it is part of the node itself and may use the names of `telpher/`.
     pub trusted: bool,
     /// Calls it answers at once.

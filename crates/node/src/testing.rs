@@ -132,6 +132,7 @@ impl World {
             remote: "test".to_owned(),
             door: "test",
             token: None,
+            user: None,
             trusted: false,
             calls_max: 1,
             credit_messages,

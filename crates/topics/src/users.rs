@@ -139,6 +139,15 @@ impl User {
     ) -> impl ExactSizeIterator<Item = (Hash, &Credential)> + DoubleEndedIterator {
         self.credentials.iter().map(|(it, kept)| (*it, kept))
     }
+
+    /// Whether something by which this user was let in lets in the one that is called so now.
+    pub fn is_still(&self, now: Option<&Self>) -> bool {
+        let same = |now: &Self| {
+            let mut all = self.credentials();
+            all.any(|(hash, kept)| now.credential(hash) == Some(kept))
+        };
+        now.is_some_and(same)
+    }
 }
 
 impl Users {
@@ -255,6 +264,23 @@ mod tests {
         assert!(users.is_empty());
         let again = users.decide("ann", &[UserChange::RemoveAll]);
         assert_eq!(again, Err(UserError::Unknown));
+    }
+
+    #[test]
+    fn a_user_is_still_who_it_was_while_a_credential_is() {
+        use Hash::{Sha256, Sha512};
+        let was = User::new("ann").with(Sha256, credential(Sha256));
+        let more = was.clone().with(Sha512, credential(Sha512));
+        assert!(was.is_still(Some(&was)) && was.is_still(Some(&more)) && more.is_still(Some(&was)));
+        let another = Credential {
+            stored_key: vec![9; 32],
+            ..credential(Sha256)
+        };
+        let changed = was.clone().with(Sha256, another);
+        let other = User::new("ann").with(Sha512, credential(Sha512));
+        for now in [None, Some(&changed), Some(&other)] {
+            assert!(!was.is_still(now), "{now:?}");
+        }
     }
 
     #[test]

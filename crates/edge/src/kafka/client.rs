@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use model::Name;
-use node::tokens::Token;
 use node::topics::{Producing, Topics};
 use node::{Connection, Counter, Facts, Refusal};
 
 use super::inbox::Trust;
 use super::outlet::KafkaOutlet;
-use super::sasl::Exchange;
+use super::sasl::{Exchange, Identity};
 use super::{Door, Place};
 use crate::gate::Role;
 
@@ -41,6 +40,17 @@ impl Departure {
     }
 }
 
+/// Why somebody is not let in though it has shown what lets it in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unadmitted {
+    /// See [`Refusal`].
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// It was another user, or none, when it was done.
+    #[error("the user was changed while it said who it is")]
+    Changed,
+}
+
 impl Client {
     /// Whoever has connected; let in at once where nobody has to say who it is.
     pub(super) fn new(
@@ -48,7 +58,7 @@ impl Client {
         place: Place,
         remote: String,
         outlet: Arc<KafkaOutlet>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, Unadmitted> {
         let mut client = Self {
             door: door.clone(),
             place,
@@ -62,30 +72,43 @@ impl Client {
         if !door.asks_who_it_is()
             && let Ok(pass) = door.gate.admit("")
         {
-            client.admit(None, pass.token, pass.role)?;
+            client.admit(Identity {
+                name: None,
+                token: pass.token,
+                user: None,
+                role: pass.role,
+            })?;
         }
         Ok(client)
     }
 
     /// Lets it in.
-    pub(super) fn admit(
-        &mut self,
-        name: Option<&str>,
-        token: Option<Arc<Token>>,
-        role: Role,
-    ) -> Result<(), Refusal> {
+    pub(super) fn admit(&mut self, identity: Identity) -> Result<(), Unadmitted> {
+        let Identity {
+            name,
+            token,
+            user,
+            role,
+        } = identity;
         let facts = Facts {
-            name: name.and_then(|name| Name::parse(name).ok()),
+            name: name.and_then(|name| Name::parse(&name).ok()),
             remote: self.remote.clone(),
             door: "kafka",
             token,
+            user: user.clone(),
             trusted: false,
             calls_max: 0,
             credit_messages: 0,
             credit_bytes: 0,
         };
         let outlet = self.outlet.clone();
-        self.connection = Some(self.door.node.open(facts, |_| outlet)?);
+        let connection = self.door.node.open(facts, |_| outlet)?;
+        // Who is changed sends away whoever is connected by then; this one may have come in between.
+        let users = &self.door.users;
+        if user.is_some_and(|user| !user.is_still(users.find(&user.name).as_deref())) {
+            return Err(Unadmitted::Changed);
+        }
+        self.connection = Some(connection);
         self.role = role;
         Ok(())
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use node::tokens::Token;
-use node::topics::Hash;
+use node::topics::{Hash, User};
 
 use super::Door;
 use super::scram::{Challenge, Failed};
@@ -61,8 +61,11 @@ pub(super) enum Exchange {
 /// Whom a client has proven to be.
 #[derive(Debug)]
 pub(super) struct Identity {
-    pub(super) name: String,
+    /// As it says it.
+    pub(super) name: Option<String>,
     pub(super) token: Option<Arc<Token>>,
+    /// Whose password it knows.
+    pub(super) user: Option<Arc<User>>,
     pub(super) role: Role,
 }
 
@@ -112,12 +115,7 @@ impl Exchange {
             }
             Self::Challenged(challenge) => {
                 let proven = challenge.judge(bytes)?;
-                let identity = Identity {
-                    name: proven.user.name.clone(),
-                    token: None,
-                    role: role_of_users(door),
-                };
-                Ok(Said::Proven(proven.message, identity))
+                Ok(Said::Proven(proven.message, of_user(door, proven.user)))
             }
         }
     }
@@ -135,14 +133,9 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Identity, Denied> {
     if !as_whom.is_empty() && as_whom != name {
         return Err(Failed::Malformed.into());
     }
-    let identity = |token, role| Identity {
-        name: name.to_owned(),
-        token,
-        role,
-    };
     if let Some(user) = door.users.find(name) {
         return match has_password(&user, password) {
-            true => Ok(identity(None, role_of_users(door))),
+            true => Ok(of_user(door, user)),
             false => Err(Failed::Credentials.into()),
         };
     }
@@ -150,12 +143,22 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Identity, Denied> {
     match &pass.token {
         // Where no token is asked for any will do, unless there are users.
         None if door.users.is_any() => Err(Failed::Credentials.into()),
-        _ => Ok(identity(pass.token, pass.role)),
+        _ => Ok(Identity {
+            name: Some(name.to_owned()),
+            token: pass.token,
+            user: None,
+            role: pass.role,
+        }),
     }
 }
 
-/// What users may do: what everybody may at the other doors while no token is asked for, and else what
-/// agents may.
-fn role_of_users(door: &Door) -> Role {
-    door.gate.admit("").map_or(Role::Agent, |pass| pass.role)
+/// Whoever knows a user's password. It may do what everybody may at the other doors while no token is
+/// asked for, and else what agents may.
+fn of_user(door: &Door, user: Arc<User>) -> Identity {
+    Identity {
+        name: Some(user.name.clone()),
+        token: None,
+        user: Some(user),
+        role: door.gate.admit("").map_or(Role::Agent, |pass| pass.role),
+    }
 }

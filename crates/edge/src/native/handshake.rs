@@ -125,6 +125,7 @@ fn admit(
         remote: remote.to_owned(),
         door: "native",
         token,
+        user: None,
         trusted: origin == Origin::System,
         calls_max: hello.window.calls_max,
         credit_messages: hello.window.credit_messages,

@@ -11,6 +11,7 @@ mod counting;
 mod fetching;
 mod framing;
 mod full;
+mod leaving;
 mod login;
 mod order;
 mod producing;
@@ -45,7 +46,12 @@ impl Bench {
     }
 
     pub(crate) fn with(gate: Arc<dyn Gate>, users: Arc<dyn Users>) -> Self {
-        Self::made(gate, users, &journal_options(), Default::default())
+        Self::made(gate, Some(users), &journal_options(), Default::default())
+    }
+
+    /// One whose users are those that the node keeps.
+    pub(crate) fn with_kept_users() -> Self {
+        Self::made(Arc::new(Open), None, &journal_options(), Default::default())
     }
 
     /// One in which no more than so many bytes may wait for the disk.
@@ -73,12 +79,12 @@ impl Bench {
 
     /// One that asks nobody who it is.
     fn open(options: &journal::Options, topics: node::topics::Options) -> Self {
-        Self::made(Arc::new(Open), Arc::new(Nobody), options, topics)
+        Self::made(Arc::new(Open), Some(Arc::new(Nobody)), options, topics)
     }
 
     fn made(
         gate: Arc<dyn Gate>,
-        users: Arc<dyn Users>,
+        users: Option<Arc<dyn Users>>,
         options: &journal::Options,
         topics: node::topics::Options,
     ) -> Self {
@@ -93,6 +99,7 @@ impl Bench {
         let node = Handle::with_journal(limits, ports, journal, kept).unwrap();
         node.open_topics(topics).unwrap();
         let topics = node.topics().unwrap();
+        let users = users.unwrap_or_else(|| Arc::new(topics.clone()));
         let options = Options {
             frame_size_max: 2 << 20,
             ..Options::default()

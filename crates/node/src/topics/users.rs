@@ -5,11 +5,14 @@ use std::sync::Arc;
 use ::topics::record::{USER, USER_GONE};
 use ::topics::{User, UserChange, Users};
 use journal::{AppendError, Journal, Ticket};
+use model::ErrorCode;
 
 use super::Topics;
 use super::error::{Storage, UserChangeError};
 use super::pending::Pending;
 use super::state::OpenError;
+use crate::Handle;
+use crate::counters::Counter;
 use crate::store::{Kind, Location, Store};
 
 /// The users, and where they are written to.
@@ -112,16 +115,36 @@ impl Topics {
     }
 
     /// Changes what is kept of a user: all of it or nothing. It counts at once, and is answered when it
-    /// is on disk.
+    /// is on disk. Whoever came in by what does not let in any more is sent away.
     pub fn change_user(
         &self,
         name: &str,
         changes: &[UserChange],
     ) -> Pending<Result<(), UserChangeError>> {
         match self.enter_user(name, changes) {
-            Ok(ticket) => Pending::after(self.state.durable(Some(ticket)), Ok(())),
+            Ok(ticket) => {
+                self.send_away(name);
+                Pending::after(self.state.durable(Some(ticket)), Ok(()))
+            }
             Err(error) => Pending::now(Err(error)),
         }
+    }
+
+    fn send_away(&self, name: &str) {
+        let node = Handle {
+            inner: self.inner.clone(),
+        };
+        let now = self.user(name);
+        node.dismiss(ErrorCode::Unauthenticated, |client| {
+            let was = client.user.as_ref().filter(|was| was.name == name)?;
+            if was.is_still(now.as_deref()) {
+                return None;
+            }
+            node.counters().count(Counter::Unauthenticated);
+            Some(format!(
+                "the user `{name}` does not come in like that any more"
+            ))
+        });
     }
 
     fn enter_user(&self, name: &str, changes: &[UserChange]) -> Result<Ticket, UserChangeError> {

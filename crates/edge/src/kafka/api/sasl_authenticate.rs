@@ -17,11 +17,10 @@ pub(in crate::kafka) fn answer(client: &mut Client, request: &Request) -> Respon
         Ok(Said::Proven(message, identity)) => {
             // Who is in already stays who it was: the exchange was for nothing.
             if !client.is_admitted()
-                && let Err(refusal) =
-                    client.admit(Some(&identity.name), identity.token, identity.role)
+                && let Err(unadmitted) = client.admit(identity)
             {
                 client.exchange = Exchange::Over;
-                return failure(ErrorCode::SaslAuthenticationFailed, refusal.to_string());
+                return failure(ErrorCode::SaslAuthenticationFailed, unadmitted.to_string());
             }
             message
         }
