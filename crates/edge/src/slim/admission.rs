@@ -80,6 +80,7 @@ pub(super) fn enter(
         remote: remote.to_owned(),
         door: "slim",
         token,
+        user: None,
         trusted: false,
         calls_max: 0,
         credit_messages: 0,
