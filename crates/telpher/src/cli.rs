@@ -3,9 +3,9 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    agents, backup, bench, bench_role, completions, config, conversation, demo, doctor, explain,
-    idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send, serve, stream, token,
-    topic, version, write,
+    agents, backup, bench, bench_role, bridge, completions, config, conversation, demo, doctor,
+    explain, idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send, serve, stream,
+    token, topic, version, write,
 };
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -58,7 +58,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "serve", "config", "token", "kafka", "backup", "doctor", "inspect",
         ],
     ),
-    ("Talk through it", &["send", "write", "request", "listen"]),
+    (
+        "Talk through it",
+        &["send", "write", "request", "listen", "bridge"],
+    ),
     (
         "Look after what is kept",
         &[
@@ -109,6 +112,8 @@ enum Command {
     Write(write::Args),
     Request(request::Args),
     Listen(listen::Args),
+    #[command(subcommand)]
+    Bridge(bridge::Command),
     #[command(subcommand)]
     Mailbox(mailbox::Command),
     #[command(subcommand)]
@@ -189,6 +194,7 @@ impl Cli {
             Command::Write(args) => write::run(args, environment),
             Command::Request(args) => request::run(args, environment),
             Command::Listen(args) => listen::run(args, environment),
+            Command::Bridge(command) => bridge::run(command, environment),
             Command::Mailbox(command) => mailbox::run(command, environment),
             Command::Topic(command) => topic::run(command, environment),
             Command::Quota(command) => quota::run(command, environment),
@@ -245,7 +251,7 @@ mod tests {
 
     #[test]
     fn help_teaches() {
-        let commands: [&[&str]; 36] = [
+        let commands: [&[&str]; 38] = [
             &[],
             &["serve"],
             &["config"],
@@ -260,6 +266,8 @@ mod tests {
             &["write"],
             &["request"],
             &["listen"],
+            &["bridge"],
+            &["bridge", "slim"],
             &["mailbox"],
             &["topic"],
             &["topic", "produce"],

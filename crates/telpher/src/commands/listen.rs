@@ -186,12 +186,12 @@ fn said(ended: Result<Result<(), Failure>, tokio::task::JoinError>) -> Result<()
 /// Tells a person when the connection is lost and when it is back. States that lasted for a moment
 /// only may not have been seen.
 #[derive(Default)]
-struct Watch {
+pub(super) struct Watch {
     is_lost: bool,
 }
 
 impl Watch {
-    fn tell(&mut self, state: &ConnectionState) {
+    pub(super) fn tell(&mut self, state: &ConnectionState) {
         match state {
             ConnectionState::Reconnecting { reason, .. } => {
                 if !std::mem::replace(&mut self.is_lost, true) {

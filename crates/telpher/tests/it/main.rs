@@ -14,6 +14,7 @@ mod bench_quota;
 mod bench_store;
 mod clients;
 mod config;
+mod bridge;
 mod conversation;
 mod demo;
 mod doctor;

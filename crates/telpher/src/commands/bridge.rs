@@ -1,0 +1,26 @@
+//! `telpher bridge`: agents here and applications elsewhere, each as the others expect it.
+
+mod slim;
+
+use crate::failure::Failure;
+use crate::settings::Environment;
+
+const EXAMPLES: &str = "\
+Examples:
+  telpher bridge slim acme/pay/billing --secret-file slim.secret
+                                         SLIM applications call the agent acme/pay/billing
+  telpher bridge slim acme/pay/ledger --to acme/pay/ledger --secret-file slim.secret
+                                         agents call the SLIM application acme/pay/ledger";
+
+/// Let agents and applications of other systems call each other
+#[derive(Debug, clap::Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Command {
+    Slim(Box<slim::Args>),
+}
+
+pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::Slim(args) => slim::run(*args, environment),
+    }
+}

@@ -1,0 +1,281 @@
+//! A SLIM node: where it is, and how to become one of its applications.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use h2::{PingPong, RecvStream, SendStream};
+use http::{HeaderMap, Request};
+use net::Address;
+use slim::{Inbox, Initiator, Item, Link, Message, Random};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::failure::{Exit, Failure};
+
+const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";
+
+/// The whole of connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What nodes and the libraries take, unless they are told otherwise.
+const MESSAGE_SIZE_MAX: u32 = 4 << 20;
+
+const WINDOW_SIZE: u32 = 4 << 20;
+const FRAME_SIZE_MAX: u32 = 4 << 20;
+
+/// See the module's documentation.
+pub(super) struct Node {
+    address: Address,
+    tls: Option<Arc<ClientConfig>>,
+    url: String,
+    token: Option<String>,
+}
+
+/// A stream with a link.
+pub(super) struct Attached {
+    pub(super) link: Link,
+    pub(super) send: SendStream<Bytes>,
+    pub(super) receive: Receive,
+    pub(super) pings: PingPong,
+    /// Keeps the connection going.
+    pub(super) driver: Driver,
+}
+
+/// The messages of a stream.
+pub(super) struct Receive {
+    stream: RecvStream,
+    inbox: Inbox,
+}
+
+/// Ends with whoever has it.
+pub(super) struct Driver(JoinHandle<()>);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Why there is no stream, for people.
+pub(super) type Reason = String;
+
+/// How the reason begins when a token is wanted.
+pub(super) const UNAUTHENTICATED: &str = "unauthenticated";
+
+trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
+
+impl Node {
+    pub(super) fn new(
+        url: &str,
+        token: Option<String>,
+        authorities: Option<&Path>,
+    ) -> Result<Self, Failure> {
+        let usage = |message: String| {
+            Failure::new(Exit::Usage, message).hint("a SLIM node is http://, https:// or unix://")
+        };
+        let native = match url.split_once("://") {
+            Some(("http", rest)) => format!("tcp://{}", rest.trim_end_matches('/')),
+            Some(("https", rest)) => format!("tls://{}", rest.trim_end_matches('/')),
+            Some(("unix", _)) => url.to_owned(),
+            _ => return Err(usage(format!("`{url}` is no address of a SLIM node"))),
+        };
+        let address: Address = native
+            .parse()
+            .map_err(|_| usage(format!("`{url}` is no address of a SLIM node")))?;
+        let tls = match address {
+            Address::Tls { .. } => {
+                let config = net::client_config(authorities)
+                    .map_err(|error| Failure::new(Exit::Usage, error))?;
+                let mut config = ClientConfig::clone(&config);
+                config.alpn_protocols = vec![b"h2".to_vec()];
+                Some(Arc::new(config))
+            }
+            _ => None,
+        };
+        Ok(Self {
+            address,
+            tls,
+            url: url.to_owned(),
+            token,
+        })
+    }
+
+    /// Where it is.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Connects and agrees on a link.
+    pub(super) async fn attach(&self) -> Result<Attached, Reason> {
+        match tokio::time::timeout(CONNECT_TIMEOUT, self.attach_slowly()).await {
+            Ok(attached) => attached,
+            Err(_) => Err(format!("it did not answer within {CONNECT_TIMEOUT:?}")),
+        }
+    }
+
+    async fn attach_slowly(&self) -> Result<Attached, Reason> {
+        let socket = self.connect().await.map_err(|error| error.to_string())?;
+        let handshake = h2::client::Builder::new()
+            .initial_window_size(WINDOW_SIZE)
+            .initial_connection_window_size(2 * WINDOW_SIZE)
+            .max_frame_size(FRAME_SIZE_MAX)
+            .handshake(socket);
+        let (client, mut connection) = handshake.await.map_err(|error| error.to_string())?;
+        let pings = connection.ping_pong().ok_or("it has no pings")?;
+        let driver = Driver(tokio::spawn(async move {
+            // The streams tell how it ended.
+            let _ = connection.await;
+        }));
+        let (send, stream) = self.call(client).await?;
+        let receive = Receive {
+            stream,
+            inbox: Inbox::new(MESSAGE_SIZE_MAX),
+        };
+        negotiate(send, receive, pings, driver).await
+    }
+
+    async fn connect(&self) -> std::io::Result<Box<dyn Socket>> {
+        match &self.address {
+            Address::Tls { host, port } => {
+                let socket = TcpStream::connect((host.as_str(), *port)).await?;
+                socket.set_nodelay(true)?;
+                let name = ServerName::try_from(host.clone()).map_err(std::io::Error::other)?;
+                let config = self.tls.clone().ok_or(std::io::ErrorKind::Unsupported)?;
+                let socket = TlsConnector::from(config).connect(name, socket).await?;
+                Ok(Box::new(socket))
+            }
+            Address::Tcp { host, port } => {
+                let socket = TcpStream::connect((host.as_str(), *port)).await?;
+                socket.set_nodelay(true)?;
+                Ok(Box::new(socket))
+            }
+            Address::Unix { path } => Ok(Box::new(UnixStream::connect(path).await?)),
+            Address::Inproc { .. } => Err(std::io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Opens the stream; the node answers before it has read anything.
+    async fn call(
+        &self,
+        client: SendRequest<Bytes>,
+    ) -> Result<(SendStream<Bytes>, RecvStream), Reason> {
+        let mut client = client.ready().await.map_err(|error| error.to_string())?;
+        let (scheme, authority) = match &self.address {
+            Address::Tls { host, port } => ("https", format!("{host}:{port}")),
+            Address::Tcp { host, port } => ("http", format!("{host}:{port}")),
+            _ => ("http", "localhost".to_owned()),
+        };
+        let mut request = Request::post(format!("{scheme}://{authority}{PATH}"))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers");
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(()).map_err(|error| error.to_string())?;
+        let sent = client.send_request(request, false);
+        let (response, send) = sent.map_err(|error| error.to_string())?;
+        let response = response.await.map_err(|error| error.to_string())?;
+        match status(response.headers()) {
+            Some(reason) => Err(reason),
+            None if !response.status().is_success() => Err(format!(
+                "it is no SLIM node: it answered {}",
+                response.status()
+            )),
+            None => Ok((send, response.into_body())),
+        }
+    }
+}
+
+async fn negotiate(
+    mut send: SendStream<Bytes>,
+    mut receive: Receive,
+    pings: PingPong,
+    driver: Driver,
+) -> Result<Attached, Reason> {
+    let link_id = format!("telpher-{:032x}", fastrand::u128(..));
+    let initiator = Initiator::new(&link_id, &Random::new()).map_err(|error| error.to_string())?;
+    write(&mut send, &initiator.request("telpher-bridge")).await?;
+    let reply = receive.next().await?;
+    let link = match Message::scan(&reply) {
+        Ok(Message::Link(Some(reply))) => initiator.complete(&reply),
+        Ok(_) => return Err("it did not answer the negotiation of a link".to_owned()),
+        Err(error) => return Err(error.to_string()),
+    };
+    Ok(Attached {
+        link: link.map_err(|error| error.to_string())?,
+        send,
+        receive,
+        pings,
+        driver,
+    })
+}
+
+/// Writes a message as fast as the node reads.
+pub(super) async fn write(send: &mut SendStream<Bytes>, message: &[u8]) -> Result<(), Reason> {
+    let size = (message.len() as u32).to_be_bytes();
+    let mut bytes = Bytes::from([&[0][..], &size, message].concat());
+    while !bytes.is_empty() {
+        send.reserve_capacity(bytes.len());
+        // More is only told of while there is none.
+        while send.capacity() == 0 {
+            let more = std::future::poll_fn(|cx| send.poll_capacity(cx)).await;
+            let more = more.ok_or("the stream has ended")?;
+            more.map_err(|error| error.to_string())?;
+        }
+        let piece = bytes.split_to(send.capacity().min(bytes.len()));
+        let sent = send.send_data(piece, false);
+        sent.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+impl Receive {
+    /// The next message. What is too large is passed over.
+    pub(super) async fn next(&mut self) -> Result<Bytes, Reason> {
+        loop {
+            match self.inbox.pull().map_err(|error| error.to_string())? {
+                Some(Item::Message(message)) => return Ok(message),
+                Some(Item::Oversize(_)) => {}
+                None => {
+                    let piece = self.piece().await?;
+                    self.inbox.feed(piece);
+                }
+            }
+        }
+    }
+
+    async fn piece(&mut self) -> Result<Bytes, Reason> {
+        let Some(piece) = self.stream.data().await else {
+            let trailers = self.stream.trailers().await;
+            let trailers = trailers.map_err(|error| error.to_string())?;
+            let reason = trailers.as_ref().and_then(status);
+            return Err(reason.unwrap_or_else(|| "it ended the stream".to_owned()));
+        };
+        let piece = piece.map_err(|error| error.to_string())?;
+        let released = self.stream.flow_control().release_capacity(piece.len());
+        released.map_err(|error| error.to_string())?;
+        Ok(piece)
+    }
+}
+
+/// What gRPC says, unless it is nothing or OK.
+fn status(headers: &HeaderMap) -> Option<Reason> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let code = text("grpc-status").filter(|code| *code != "0")?;
+    let meaning = match code {
+        "7" => "permission denied",
+        "14" => "unavailable",
+        "16" => UNAUTHENTICATED,
+        _ => "refused",
+    };
+    let message = text("grpc-message").unwrap_or_default();
+    Some(format!("{meaning} (status {code}): {message}"))
+}

@@ -1,0 +1,244 @@
+//! A bridge at work: one task, which does what comes next.
+
+use std::time::Duration;
+
+use client::{Client, Envelope, Events};
+use model::ErrorCode;
+use slim::session::{Endpoint, Identity, Limits};
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+
+use super::inward::{Answered, Inward};
+use super::line::{Event, Line};
+use super::outward::Outward;
+use super::sessions::{Happened, Sessions};
+use super::{Args, Names, parts};
+use crate::commands::listen::Watch;
+use crate::failure::{Exit, Failure};
+use crate::output;
+
+/// How often is looked for what is due.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Peers have heartbeats every 10 s.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// For what is under way, and for peers to be told.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// See the module's documentation.
+pub(super) struct Running {
+    names: Names,
+    client: Client,
+    events: Events,
+    watch: Watch,
+    line: Line,
+    is_subscribed: bool,
+    sessions: Sessions,
+    side: Side,
+    ticks: Interval,
+}
+
+/// Which way requests go.
+enum Side {
+    Inward(Inward),
+    Outward(Box<Outward>),
+}
+
+/// What happens on the native side.
+enum Native {
+    Answered(Answered),
+    Asked(Envelope),
+    Ended(ErrorCode),
+}
+
+impl Side {
+    async fn next(&mut self) -> Native {
+        match self {
+            Self::Inward(inward) => Native::Answered(inward.next().await),
+            Self::Outward(outward) => match outward.next().await {
+                Ok(envelope) => Native::Asked(envelope),
+                Err(code) => Native::Ended(code),
+            },
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        match self {
+            Self::Inward(inward) => inward.is_idle(),
+            Self::Outward(outward) => outward.is_idle(),
+        }
+    }
+}
+
+impl Running {
+    pub(super) async fn start(
+        args: Args,
+        names: Names,
+        identity: Identity,
+        client: Client,
+        line: Line,
+    ) -> Result<Self, Failure> {
+        let sessions_max = args.sessions_max as usize;
+        let limits = Limits {
+            sessions_max,
+            asked_max: if names.to.is_some() { 0 } else { sessions_max },
+            silence_ns_max: SILENCE_MAX.as_nanos() as u64,
+        };
+        let mut seed = [0; 8];
+        super::fill(&mut seed)?;
+        let seed = u64::from_le_bytes(seed);
+        let endpoint = Endpoint::new(parts(&names.slim_name), identity, seed, limits);
+        let side = match names.to.clone() {
+            None => Side::Inward(Inward::new(&client, &names.agent, &args)?),
+            Some(to) => Side::Outward(Box::new(Outward::new(&client, &names, to, &args).await?)),
+        };
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Self {
+            names,
+            events: client.events(),
+            client,
+            watch: Watch::default(),
+            line,
+            is_subscribed: false,
+            sessions: Sessions::new(endpoint),
+            side,
+            ticks,
+        })
+    }
+
+    /// Works until it cannot any more.
+    pub(super) async fn run(&mut self) -> Result<(), Failure> {
+        loop {
+            self.step().await?;
+        }
+    }
+
+    /// Finishes what is under way, and tells peers.
+    pub(super) async fn finish(&mut self) {
+        match &mut self.side {
+            Side::Inward(inward) => inward.finish(),
+            Side::Outward(outward) => outward.finish(),
+        }
+        let finishing = async {
+            while !self.side.is_idle() {
+                self.step().await?;
+            }
+            self.sessions.close_all();
+            while self.sessions.count() > 0 && self.sessions.is_up() {
+                self.step().await?;
+            }
+            Ok::<_, Failure>(())
+        };
+        // What does not end in time is ended.
+        let _ = timeout(FINISH_TIMEOUT, finishing).await;
+        self.client.close().await;
+    }
+
+    /// Tells what was done.
+    pub(super) fn tell(&self) {
+        output::note(&self.sessions.tally.sentence());
+    }
+
+    async fn step(&mut self) -> Result<(), Failure> {
+        tokio::select! {
+            event = self.line.next() => self.slim(event)?,
+            native = self.side.next() => self.native(native)?,
+            Some(state) = self.events.next() => self.watch.tell(&state),
+            _ = self.ticks.tick() => self.tick(),
+        }
+        while let Some(happened) = self.sessions.next() {
+            self.happened(happened)?;
+        }
+        Ok(())
+    }
+
+    fn slim(&mut self, event: Option<Event>) -> Result<(), Failure> {
+        match event {
+            Some(Event::Up(link, writes)) => self.sessions.up(link, writes),
+            Some(Event::Message(message)) => self.sessions.receive(&message),
+            Some(Event::Down(reason)) => {
+                output::note(&format!(
+                    "connection to the SLIM node lost ({reason}): trying again"
+                ));
+                self.sessions.down();
+            }
+            None => {
+                return Err(Failure::new(
+                    Exit::Failed,
+                    "the line to the SLIM node ended",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn native(&mut self, native: Native) -> Result<(), Failure> {
+        match (native, &mut self.side) {
+            (Native::Answered(answered), Side::Inward(inward)) => {
+                inward.answer(answered, &mut self.sessions);
+            }
+            (Native::Asked(envelope), Side::Outward(outward)) => {
+                outward.ask(envelope, &mut self.sessions);
+            }
+            (Native::Ended(code), _) => {
+                let message = format!("the subscription to {} ended: {code}", self.names.agent);
+                return Err(Failure::new(Exit::from(code), message)
+                    .hint(format!("`telpher explain {code}` says more")));
+            }
+            (Native::Answered(_), Side::Outward(_)) | (Native::Asked(_), Side::Inward(_)) => {}
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        self.sessions.tick();
+        if let Side::Outward(outward) = &mut self.side {
+            outward.tick(&mut self.sessions);
+        }
+    }
+
+    fn happened(&mut self, happened: Happened) -> Result<(), Failure> {
+        let sessions = &mut self.sessions;
+        match (happened, &mut self.side) {
+            (Happened::Subscribed(outcome), _) => return self.subscribed(outcome),
+            (Happened::Opened(session, peer), Side::Inward(inward)) => inward.opened(session, peer),
+            (Happened::Opened(session, _), Side::Outward(outward)) => {
+                outward.opened(session, sessions);
+            }
+            (Happened::Said(session, message), Side::Inward(inward)) => {
+                inward.said(session, message, sessions);
+            }
+            (Happened::Said(session, message), Side::Outward(outward)) => {
+                outward.said(session, message, sessions);
+            }
+            (Happened::Over(session, _), Side::Inward(inward)) => inward.over(session),
+            (Happened::Over(session, ending), Side::Outward(outward)) => {
+                outward.over(session, ending, sessions);
+            }
+        }
+        Ok(())
+    }
+
+    fn subscribed(&mut self, outcome: Result<(), String>) -> Result<(), Failure> {
+        if let Err(reason) = outcome {
+            let name = &self.names.slim_name;
+            let message = format!("the SLIM node does not let us be {name}: {reason}");
+            return Err(Failure::new(Exit::Denied, message).hint(
+                "--as ORG/NAMESPACE/APP names another one; rules are the node's `slim.rules`",
+            ));
+        }
+        let is_again = std::mem::replace(&mut self.is_subscribed, true);
+        output::note(&match (is_again, &self.names.to) {
+            (true, _) => "connected to the SLIM node again".to_owned(),
+            (false, None) => {
+                let name = self.sessions.name();
+                format!("bridging {name} to the agent {}", self.names.agent)
+            }
+            (false, Some(to)) => {
+                format!("bridging {} to the SLIM application {to}", self.names.agent)
+            }
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! The sessions of the bridge's SLIM name: the engine, the link under it and the clock beside it.
+
+use std::collections::VecDeque;
+
+use slim::session::{
+    Decision, Ending, Endpoint, FullName, Moment, NotPublished, Packet, Received, Rejected,
+    Reliability, SessionId, Untrusted,
+};
+use slim::{Ack, Link, Message};
+use tokio::time::Instant;
+
+use super::line::Writes;
+use super::tally::Tally;
+use crate::utc;
+
+/// What whoever uses the sessions has to know.
+pub(super) enum Happened {
+    /// The node sends us what is for our name, or says why it does not.
+    Subscribed(Result<(), String>),
+    Opened(SessionId, FullName),
+    Said(SessionId, Received),
+    Over(SessionId, Ending),
+}
+
+/// See the module's documentation.
+pub(super) struct Sessions {
+    endpoint: Endpoint,
+    up: Option<Up>,
+    decisions: Vec<Decision>,
+    happened: VecDeque<Happened>,
+    start: Instant,
+    /// What a MAC covers.
+    scratch: Vec<u8>,
+    subscriptions: u64,
+    pub(super) tally: Tally,
+}
+
+/// A link, and where what is sent over it is written.
+struct Up {
+    link: Box<Link>,
+    writes: Writes,
+}
+
+impl Sessions {
+    pub(super) fn new(endpoint: Endpoint) -> Self {
+        Self {
+            endpoint,
+            up: None,
+            decisions: Vec::new(),
+            happened: VecDeque::new(),
+            start: Instant::now(),
+            scratch: Vec::new(),
+            subscriptions: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// What applications reach us by.
+    pub(super) fn name(&self) -> &FullName {
+        self.endpoint.name()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.endpoint.session_count()
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.up.is_some()
+    }
+
+    /// There is a link: our name is the first thing that is said.
+    pub(super) fn up(&mut self, link: Box<Link>, writes: Writes) {
+        let at = self.moment();
+        self.subscriptions += 1;
+        let message = self.endpoint.subscription(self.subscriptions, &link, at);
+        // Nothing has been written: there is room.
+        writes.push(message);
+        self.up = Some(Up { link, writes });
+        self.endpoint.resume(at);
+    }
+
+    pub(super) fn down(&mut self) {
+        self.up = None;
+    }
+
+    /// Takes a message of the node's.
+    pub(super) fn receive(&mut self, message: &[u8]) {
+        let at = self.moment();
+        let Some(up) = &self.up else {
+            return;
+        };
+        let taken = match Message::scan(message) {
+            Ok(Message::Publish(routed)) if up.link.verify(&routed.header, &mut self.scratch) => {
+                self.endpoint.receive(&routed, at, &mut self.decisions)
+            }
+            Ok(Message::Publish(_)) => Err(Untrusted::Mac.into()),
+            Ok(Message::Ack(Ack {
+                subscription_id,
+                error,
+            })) => {
+                if subscription_id == self.subscriptions {
+                    let outcome = error.map_or(Ok(()), |error| Err(error.to_owned()));
+                    self.happened.push_back(Happened::Subscribed(outcome));
+                }
+                Ok(())
+            }
+            Ok(_) => Err(Rejected::Unexpected),
+            Err(malformed) => Err(malformed.into()),
+        };
+        if let Err(rejected) = taken {
+            self.tally.reject(&rejected);
+        }
+        self.settle();
+    }
+
+    pub(super) fn open(
+        &mut self,
+        to: [&str; 3],
+        reliability: Option<Reliability>,
+    ) -> Result<SessionId, Rejected> {
+        let at = self.moment();
+        let opened = self.endpoint.open(to, reliability, at, &mut self.decisions);
+        self.settle();
+        opened
+    }
+
+    pub(super) fn publish(
+        &mut self,
+        session: SessionId,
+        said: &Received,
+    ) -> Result<(), NotPublished> {
+        let at = self.moment();
+        let said = self
+            .endpoint
+            .publish(session, said, at, &mut self.decisions);
+        self.settle();
+        said
+    }
+
+    pub(super) fn close(&mut self, session: SessionId) {
+        let at = self.moment();
+        self.endpoint.close(session, at, &mut self.decisions);
+        self.settle();
+    }
+
+    pub(super) fn close_all(&mut self) {
+        let at = self.moment();
+        self.endpoint.close_all(at, &mut self.decisions);
+        self.settle();
+    }
+
+    /// Does what is due. Without a link nothing is: nobody could answer.
+    pub(super) fn tick(&mut self) {
+        if self.is_up() {
+            let at = self.moment();
+            self.endpoint.tick(at, &mut self.decisions);
+            self.settle();
+        }
+    }
+
+    /// The next of what has happened.
+    pub(super) fn next(&mut self) -> Option<Happened> {
+        self.happened.pop_front()
+    }
+
+    fn settle(&mut self) {
+        for decision in std::mem::take(&mut self.decisions) {
+            match decision {
+                Decision::Send(packet) => self.send(&packet),
+                Decision::Opened { session, peer } => {
+                    self.happened.push_back(Happened::Opened(session, peer));
+                }
+                Decision::Deliver { session, message } => {
+                    self.happened.push_back(Happened::Said(session, message));
+                }
+                Decision::Over { session, ending } => {
+                    self.happened.push_back(Happened::Over(session, ending));
+                }
+            }
+        }
+    }
+
+    /// Sends, as a network does: what has no room is lost, and said again where a session is
+    /// reliable.
+    fn send(&mut self, packet: &Packet) {
+        let pushed = |up: &Up| up.writes.push(packet.encode(&up.link));
+        if !self.up.as_ref().is_some_and(pushed) {
+            self.tally.unsent += 1;
+        }
+    }
+
+    fn moment(&self) -> Moment {
+        Moment {
+            now_ns: self.start.elapsed().as_nanos() as u64,
+            unix_s: utc::now_s(),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What a bridge has done.
+
+use std::collections::HashSet;
+use std::mem::Discriminant;
+
+use slim::session::Rejected;
+
+use crate::output;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Requests that got their reply.
+    pub(super) answered: u64,
+    /// Requests that were answered with an error.
+    pub(super) failed: u64,
+    /// Answers that nobody was there for.
+    pub(super) unheard: u64,
+    /// Messages that wanted no answer and were passed on.
+    pub(super) one_way: u64,
+    /// Messages that wanted no answer and could not be passed on.
+    pub(super) lost: u64,
+    /// Messages to SLIM that there was no room or no link for.
+    pub(super) unsent: u64,
+    /// Messages of SLIM that were not acted upon.
+    rejected: u64,
+    /// The kinds of those that a person has been told of.
+    told: HashSet<Discriminant<Rejected>>,
+}
+
+impl Tally {
+    /// Counts a message that is not acted upon; the first of each kind is told.
+    pub(super) fn reject(&mut self, rejected: &Rejected) {
+        self.rejected += 1;
+        if self.told.insert(std::mem::discriminant(rejected)) {
+            output::note(&format!(
+                "not acted upon: {rejected}; others like it are counted"
+            ));
+        }
+    }
+
+    /// All of it, for people.
+    pub(super) fn sentence(&self) -> String {
+        let Self {
+            answered,
+            failed,
+            unheard,
+            one_way,
+            lost,
+            unsent,
+            rejected,
+            ..
+        } = self;
+        format!(
+            "requests: {answered} answered, {failed} failed, {unheard} whose answer found nobody; \
+             one way: {one_way} passed on, {lost} lost; not sent: {unsent}; not acted upon: {rejected}"
+        )
+    }
+}

@@ -1,0 +1,396 @@
+//! `telpher bridge slim`, between agents and applications that no one here wrote: `slim-bindings` as
+//! PyPI has it.
+
+use std::io::{PipeWriter, Write};
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::slim_python::python;
+use crate::support::{Ended, Node, Place, Running, UNTIL_GO, eventually, free_port};
+
+const SECRET: &str = "a-secret-of-at-least-32-characters!!";
+
+/// A node, and a place where everybody knows of it.
+struct Scene {
+    node: Node,
+    home: Place,
+    place: Place,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::with("")
+    }
+
+    fn with(flags: &str) -> Self {
+        let home = Place::new();
+        let node = home.serve(flags);
+        let place = Place::new().with_variable("TELPHER_URL", node.url("native"));
+        place.write("secret", &format!("{SECRET}\n"));
+        Self { node, home, place }
+    }
+
+    fn slim(&self) -> &str {
+        self.node.url("slim")
+    }
+
+    /// A bridge that is ready.
+    fn bridge(&self, words: &[&str]) -> Running {
+        let slim = ["bridge", "slim", "org/ns/agent", "--slim", self.slim()];
+        let secret = ["--secret-file", "secret"];
+        let all = slim.iter().chain(&secret).chain(words);
+        let mut bridge = self.place.start(all);
+        bridge.wait_for_note("bridging ");
+        bridge
+    }
+
+    /// A bridge from the agents' side to the application.
+    fn outward(&self, words: &[&str]) -> Running {
+        let to = ["--to", "org/ns/app", "--as", "org/ns/bridge"];
+        self.bridge(&[&to, words].concat())
+    }
+
+    fn application(&self, acts: &[&str]) -> Application {
+        Application::start(self.slim(), acts)
+    }
+
+    fn run(&self, acts: &[&str]) -> Ended {
+        let ended = self.application(acts).process.end();
+        ended.expect(0);
+        ended
+    }
+}
+
+/// An application in a process of its own, which does things by their names.
+struct Application {
+    process: Running,
+    input: PipeWriter,
+}
+
+impl Application {
+    fn start(url: &str, acts: &[&str]) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/bridge/applications.py");
+        let (reader, input) = std::io::pipe().unwrap();
+        let mut command = Command::new(python());
+        command.arg(script).arg(url).args(acts).stdin(reader);
+        Self {
+            process: Running::spawn(&mut command),
+            input,
+        }
+    }
+}
+
+/// What a bridge said at its end.
+#[track_caller]
+fn tally(bridge: Running) -> String {
+    let ended = bridge.stop();
+    let said = &ended.expect(0).stderr;
+    let line = said.lines().find(|line| line.starts_with("requests: "));
+    line.unwrap_or_else(|| panic!("{said}")).to_owned()
+}
+
+#[test]
+fn applications_ask_an_agent_in_sessions_of_both_kinds() {
+    let scene = Scene::new();
+    let _agent = scene.place.listen(["org/ns/agent", "--echo", "--quiet"]);
+    let bridge = scene.bridge(&[]);
+    scene.run(&["ask", "ask-reliable", "at-once"]);
+    let said = tally(bridge);
+    assert!(
+        said.starts_with("requests: 330 answered, 0 failed, 0 "),
+        "{said}"
+    );
+    assert!(said.contains("not acted upon: 0"), "{said}");
+    for counter in ["slim_malformed_messages", "slim_bad_macs", "dropped"] {
+        assert_eq!(scene.node.metric(&format!("telpher_{counter}_total")), 0);
+    }
+}
+
+#[test]
+fn an_error_can_be_told_from_an_answer() {
+    let scene = Scene::new();
+    let bridge = scene.bridge(&[]);
+    let said = scene.run(&["error"]).stderr;
+    assert!(said.contains("error no_responder 7 "), "{said}");
+    let agent = scene.place.listen(["org/ns/agent", "--exec", "exit 3"]);
+    let said = scene.run(&["error"]).stderr;
+    assert!(
+        said.contains("error handler_error 7 the command ended"),
+        "{said}"
+    );
+    let told = agent.stop().stdout;
+    assert!(told.contains(" (sums): question"), "{told}");
+    let said = tally(bridge);
+    assert!(
+        said.starts_with("requests: 0 answered, 2 failed, 0 "),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_request_has_a_deadline() {
+    let scene = Scene::new();
+    let _agent = scene.place.listen(["org/ns/agent", "--exec", UNTIL_GO]);
+    let bridge = scene.bridge(&["--deadline", "300ms"]);
+    let said = scene.run(&["error"]).stderr;
+    assert!(said.contains("error deadline_exceeded 7 "), "{said}");
+    let said = tally(bridge);
+    assert!(
+        said.starts_with("requests: 0 answered, 1 failed, 0 "),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_message_that_wants_no_answer_gets_none() {
+    for flags in [&[][..], &["--one-way"]] {
+        let scene = Scene::new();
+        let mut agent = scene.place.listen(["org/ns/agent", "--json"]);
+        let bridge = scene.bridge(flags);
+        scene.run(&["one-way"]);
+        let told: serde_json::Value = serde_json::from_str(&agent.line()).unwrap();
+        assert_eq!(told["kind"], "message");
+        assert_eq!(told["body"], "take this");
+        assert_eq!(told["metadata"]["colour"], "red");
+        let source = told["metadata"]["slim-source"].as_str().unwrap();
+        assert!(source.starts_with("org/ns/caller"), "{source}");
+        let told: serde_json::Value = serde_json::from_str(&agent.line()).unwrap();
+        assert_eq!(told["body"], "and this");
+        let kind = if flags.is_empty() {
+            "request"
+        } else {
+            "message"
+        };
+        assert_eq!(told["kind"], kind);
+        let said = tally(bridge);
+        assert!(said.contains("one way: "), "{said}");
+        assert!(said.contains(", 0 lost"), "{said}");
+    }
+}
+
+#[test]
+fn whoever_is_not_let_in_is_refused_as_the_libraries_understand_it() {
+    let scene = Scene::new();
+    let mut bridge = scene.bridge(&[]);
+    let said = scene.run(&["refused"]).stderr;
+    assert!(said.contains("refused at once"), "{said}");
+    bridge.wait_for_note("not acted upon: sessions with MLS are not supported");
+    scene.run(&["stranger"]);
+    bridge.wait_for_note("not acted upon: the identity was made with another secret");
+}
+
+#[test]
+fn an_application_that_vanishes_is_nobody_elses_problem() {
+    let scene = Scene::new();
+    let exec =
+        format!("read word; if [ \"$word\" = wait ]; then {UNTIL_GO}; fi; printf %s \"$word\"");
+    let mut agent = scene.place.listen(["org/ns/agent", "--exec", &exec]);
+    let bridge = scene.bridge(&[]);
+    let mut vanishing = scene.application(&["vanishes"]);
+    vanishing.process.wait_for_note("asked");
+    assert!(agent.line().ends_with(": wait\n"));
+    vanishing.process.signal(Signal::KILL);
+    vanishing.process.end();
+    scene.run(&["ask"]);
+    std::fs::File::create(scene.place.path("go")).unwrap();
+    tally(bridge);
+}
+
+#[test]
+fn whoever_is_in_a_session_is_told_of_its_end() {
+    let scene = Scene::new();
+    let _agent = scene.place.listen(["org/ns/agent", "--echo", "--quiet"]);
+    let bridge = scene.bridge(&[]);
+    let mut application = scene.application(&["ended"]);
+    application.process.wait_for_note("in session");
+    tally(bridge);
+    application.process.wait_for_note("told: ");
+    application.process.end().expect(0);
+}
+
+#[test]
+fn a_session_survives_a_kill_of_the_node() {
+    let home = Place::new();
+    let slim = format!("127.0.0.1:{}", free_port());
+    let native = format!("127.0.0.1:{}", free_port());
+    let flags = format!("--slim-listen {slim}");
+    let node = home.serve_at(&native, &flags);
+    let place = Place::new().with_variable("TELPHER_URL", node.url("native"));
+    place.write("secret", SECRET);
+    let mut scene = Scene { node, home, place };
+    let _agent = scene.place.listen(["org/ns/agent", "--echo", "--quiet"]);
+    let mut bridge = scene.bridge(&[]);
+    let mut application = scene.application(&["across"]);
+    application.process.wait_for_note("heard before");
+    let held = scene.node.metric("telpher_subscriptions");
+    // An application that reaches for a node in the very moment of its end gives up for good.
+    application.process.signal(Signal::STOP);
+    scene.node.signal(Signal::KILL);
+    assert_eq!(scene.node.end().status.code(), None);
+    scene.node = scene.home.serve_at(&native, &flags);
+    application.process.signal(Signal::CONT);
+    bridge.wait_for_note("connected to the SLIM node again");
+    eventually("everybody comes back", || {
+        scene.node.metric("telpher_subscriptions") == held
+    });
+    application.input.write_all(b"\n").unwrap();
+    application.process.end().expect(0);
+    tally(bridge);
+}
+
+#[test]
+fn agents_ask_an_application_in_sessions_of_both_kinds() {
+    let scene = Scene::new();
+    let mut application = scene.application(&["echo"]);
+    application.process.wait_for_note("listening");
+    for flags in [&[][..], &["--reliable"]] {
+        let bridge = scene.outward(flags);
+        let asking: Vec<_> = (0..4)
+            .map(|number| {
+                let word = format!("word-{number}");
+                (scene.place.start(["request", "org/ns/agent", &word]), word)
+            })
+            .collect();
+        for (asking, word) in asking {
+            assert_eq!(asking.end().expect(0).stdout, format!("echo:{word}"));
+        }
+        for word in ["one", "two", "three"] {
+            let answer = scene.place.run(&format!("request org/ns/agent {word}"));
+            assert_eq!(answer.expect(0).stdout, format!("echo:{word}"));
+        }
+        scene.place.run("ping org/ns/agent --count 1").expect(0);
+        let said = tally(bridge);
+        assert!(
+            said.starts_with("requests: 7 answered, 0 failed, 0 "),
+            "{said}"
+        );
+        assert!(said.contains("not acted upon: 0"), "{said}");
+    }
+}
+
+#[test]
+fn an_agent_is_told_what_an_application_did_not_do() {
+    let scene = Scene::new();
+    let bridge = scene.outward(&["--reliable"]);
+    scene
+        .place
+        .run("request org/ns/agent hello")
+        .expect(3)
+        .tells("no_responder: no SLIM application of that name", "");
+    let mut application = scene.application(&["echo"]);
+    application.process.wait_for_note("listening");
+    scene
+        .place
+        .run("request org/ns/agent no")
+        .expect(6)
+        .tells("denied: not today", "");
+    let silent = ["request", "org/ns/agent", "be silent", "--deadline", "1s"];
+    let ended = scene.place.run_words(silent);
+    ended.expect(5);
+    application.process.wait_for_note("silent");
+    scene
+        .place
+        .run("request org/ns/agent leave")
+        .expect(1)
+        .tells("unconfirmed: the application ended the session", "");
+    let answer = scene.place.run("request org/ns/agent again");
+    assert_eq!(answer.expect(0).stdout, "echo:again");
+    let note = "send org/ns/agent note --method jot --name org/ns/me";
+    scene.place.run(note).expect(0);
+    application.process.wait_for_note("noted org/ns/me jot");
+    let said = tally(bridge);
+    assert!(said.starts_with("requests: 1 answered, "), "{said}");
+    assert!(said.contains("one way: 1 passed on, 0 lost"), "{said}");
+}
+
+#[test]
+fn an_application_that_vanished_and_came_back_is_asked_again() {
+    let scene = Scene::new();
+    let _bridge = scene.outward(&[]);
+    let ask = |word: &str| {
+        let words = ["request", "org/ns/agent", word, "--deadline", "5s"];
+        scene.place.run_words(words)
+    };
+    let mut application = scene.application(&["echo"]);
+    application.process.wait_for_note("listening");
+    assert_eq!(ask("first").expect(0).stdout, "echo:first");
+    application.process.signal(Signal::KILL);
+    application.process.end();
+    // The session is with somebody who has gone; then there is nobody.
+    ask("nobody").expect(5);
+    ask("nobody").expect(3);
+    let mut application = scene.application(&["echo"]);
+    application.process.wait_for_note("listening");
+    assert_eq!(ask("second").expect(0).stdout, "echo:second");
+}
+
+#[test]
+fn what_cannot_be_used_is_said_at_once() {
+    let scene = Scene::new();
+    scene.place.write("short", "short");
+    let slim = format!("--slim {}", scene.slim());
+    for (flags, code, error, hint) in [
+        ("--secret-file nowhere", 2, "nowhere", "--secret-file"),
+        (
+            "--secret-file short",
+            2,
+            "at least 32 bytes",
+            "--secret-file",
+        ),
+        (
+            "--secret-file secret --slim ftp://x:1",
+            2,
+            "no address",
+            "http://",
+        ),
+        (
+            "--secret-file secret --slim http://x",
+            2,
+            "no address",
+            "http://",
+        ),
+        (
+            "--secret-file secret --as a/b/c/d",
+            2,
+            "names an instance",
+            "org/namespace/app",
+        ),
+        (
+            "--secret-file secret --slim http://127.0.0.1:1",
+            4,
+            "cannot reach",
+            "telpher serve",
+        ),
+    ] {
+        let slim = if flags.contains("--slim") { "" } else { &slim };
+        let ended = scene
+            .place
+            .run(&format!("bridge slim org/ns/agent {flags} {slim}"));
+        ended.expect(code).tells(error, hint);
+    }
+}
+
+#[test]
+fn a_node_that_asks_for_a_token_is_shown_one() {
+    let home = Place::new();
+    let token = home
+        .run("token add bridge")
+        .expect(0)
+        .stdout
+        .trim()
+        .to_owned();
+    let node = home.serve("");
+    let url = node.url("native").to_owned();
+    let place = Place::new().with_variable("TELPHER_URL", &url);
+    place.write("secret", SECRET);
+    let words = ["bridge", "slim", "org/ns/agent", "--secret-file", "secret"];
+    let slim = ["--slim", node.url("slim"), "--token", &token];
+    let words = [&words[..], &slim].concat();
+    let ended = place.run_words(&words);
+    ended.expect(6).tells("unauthenticated", "--slim-token");
+    let mut bridge = place.start([&words[..], &["--slim-token", &token]].concat());
+    bridge.wait_for_note("bridging ");
+    tally(bridge);
+}
