@@ -29,7 +29,7 @@ enum Peers {
     Without,
 }
 
-const SUITES: [Suite; 27] = [
+const SUITES: [Suite; 31] = [
     Suite {
         name: "slim-smoke",
         about: "the smoke run of the SLIM suite: three modes, 25 repeats",
@@ -43,6 +43,34 @@ const SUITES: [Suite; 27] = [
         line: "agent --sweep --mode fire-and-forget,write --size 16384 --sweep-start-rate 4000 \
                --sweep-steps 6 --sweep-repeats 5",
         peers: Peers::Without,
+    },
+    Suite {
+        name: "slim-nodes",
+        about: "SLIM's Rust clients through this node and through SLIM's, as fast as they go, and the native protocol \
+                beside them",
+        line: "agent --protocol slim --slim-clients slimctl,native --size 16,1024,16384 --rate 0 --duration 1s \
+               --repeats 5",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "slim-paced",
+        about: "16 bytes on a schedule, 100 and 1,000 requests a second: the Python bindings, messages without sessions, and \
+                the native protocol",
+        line: "agent --protocol slim --slim-clients python,raw,native --mode request-reply --size 16 --rate 100,1000 \
+               --duration 2s --repeats 8",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "slim-python",
+        about: "the Python bindings through this node and through SLIM's, as fast as they go",
+        line: "agent --protocol slim --slim-clients python --size 16,1024,16384 --rate 0 --duration 1s --repeats 4",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "slim-raw",
+        about: "messages without sessions through this node and through SLIM's, as fast as they go",
+        line: "agent --protocol slim --slim-clients raw --size 16,1024,16384 --rate 0 --duration 1s --repeats 5",
+        peers: Peers::Beside,
     },
     Suite {
         name: "uvrpc",
@@ -217,7 +245,7 @@ struct Check {
     line: &'static str,
 }
 
-const CHECKS: [Check; 4] = [
+const CHECKS: [Check; 7] = [
     Check {
         name: "journal-kill",
         about: "a node killed 1,000 times under load; everything it acknowledged is read back",
@@ -234,9 +262,24 @@ const CHECKS: [Check; 4] = [
         line: "bench store --idle 1000000 --size 64 --door native --dir target --quiet",
     },
     Check {
+        name: "kafka-idle",
+        about: "1,000 partitions, 10,000 groups with offsets and 100 with a member: memory and CPU while nothing happens",
+        line: "bench kafka --idle 1000 --dir target --quiet",
+    },
+    Check {
+        name: "kafka-start",
+        about: "the same with a log of 5 GiB: a kill behind its last ack, a start, and everything that was acknowledged",
+        line: "bench kafka --idle 1000 --idle-log 5GiB --dir target --quiet",
+    },
+    Check {
         name: "quota-memory",
         about: "a million agents with a bucket each: what a bucket takes of memory, here and elsewhere",
         line: "bench quota --memory 1000000 --peers bench/peers/bin --dir target --quiet",
+    },
+    Check {
+        name: "slim-subscriptions",
+        about: "10,000 SLIM subscriptions over 100 connections and over 1,000: memory of each, here and in SLIM's node",
+        line: "bench agent --protocol slim --subscriptions 10000 --connections 100,1000 --peers bench/peers/bin --quiet",
     },
 ];
 
@@ -302,7 +345,7 @@ impl Check {
 fn names() -> String {
     let suites = SUITES.iter().map(|suite| (suite.name, suite.about));
     let checks = CHECKS.iter().map(|check| (check.name, check.about));
-    let line = |(name, about): (&str, &str)| format!("  {name:<15} {about}\n");
+    let line = |(name, about): (&str, &str)| format!("  {name:<18} {about}\n");
     format!(
         "Suites:\n{}",
         suites.chain(checks).map(line).collect::<String>()
