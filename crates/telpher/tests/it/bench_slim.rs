@@ -1,0 +1,126 @@
+//! Short benchmarks of the SLIM door beside SLIM's own node, which is that of `slim-bindings` as PyPI has it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::slim_python::python;
+use crate::support::Place;
+
+/// A directory of peers in which nobody but `peer-slim` is.
+fn with_peers() -> Place {
+    let place = Place::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers/slim/peer_slim.py");
+    let program = format!(
+        "#!/bin/sh\nexec '{}' '{}' \"$@\"\n",
+        python().display(),
+        script.display()
+    );
+    let path = place.path("peers/peer-slim");
+    fs::create_dir(place.path("peers")).unwrap();
+    fs::write(&path, program).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    place
+}
+
+fn run(place: &Place, line: &str) -> Value {
+    let peers = place.path("peers");
+    let line = format!(
+        "bench agent --protocol slim --peers {} --json --quiet {line}",
+        peers.display()
+    );
+    let ended = place.run(&line);
+    ended.expect(0).json()
+}
+
+/// Who sent through which node, and what arrived.
+fn seen(results: &Value) -> Vec<(String, String, u64)> {
+    let cases = results["cases"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let row = |one: &Value| {
+        let case = &one["case"];
+        let received = one["runs"][0]["measured"]["sink"]["received"].as_u64();
+        (
+            text(&case["target"]),
+            text(&case["parameters"]["applications"]),
+            received.unwrap(),
+        )
+    };
+    cases.map(row).collect()
+}
+
+#[test]
+fn all_that_are_there_send_through_both_nodes_and_over_the_native_protocol() {
+    let place = with_peers();
+    let line = "--mode request-reply,fire-and-forget --rate 100 --oneway-rate 100 --duration 300ms --repeats 2";
+    let results = run(&place, line);
+    let row = |target: &str, applications: &str| (target.to_owned(), applications.to_owned(), 30);
+    let rows = [
+        row("telpher", "python"),
+        row("slim", "python"),
+        row("telpher", "raw"),
+        row("slim", "raw"),
+        row("telpher", "native"),
+    ];
+    assert_eq!(seen(&results), [&rows[..], &rows[..]].concat());
+
+    let compared = |subject: &str, metric: &str| {
+        let comparisons = results["comparisons"].as_array().unwrap().iter();
+        let is_it = |one: &&Value| {
+            let key = one["subject"].as_str().unwrap();
+            key.contains("request-reply") && key.contains(subject) && one["metric"] == metric
+        };
+        comparisons.filter(is_it).count()
+    };
+    assert_eq!(compared("applications=raw", "p50_latency_ms"), 1);
+    assert_eq!(compared("applications=native", "mean_latency_ms"), 2);
+    assert_eq!(
+        compared("applications=native", "total_cpu_us_per_message"),
+        2
+    );
+}
+
+#[test]
+fn raw_clients_send_as_fast_as_they_go() {
+    let place = with_peers();
+    let line = "--slim-clients raw --rate 0 --size 16,16384 --duration 200ms --repeats 1";
+    let results = run(&place, line);
+    let seen = seen(&results);
+    // Two modes, two sizes, two nodes: without a session nobody acknowledges a write.
+    assert_eq!(seen.len(), 8);
+    assert!(
+        seen.iter().all(|(_, _, received)| *received > 0),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn what_a_subscription_takes_is_told_of_both_nodes() {
+    let place = with_peers();
+    let found = run(&place, "--subscriptions 40 --connections 4");
+    let nodes = found.as_array().unwrap();
+    let held = |one: &Value| {
+        let names = ["target", "connections", "acknowledged", "reached"];
+        names.map(|name| one[name].to_string())
+    };
+    let expected = |target: &str| [target, "4", "40", "40"].map(str::to_owned);
+    assert_eq!(nodes.len(), 2);
+    assert_eq!(held(&nodes[0]), expected("\"telpher\""));
+    assert_eq!(held(&nodes[1]), expected("\"slim\""));
+}
+
+#[test]
+fn what_only_slim_has_is_no_question_for_the_native_protocol() {
+    let place = Place::new();
+    for line in ["--subscriptions 5", "--slim-clients raw"] {
+        let ended = place.run(&format!("bench agent {line}"));
+        ended.expect(2);
+        assert!(
+            ended.stderr.contains("add --protocol slim"),
+            "{}",
+            ended.stderr
+        );
+    }
+}
