@@ -179,6 +179,7 @@ apis! {
     DeleteGroups = 42: delete_groups, 0..=2, flexible 2;
     IncrementalAlterConfigs = 44: incremental_alter_configs, 0..=1, flexible 1;
     OffsetDelete = 47: offset_delete, 0..=0;
+    DescribeClientQuotas = 48: describe_client_quotas, 0..=1, flexible 1;
     DescribeUserScramCredentials = 50: describe_user_scram_credentials, 0..=0, flexible 0;
     AlterUserScramCredentials = 51: alter_user_scram_credentials, 0..=0, flexible 0;
     DescribeCluster = 60: describe_cluster, 0..=2, flexible 0;

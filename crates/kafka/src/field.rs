@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::error_code::ErrorCode;
 use crate::reader::{DecodeError, Fault, Reader, Width};
-use crate::values::{Records, Secret, Uuid};
+use crate::values::{Double, Records, Secret, Uuid};
 use crate::writer::Writer;
 
 /// What can stand in a message.
@@ -95,6 +95,18 @@ impl Field for bool {
     #[inline]
     fn write(&self, writer: &mut Writer<'_>) {
         writer.put(&[u8::from(*self)]);
+    }
+}
+
+impl Field for Double {
+    #[inline]
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.array().map(|bytes| Self(u64::from_be_bytes(bytes)))
+    }
+
+    #[inline]
+    fn write(&self, writer: &mut Writer<'_>) {
+        writer.put(&self.0.to_be_bytes());
     }
 }
 

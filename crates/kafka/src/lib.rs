@@ -42,5 +42,5 @@ pub use header::RequestHeader;
 pub use leadership::{CurrentLeader, NodeEndpoint};
 pub use messages::*;
 pub use reader::{DecodeError, Fault};
-pub use values::{Records, Secret, Uuid};
+pub use values::{Double, Records, Secret, Uuid};
 pub use writer::EncodeError;

@@ -89,6 +89,7 @@ twins! {
     DeleteGroups delete_groups DeleteGroupsRequest DeleteGroupsResponse;
     IncrementalAlterConfigs incremental_alter_configs IncrementalAlterConfigsRequest IncrementalAlterConfigsResponse;
     OffsetDelete offset_delete OffsetDeleteRequest OffsetDeleteResponse;
+    DescribeClientQuotas describe_client_quotas DescribeClientQuotasRequest DescribeClientQuotasResponse;
     DescribeUserScramCredentials describe_user_scram_credentials DescribeUserScramCredentialsRequest DescribeUserScramCredentialsResponse;
     AlterUserScramCredentials alter_user_scram_credentials AlterUserScramCredentialsRequest AlterUserScramCredentialsResponse;
     DescribeCluster describe_cluster DescribeClusterRequest DescribeClusterResponse;
@@ -289,7 +290,8 @@ fn fields(shown: &str) -> Vec<String> {
         } else if OPAQUE.contains(&name) && token != "None" {
             fields.push("opaque".to_owned());
         } else {
-            fields.push(token.to_owned());
+            // Where a name is a word of Rust theirs has an underscore.
+            fields.push(token.trim_start_matches('_').to_owned());
         }
     }
     fields

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::error_code::ErrorCode;
-use crate::values::{Records, Secret, Uuid};
+use crate::values::{Double, Records, Secret, Uuid};
 
 /// Bytes that decide what is drawn. When they are used up everything is nought, empty or null.
 pub(crate) struct Source<'a> {
@@ -66,6 +66,13 @@ numbers!(i8 i16 i32 i64);
 impl Sample for bool {
     fn sample(source: &mut Source<'_>) -> Self {
         source.byte() & 1 == 1
+    }
+}
+
+impl Sample for Double {
+    fn sample(source: &mut Source<'_>) -> Self {
+        let bytes = std::array::from_fn(|_| source.byte());
+        Self(u64::from_be_bytes(bytes))
     }
 }
 

@@ -99,6 +99,16 @@ impl fmt::Debug for Records {
     }
 }
 
+/// A number of 64 bits with a fraction, as IEEE 754 writes it: it goes as it came.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Double(pub u64);
+
+impl fmt::Debug for Double {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}", f64::from_bits(self.0))
+    }
+}
+
 /// What a client proves itself with. It is never shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(pub Bytes);

@@ -147,8 +147,10 @@ impl Groups {
         out: &mut Vec<Decision>,
     ) {
         let group = ask.caller.group;
-        if !self.groups.contains_key(group) {
-            let answer = Err(Refused::UnknownMember);
+        let known = self.groups.contains_key(group);
+        let known = known.then_some(()).ok_or(Refused::UnknownMember);
+        if let Err(refused) = self.check_name(group).and(known) {
+            let answer = Err(refused);
             return out.push(Decision::Synced { token, answer });
         }
         self.with(group, now_ms, out, |group, step| {
@@ -158,6 +160,7 @@ impl Groups {
 
     /// A member lives.
     pub fn heartbeat(&mut self, caller: Caller<'_>, now_ms: u64) -> Result<(), Refused> {
+        self.check_name(caller.group)?;
         let group = self.groups.get_mut(caller.group);
         group
             .ok_or(Refused::UnknownMember)?

@@ -91,6 +91,7 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
             api::incremental_alter_configs::answer(client, tag, it)
         }
         Request::OffsetDelete(it) => api::offset_delete::answer(client, tag, it),
+        Request::DescribeClientQuotas(_) => tag.now(api::describe_client_quotas::answer()),
         Request::DescribeUserScramCredentials(it) => {
             tag.now(api::describe_user_scram_credentials::answer(client, it))
         }

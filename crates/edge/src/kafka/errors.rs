@@ -148,12 +148,15 @@ impl Coded for ProduceError {
     fn code(&self) -> ErrorCode {
         match self {
             Self::Unknown(_) => ErrorCode::UnknownTopicOrPartition,
-            Self::Malformed(Malformed::Magic { .. }) => ErrorCode::UnsupportedForMessageFormat,
-            Self::Malformed(Malformed::Torn { .. } | Malformed::Length { .. }) => {
+            // Formats before the one that is taken, and a batch that goes on, are no batch at all.
+            Self::Malformed(Malformed::Magic { magic: 0 | 1 } | Malformed::Torn { .. })
+            | Self::NotOne
+            | Self::Record(_)
+            | Self::NoKey { .. } => ErrorCode::InvalidRecord,
+            Self::Malformed(Malformed::Magic { .. } | Malformed::Length { .. }) => {
                 ErrorCode::CorruptMessage
             }
             Self::ReadOnly(ReadOnly) => ErrorCode::InvalidTopicException,
-            Self::NotOne | Self::Record(_) | Self::NoKey { .. } => ErrorCode::InvalidRecord,
             Self::Rejected(rejected) => of_rejected(rejected),
             Self::Refused(refusal) => of_refusal(refusal),
             // Producers know this number where they do not know the other.

@@ -135,6 +135,8 @@ fn field<'a>(field: Option<&'a str>, name: &str) -> Result<&'a str, Failed> {
 mod tests {
     use std::num::NonZeroU32;
 
+    use proptest::prelude::*;
+
     use super::super::users::credential;
     use super::*;
 
@@ -213,6 +215,26 @@ mod tests {
                 Failed::Malformed,
                 "{last}"
             );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_said_without_the_password_nobody_is_let_in(
+            first in "[ny],,n=[ab=,]{0,4},r=[a-z]{0,4}|\\PC{0,40}",
+            last in "c=(biws|eSws),r=[a-z]{0,4}x,p=[A-Za-z0-9+/]{0,88}={0,2}|\\PC{0,60}",
+        ) {
+            let kept = Credential {
+                salt: b"salt".to_vec(),
+                iterations: ITERATIONS_MIN,
+                stored_key: vec![2; Hash::Sha256.size()],
+                server_key: vec![3; Hash::Sha256.size()],
+            };
+            let known = Arc::new(User::new("a").with(Hash::Sha256, kept));
+            let find = |name: &str| (name == "a").then_some(known);
+            if let Ok((challenge, _)) = Challenge::new(Hash::Sha256, first.as_bytes(), find, "x", b"") {
+                prop_assert!(challenge.judge(last.as_bytes()).is_err());
+            }
         }
     }
 }

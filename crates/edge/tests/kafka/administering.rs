@@ -60,18 +60,21 @@ async fn users_are_changed_each_by_itself_and_described_without_their_secrets() 
     let mut client = bench.connect();
     client.is_heard().await;
     let request = alter::Request {
-        deletions: vec![deletion("nobody", 1), deletion("twice", 1)],
+        deletions: vec![deletion("both", 1), deletion("nobody", 1)],
         upsertions: vec![
             upsertion("ann", 1, 4_096),
             upsertion("ann", 2, 8_192),
+            upsertion("both", 1, 4_096),
             upsertion("few", 1, 4_095),
             upsertion("odd", 3, 4_096),
             upsertion("twice", 1, 4_096),
+            upsertion("twice", 1, 8_192),
         ],
     };
     let response = changed(&mut bench, &mut client, &request).await;
     let expected = [
         ("ann", ErrorCode::None),
+        ("both", ErrorCode::ResourceNotFound),
         ("few", ErrorCode::UnacceptableCredential),
         ("nobody", ErrorCode::ResourceNotFound),
         ("odd", ErrorCode::UnsupportedSaslMechanism),

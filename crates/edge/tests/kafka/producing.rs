@@ -4,6 +4,7 @@ use bytes::Bytes;
 use journal::disk::simulated::{Call, Fault, Kind};
 use kafka::ErrorCode;
 use kafka::produce::{PartitionResponse, Request};
+use recordbatch::{Builder, Compression, Template};
 
 use crate::client::{batch, fetch, produce};
 use crate::{Bench, Client};
@@ -62,12 +63,12 @@ async fn what_is_wrong_with_a_batch_is_said_of_its_partition() {
         (
             "cut off",
             produce("t", 1, good.slice(..good.len() - 1)),
-            ErrorCode::CorruptMessage,
+            ErrorCode::InvalidRecord,
         ),
         (
             "an old format",
             produce("t", 1, old),
-            ErrorCode::UnsupportedForMessageFormat,
+            ErrorCode::InvalidRecord,
         ),
         ("two", produce("t", 1, two), ErrorCode::InvalidRecord),
         (
@@ -98,6 +99,77 @@ async fn what_is_wrong_with_a_batch_is_said_of_its_partition() {
     }
     let first = told(&mut bench, &mut client, &produce("t", 1, good)).await;
     assert_eq!((first.error_code, first.base_offset), (ErrorCode::None, 0));
+}
+
+/// A batch with fields overwritten, and a checksum that is right again.
+fn lying(good: &[u8], fields: &[(usize, i32)]) -> Bytes {
+    let mut bytes = good.to_vec();
+    for (at, field) in fields {
+        bytes[*at..at + 4].copy_from_slice(&field.to_be_bytes());
+    }
+    let crc = crc32c::crc32c(&bytes[21..]).to_be_bytes();
+    bytes[17..21].copy_from_slice(&crc);
+    bytes.into()
+}
+
+/// A compressed batch of one record, in which every byte of the value is the same.
+fn packed(size: usize) -> Bytes {
+    let mut builder = Builder::new();
+    builder.push(1, Some(b"key"), Some(&vec![0; size]), &[]);
+    let mut bytes = Vec::new();
+    builder.finish_compressed(&Template::default(), Compression::Zstd, &mut bytes);
+    bytes.into()
+}
+
+/// Makes a topic one that is compacted: its batches are looked into.
+async fn compact(bench: &mut Bench, client: &mut Client, topic: &str) {
+    use kafka::incremental_alter_configs::{Config, Request, Resource};
+    let config = Config {
+        name: "cleanup.policy".to_owned(),
+        value: Some("compact".to_owned()),
+        ..Config::default()
+    };
+    let resource = Resource {
+        resource_type: 2,
+        resource_name: topic.to_owned(),
+        configs: vec![config],
+    };
+    let request = Request {
+        resources: vec![resource],
+        ..Request::default()
+    };
+    client.send(1, &request).await;
+    bench.connect().is_heard().await;
+    bench.sync();
+    let (_, response) = client.receive::<Request>(1).await;
+    assert_eq!(response.responses[0].error_code, ErrorCode::None);
+}
+
+#[tokio::test]
+async fn a_batch_that_lies_about_its_records_is_refused_where_they_are_looked_at() {
+    const LAST_OFFSET_DELTA: usize = 23;
+    const COUNT: usize = 57;
+    let (more, small) = (9, packed(10_000));
+    let lies = [
+        ("a count alone", lying(&small, &[(COUNT, more)])),
+        (
+            "a count and an end",
+            lying(&small, &[(COUNT, more), (LAST_OFFSET_DELTA, more - 1)]),
+        ),
+        ("no compression", lying(&small, &[(COUNT + 4, -1)])),
+        ("more than may be unpacked", packed(65 << 20)),
+    ];
+    let mut bench = Bench::new();
+    let mut client = bench.with_topic("t").await;
+    compact(&mut bench, &mut client, "t").await;
+    for (name, bytes) in lies {
+        assert!(bytes.len() < 20_000, "{name}: {}", bytes.len());
+        let told = told(&mut bench, &mut client, &produce("t", 1, bytes)).await;
+        let what = (told.error_code, told.base_offset);
+        assert_eq!(what, (ErrorCode::InvalidRecord, -1), "{name}: {told:?}");
+    }
+    let taken = told(&mut bench, &mut client, &produce("t", 1, small)).await;
+    assert_eq!((taken.error_code, taken.base_offset), (ErrorCode::None, 0));
 }
 
 #[tokio::test]

@@ -84,7 +84,7 @@ pub enum ProduceError {
     /// UNKNOWN_TOPIC_OR_PARTITION.
     #[error(transparent)]
     Unknown(#[from] UnknownPartition),
-    /// CORRUPT_MESSAGE; UNSUPPORTED_FOR_MESSAGE_FORMAT for [`Malformed::Magic`].
+    /// CORRUPT_MESSAGE; INVALID_RECORD for [`Malformed::Torn`] and formats before 2.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// See [`ReadOnly`].

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use kafka::ErrorCode;
-use kafka::alter_user_scram_credentials::{Request, Response, Upsertion, UserResponse};
-use node::topics::{Hash, Pending, UserChange, UserChangeError};
+use kafka::alter_user_scram_credentials::{Deletion, Request, Response, Upsertion, UserResponse};
+use node::topics::{Hash, Pending, Topics, UserChange, UserChangeError, UserError};
 
 use super::scram_users::{NOT_ADMIN, hash};
 use crate::kafka::client::Client;
@@ -21,7 +21,7 @@ type Asked = Result<Vec<(Hash, UserChange)>, Failed>;
 type Changing = Result<Pending<Result<(), UserChangeError>>, Failed>;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
-    let changing: Vec<_> = by_user(request)
+    let changing: Vec<_> = by_user(client.topics(), request)
         .into_iter()
         .map(|(user, asked)| {
             let changing = begin(client, &user, asked);
@@ -40,10 +40,10 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     })
 }
 
-fn by_user(request: Request) -> BTreeMap<String, Asked> {
+fn by_user(topics: &Topics, request: Request) -> BTreeMap<String, Asked> {
     let mut users = BTreeMap::new();
     for it in request.deletions {
-        let asked = hash(it.mechanism).map(|hash| (hash, UserChange::Remove(hash)));
+        let asked = deletion(topics, &it);
         add(&mut users, it.name, asked);
     }
     for it in request.upsertions {
@@ -69,6 +69,17 @@ fn add(
         }
         Ok(change) => changes.push(change),
         Err(failed) => *all = Err(failed),
+    }
+}
+
+/// What is not there is said before anything else is found out about the user, as with Kafka.
+fn deletion(topics: &Topics, asked: &Deletion) -> Result<(Hash, UserChange), Failed> {
+    let hash = hash(asked.mechanism)?;
+    let user = topics.user(&asked.name);
+    match user.is_some_and(|user| user.credential(hash).is_some()) {
+        true => Ok((hash, UserChange::Remove(hash))),
+        false if asked.name.is_empty() => Err(UserChangeError::from(UserError::Name).into()),
+        false => Err(UserChangeError::from(UserError::Unknown).into()),
     }
 }
 

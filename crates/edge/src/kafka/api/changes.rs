@@ -1,5 +1,7 @@
 //! Changes of topics: each is answered when it is on disk, or was only tried.
 
+use std::collections::HashMap;
+
 use kafka::ErrorCode;
 use node::topics::{About, AdminError, Execution, Pending};
 
@@ -7,6 +9,34 @@ use crate::kafka::errors::{Failed, told};
 
 /// A change that was begun, or why it was not.
 pub(super) type Changing = Result<Pending<Result<About, AdminError>>, Failed>;
+
+/// What is asked about a name in one request.
+pub(super) enum Once<T> {
+    /// One thing.
+    One(T),
+    /// More than one, of which this is the first: nobody can say which is meant.
+    Many(T),
+}
+
+/// Each name once, in the order in which they are asked about.
+pub(super) fn once<T>(asked: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<Once<T>> {
+    let mut counts = HashMap::new();
+    for one in &asked {
+        *counts.entry(name(one).to_owned()).or_insert(0_usize) += 1;
+    }
+    let each = asked.into_iter();
+    let each = each.filter_map(|one| match counts.remove(name(&one))? {
+        1 => Some(Once::One(one)),
+        _ => Some(Once::Many(one)),
+    });
+    each.collect()
+}
+
+/// What is said of a name that is asked about more than once.
+pub(super) fn twice() -> Failed {
+    let message = "the topic stands twice in the request";
+    Failed::new(ErrorCode::InvalidRequest, message)
+}
 
 /// Whether it is done, or only tried.
 pub(super) fn execution(validate_only: bool) -> Execution {

@@ -5,7 +5,7 @@ use kafka::create_partitions::{Request, Response, Topic, TopicResponse};
 use node::topics::{Execution, TopicRef, Topics};
 
 use super::NODE_ID;
-use super::changes::{Changing, execution, outcome};
+use super::changes::{Changing, Once, execution, once, outcome, twice};
 use crate::kafka::client::Client;
 use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
@@ -13,14 +13,15 @@ use crate::kafka::reply::{Answer, Tag};
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
     let execution = execution(request.validate_only);
-    let making: Vec<_> = request
-        .topics
-        .into_iter()
-        .map(|topic| {
+    let making = once(request.topics, |topic| &topic.name).into_iter();
+    let making = making.map(|topic| match topic {
+        Once::One(topic) => {
             let making = make(topics, &topic, execution);
             (topic.name, making)
-        })
-        .collect();
+        }
+        Once::Many(topic) => (topic.name, Err(twice())),
+    });
+    let making: Vec<_> = making.collect();
     tag.later(async move {
         let mut response = Response::default();
         for (name, making) in making {

@@ -1,12 +1,10 @@
 //! CreateTopics: new topics, each answered when it is on disk.
 
-use std::collections::HashSet;
-
 use kafka::ErrorCode;
 use kafka::create_topics::{Assignment, ConfigResponse, Request, Response, Topic, TopicResponse};
 use node::topics::{About, Config, Execution, NewTopic, Topics};
 
-use super::changes::{Changing, changed, execution};
+use super::changes::{Changing, Once, changed, execution, once, twice};
 use super::configs::{Source, each};
 use super::{NODE_ID, uuid};
 use crate::kafka::client::Client;
@@ -19,16 +17,13 @@ const DEFAULT: i32 = -1;
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
     let execution = execution(request.validate_only);
-    let twice = twice(&request.topics);
-    let making = request.topics.into_iter().map(|topic| {
-        let making = match twice.contains(&topic.name) {
-            true => Err(Failed::new(
-                ErrorCode::InvalidRequest,
-                "the topic stands twice in the request",
-            )),
-            false => make(topics, &topic, execution),
-        };
-        (topic.name, making)
+    let making = once(request.topics, |topic| &topic.name).into_iter();
+    let making = making.map(|topic| match topic {
+        Once::One(topic) => {
+            let making = make(topics, &topic, execution);
+            (topic.name, making)
+        }
+        Once::Many(topic) => (topic.name, Err(twice())),
     });
     let making: Vec<_> = making.collect();
     let defaults = topics.options().defaults.clone();
@@ -42,13 +37,6 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         }
         response
     })
-}
-
-/// Names that stand more than once among the topics.
-fn twice(topics: &[Topic]) -> HashSet<String> {
-    let mut seen = HashSet::new();
-    let names = topics.iter().map(|topic| &topic.name);
-    names.filter(|name| !seen.insert(*name)).cloned().collect()
 }
 
 fn make(topics: &Topics, topic: &Topic, execution: Execution) -> Changing {

@@ -47,6 +47,10 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
 fn delete(topics: &Topics, topic: Option<&Topic>, asked: &Partition) -> Deleting {
     let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
     let index = partition_in(topic, asked.partition_index)?;
+    // What is compacted alone is kept until something newer takes its place.
+    if !topic.about().config.cleanup().deletes {
+        return Err(ErrorCode::PolicyViolation);
+    }
     let before = match asked.offset {
         END => None,
         before @ 0.. => Some(before.unsigned_abs()),

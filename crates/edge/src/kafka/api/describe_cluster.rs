@@ -12,9 +12,8 @@ const BROKERS: i8 = 1;
 pub(in crate::kafka) fn answer(client: &Client, request: &Request) -> Response {
     if request.endpoint_type != BROKERS {
         return Response {
-            error_code: ErrorCode::UnsupportedEndpointType,
-            error_message: Some("There are brokers only.".to_owned()),
-            endpoint_type: request.endpoint_type,
+            error_code: ErrorCode::MismatchedEndpointType,
+            error_message: Some("there are brokers here, and no controllers".to_owned()),
             ..Response::default()
         };
     }

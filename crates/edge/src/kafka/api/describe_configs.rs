@@ -2,7 +2,7 @@
 
 use kafka::ErrorCode;
 use kafka::describe_configs::{Config, Request, Resource, ResourceResponse, Response, Synonym};
-use node::topics::{Config as Defaults, Key, TopicRef};
+use node::topics::{Config as Defaults, Key, TopicRef, check_name};
 
 use super::NODE_ID;
 use super::configs::{BROKER, Source, TOPIC, each, kind_code};
@@ -58,6 +58,10 @@ fn shown(resource: Resource, described: Result<Vec<Config>, Failed>) -> Resource
 }
 
 fn topic(client: &Client, name: &str, has_synonyms: bool) -> Result<Vec<Config>, Failed> {
+    check_name(name).map_err(|bad| {
+        let code = ErrorCode::InvalidTopicException;
+        Failed::new(code, bad.to_string())
+    })?;
     let found = client.topics().find(TopicRef::Name(name));
     let found = found.ok_or_else(|| {
         let code = ErrorCode::UnknownTopicOrPartition;

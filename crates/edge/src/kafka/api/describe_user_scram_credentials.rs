@@ -1,10 +1,13 @@
 //! DescribeUserScramCredentials: which users there are; an administrator's affair.
 
 use kafka::ErrorCode;
-use kafka::describe_user_scram_credentials::{CredentialInfo, Request, Response, UserResponse};
+use kafka::describe_user_scram_credentials::{
+    CredentialInfo, Request, Response, UserName, UserResponse,
+};
 use node::topics::User;
 
-use super::scram_users::{NOT_ADMIN, UNKNOWN};
+use super::changes::{Once, once};
+use super::scram_users::{NOT_ADMIN, TWICE, UNKNOWN};
 use crate::kafka::client::Client;
 
 pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
@@ -19,15 +22,13 @@ pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
     let results = match request.users.filter(|it| !it.is_empty()) {
         None => topics.users().iter().map(|user| described(user)).collect(),
         Some(asked) => {
-            let asked = asked.into_iter().map(|it| it.name);
-            let each = asked.map(|name| match topics.user(&name) {
-                Some(user) => described(&user),
-                None => UserResponse {
-                    user: name,
-                    error_code: ErrorCode::ResourceNotFound,
-                    error_message: Some(UNKNOWN.to_owned()),
-                    ..UserResponse::default()
+            let each = once(asked, |it| &it.name).into_iter();
+            let each = each.map(|asked| match asked {
+                Once::One(UserName { name }) => match topics.user(&name) {
+                    Some(user) => described(&user),
+                    None => refused(name, ErrorCode::ResourceNotFound, UNKNOWN),
                 },
+                Once::Many(UserName { name }) => refused(name, ErrorCode::DuplicateResource, TWICE),
             });
             each.collect()
         }
@@ -35,6 +36,15 @@ pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
     Response {
         results,
         ..Response::default()
+    }
+}
+
+fn refused(user: String, error_code: ErrorCode, message: &str) -> UserResponse {
+    UserResponse {
+        user,
+        error_code,
+        error_message: Some(message.to_owned()),
+        ..UserResponse::default()
     }
 }
 

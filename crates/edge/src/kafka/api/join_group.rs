@@ -15,6 +15,8 @@ use crate::kafka::reply::{Answer, Tag};
 const IDENTITY_FIRST_FROM: i16 = 4;
 /// From this version on a leader can be told that what is assigned stays (KIP-814).
 const SKIP_ASSIGNMENT_FROM: i16 = 9;
+/// From this version on there may be no protocol (KIP-559).
+const NO_PROTOCOL_FROM: i16 = 7;
 /// The protocol type of consumers, whose metadata says which topics they read.
 const CONSUMER: &str = "consumer";
 
@@ -45,7 +47,8 @@ pub(in crate::kafka) fn answer(
     };
     let joining = client.topics().join(join);
     let member = request.member_id;
-    tag.later(async move { response(joining.await, member) })
+    let version = tag.version;
+    tag.later(async move { response(joining.await, member, version) })
 }
 
 fn protocol(offered: &Offered) -> Protocol {
@@ -65,23 +68,27 @@ fn topics(protocol_type: &str, protocols: &[Offered]) -> Option<Vec<Box<str>>> {
     Some(topics.into_iter().map(String::into_boxed_str).collect())
 }
 
-fn response(told: Result<Result<Joined, GroupError>, Unconfirmed>, member_id: String) -> Response {
+fn response(
+    told: Result<Result<Joined, GroupError>, Unconfirmed>,
+    member_id: String,
+    version: i16,
+) -> Response {
     match told {
         Ok(Ok(joined)) => joined_as(joined),
         // With this error comes who the member is from now on.
         Ok(Err(GroupError::Refused(Refused::MemberIdRequired { member }))) => {
-            refused(ErrorCode::MemberIdRequired, member.to_string())
+            refused(ErrorCode::MemberIdRequired, member.to_string(), version)
         }
-        Ok(Err(error)) => refused(error.code(), member_id),
-        Err(Unconfirmed) => refused(GroupError::UNCONFIRMED, member_id),
+        Ok(Err(error)) => refused(error.code(), member_id, version),
+        Err(Unconfirmed) => refused(GroupError::UNCONFIRMED, member_id, version),
     }
 }
 
-fn refused(error_code: ErrorCode, member_id: String) -> Response {
+fn refused(error_code: ErrorCode, member_id: String, version: i16) -> Response {
     Response {
         error_code,
         // Before it may be null it is empty.
-        protocol_name: Some(String::new()),
+        protocol_name: (version < NO_PROTOCOL_FROM).then(String::new),
         member_id,
         ..Response::default()
     }

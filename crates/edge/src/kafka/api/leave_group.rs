@@ -12,6 +12,12 @@ use crate::kafka::reply::{Answer, Tag};
 const BATCHED_FROM: i16 = 3;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
+    if request.group_id.is_empty() {
+        return tag.now(Response {
+            error_code: ErrorCode::InvalidGroupId,
+            ..Response::default()
+        });
+    }
     let is_batched = tag.version >= BATCHED_FROM;
     let members = match is_batched {
         true => request.members,

@@ -59,7 +59,7 @@ async fn locate(
         MAX_TIMESTAMP => Find::MaxTimestamp,
         time @ 0.. => Find::Time(time),
         LATEST_TIERED => return Ok(None),
-        _ => return Err(ErrorCode::InvalidRequest),
+        _ => return Err(ErrorCode::UnsupportedVersion),
     };
     let located = told(topics.locate(topic, index, what, isolation).await);
     located.map_err(|failed| failed.code)

@@ -13,6 +13,7 @@ pub(super) mod delete_groups;
 pub(super) mod delete_records;
 pub(super) mod delete_topics;
 pub(super) mod describe_acls;
+pub(super) mod describe_client_quotas;
 pub(super) mod describe_cluster;
 pub(super) mod describe_configs;
 pub(super) mod describe_groups;

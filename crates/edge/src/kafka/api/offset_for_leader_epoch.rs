@@ -40,6 +40,9 @@ fn look_up(
         known if known > current => return Err(ErrorCode::UnknownLeaderEpoch),
         _ => {}
     }
+    if asked.leader_epoch < 0 {
+        return Ok(None);
+    }
     let end = topics.end_of_epoch(topic, index, asked.leader_epoch);
     end.map_err(|_| ErrorCode::UnknownTopicOrPartition)
 }

@@ -10,11 +10,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kafka::produce::{
-    Partition, PartitionResponse, Request, Response, Topic as TopicRequest, TopicResponse,
-    VERSION_MIN,
+    Partition, PartitionResponse, RecordError, Request, Response, Topic as TopicRequest,
+    TopicResponse, VERSION_MIN,
 };
 use kafka::{ErrorCode, Records};
-use node::topics::{Durable, Placed, ProduceError, Producing, Storage, Topic, Unconfirmed};
+use node::topics::{
+    Durable, Placed, ProduceError, Producing, Rejected, Storage, Topic, Unconfirmed,
+    UnknownPartition,
+};
 
 pub(in crate::kafka) use stalled::Stalled;
 
@@ -67,6 +70,8 @@ enum Appended {
     Placed(Placed),
     /// There was no room for it.
     Busy,
+    /// It is not as it should be; where its partition begins, as far as that is said beside it.
+    Refused(ProduceError, Option<u64>),
 }
 
 pub(in crate::kafka) fn handle(
@@ -142,11 +147,11 @@ impl Waiting {
     ) -> PartitionResponse {
         let appended = match self.left.is_empty() {
             true => context.append(topic, index, &batch),
-            false => Ok(Appended::Busy),
+            false => Appended::Busy,
         };
         match appended {
-            Ok(Appended::Placed(placed)) => self.placed(place, index, placed),
-            Ok(Appended::Busy) => {
+            Appended::Placed(placed) => self.placed(place, index, placed),
+            Appended::Busy => {
                 self.left.push(Left {
                     place,
                     topic: topic.clone(),
@@ -155,7 +160,7 @@ impl Waiting {
                 });
                 refused(index, ProduceError::from(Storage::Busy).into())
             }
-            Err(failed) => refused(index, failed),
+            Appended::Refused(error, log_start) => refused_as(index, error, log_start),
         }
     }
 
@@ -236,18 +241,42 @@ impl Context<'_> {
         Ok((topic, batch))
     }
 
-    fn append(&mut self, topic: &Topic, index: i32, batch: &[u8]) -> Result<Appended, Failed> {
-        let unknown = |code| Failed::new(code, "there is no such topic or partition");
-        let partition = partition_of(index).map_err(unknown)?;
+    fn append(&mut self, topic: &Topic, index: i32, batch: &[u8]) -> Appended {
+        let Ok(partition) = u32::try_from(index) else {
+            return Appended::Refused(UnknownPartition.into(), None);
+        };
         let transactional_id = self.transactional_id;
         match self
             .producing
             .append(topic, partition, batch, transactional_id)
         {
-            Ok(placed) => Ok(Appended::Placed(placed)),
-            Err(ProduceError::Storage(Storage::Busy)) => Ok(Appended::Busy),
-            Err(error) => Err(error.into()),
+            Ok(placed) => Appended::Placed(placed),
+            Err(ProduceError::Storage(Storage::Busy)) => Appended::Busy,
+            Err(error) => {
+                let is_told = is_told_with_its_start(&error);
+                let view = self.producing.topics().view(topic, partition).ok();
+                let log_start = view.filter(|_| is_told).map(|view| view.log_start);
+                Appended::Refused(error, log_start)
+            }
         }
+    }
+}
+
+/// Whether Kafka says where the partition begins beside that error: it does once it has looked into the
+/// batch.
+fn is_told_with_its_start(error: &ProduceError) -> bool {
+    match error {
+        ProduceError::Rejected(Rejected::Size { .. } | Rejected::Checksum) => false,
+        ProduceError::Rejected(_)
+        | ProduceError::Record(_)
+        | ProduceError::NoKey { .. }
+        | ProduceError::Refused(_) => true,
+        ProduceError::Unknown(_)
+        | ProduceError::Malformed(_)
+        | ProduceError::ReadOnly(_)
+        | ProduceError::NotOne
+        | ProduceError::Transaction(_)
+        | ProduceError::Storage(_) => false,
     }
 }
 
@@ -258,6 +287,22 @@ fn placed_at(index: i32, placed: &Placed) -> PartitionResponse {
         log_append_time_ms: placed.append_time_ms.unwrap_or(-1),
         log_start_offset: offset(placed.log_start),
         ..PartitionResponse::default()
+    }
+}
+
+/// A record that is known to be the reason is named (KIP-467).
+fn refused_as(index: i32, error: ProduceError, log_start: Option<u64>) -> PartitionResponse {
+    let record = match error {
+        ProduceError::NoKey { index } => Some(RecordError {
+            batch_index: index,
+            batch_index_error_message: Some(error.to_string()),
+        }),
+        _ => None,
+    };
+    PartitionResponse {
+        log_start_offset: log_start.map_or(-1, offset),
+        record_errors: record.into_iter().collect(),
+        ..refused(index, error.into())
     }
 }
 

@@ -12,6 +12,9 @@ pub(super) const NOT_ADMIN: &str =
 /// Of a user that is not there.
 pub(super) const UNKNOWN: &str = "there is no such user";
 
+/// Of a user that is asked about more than once.
+pub(super) const TWICE: &str = "the user stands twice in the request";
+
 /// A mechanism of Kafka's numbers.
 pub(super) fn hash(mechanism: i8) -> Result<Hash, Failed> {
     let hash = u8::try_from(mechanism).ok().and_then(Hash::from_u8);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Sleep;
 
-use super::{Appended, Context, Left, Waiting, refused};
+use super::{Appended, Context, Left, Waiting, refused_as};
 use crate::kafka::client::{Client, Departure};
 use crate::kafka::dispatch::Fatal;
 use crate::kafka::reply::{Answer, Tag};
@@ -87,8 +87,8 @@ impl Stalled {
         }) = left.next()
         {
             let response = match context.append(&topic, index, &batch) {
-                Ok(Appended::Placed(placed)) => self.waiting.placed(place, index, placed),
-                Ok(Appended::Busy) => {
+                Appended::Placed(placed) => self.waiting.placed(place, index, placed),
+                Appended::Busy => {
                     let again = Left {
                         place,
                         topic,
@@ -98,7 +98,7 @@ impl Stalled {
                     self.waiting.left = std::iter::once(again).chain(left).collect();
                     return;
                 }
-                Err(failed) => refused(index, failed),
+                Appended::Refused(error, log_start) => refused_as(index, error, log_start),
             };
             let (topic, partition) = place;
             self.waiting.response.responses[topic].partition_responses[partition] = response;
