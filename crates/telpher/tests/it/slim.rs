@@ -78,14 +78,19 @@ fn a_session_survives_a_kill_of_the_node() {
     let place = Place::new();
     let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
     let node = place.serve(&flags);
-    let mut applications = Applications::start(node.url("slim"), &open(), &["survives"]);
+    survive(&node.url("slim").to_owned(), &place, &flags, node);
+}
+
+/// Kills a node that applications have a session at; it is there again with those flags.
+fn survive(url: &str, place: &Place, flags: &str, node: Node) {
+    let mut applications = Applications::start(url, &open(), &["survives"]);
     applications.wait_for("end the node");
     let held = node.metric("telpher_subscriptions");
     // An application that reaches for a node in the very moment of its end gives up for good.
     applications.process.signal(Signal::STOP);
     node.signal(Signal::KILL);
     assert_eq!(node.end().status.code(), None);
-    let node = place.serve(&flags);
+    let node = place.serve(flags);
     applications.process.signal(Signal::CONT);
     eventually("the applications come back by themselves", || {
         node.metric("telpher_subscriptions") == held
@@ -155,6 +160,47 @@ fn subscribers_are_shown_with_what_they_got() {
     applications.end();
 }
 
+/// The same port, asked for a WebSocket.
+fn websocket(node: &Node) -> String {
+    node.url("slim").replacen("http", "ws", 1)
+}
+
+#[test]
+fn a_websocket_is_as_good_as_grpc() {
+    let place = Place::new();
+    let node = place.serve("");
+    let kinds = [
+        "point-to-point",
+        "reliable",
+        "mls",
+        "group",
+        "group-mls",
+        "rpc",
+    ];
+    Applications::start(&websocket(&node), &open(), &kinds).end();
+    for counter in [
+        "slim_malformed_messages",
+        "slim_bad_macs",
+        "protocol_errors",
+        "dropped",
+    ] {
+        assert_eq!(
+            node.metric(&format!("telpher_{counter}_total")),
+            0,
+            "{counter}"
+        );
+    }
+    node.stop().expect(0);
+}
+
+#[test]
+fn a_session_over_a_websocket_survives_a_kill_of_the_node() {
+    let place = Place::new();
+    let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
+    let node = place.serve(&flags);
+    survive(&websocket(&node), &place, &flags, node);
+}
+
 #[test]
 fn a_unix_socket_is_as_good_as_a_port() {
     let place = Place::new();
@@ -181,10 +227,12 @@ fn inside_tls_a_client_may_have_to_show_a_certificate_of_its_own() {
     let flags = "--tls-certificate chain.pem --tls-key key.pem";
     let node = place.serve(flags);
     run(&node, &trusting, &["point-to-point"]);
+    Applications::start(&websocket(&node), &trusting, &["point-to-point"]).end();
     node.stop().expect(0);
     let node = place.serve(&format!("{flags} --slim-client-authorities authority.pem"));
     run(&node, &trusting, &["refused"]);
     run(&node, &certified, &["point-to-point"]);
+    Applications::start(&websocket(&node), &certified, &["point-to-point"]).end();
     node.stop().expect(0);
 }
 
@@ -227,6 +275,9 @@ fn a_token_of_the_node_lets_in_as_bearer_and_as_password() {
         &["point-to-point"],
     );
     run(&node, &by_name("billing"), &["point-to-point"]);
+    for shown in [json!({ "token_file": token_file }), by_name("billing")] {
+        Applications::start(&websocket(&node), &shown, &["point-to-point"]).end();
+    }
     run(&node, &by_name("somebody"), &["refused"]);
     let wrong = json!({ "user": "billing", "password": "tlp_wrong" });
     run(&node, &wrong, &["refused"]);
