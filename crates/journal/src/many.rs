@@ -104,11 +104,10 @@ fn plan(state: &State, wanted: &mut Wanted) -> Plan {
             continue;
         };
         *next = (*next).max(entry.start);
-        let mut runs = entry.runs();
         // A run that is filed already and not yet dropped is in the extents.
-        let first = runs.find(|run| state.tail.placed(run.index).is_some());
-        unfiled.push((*stream, first.map_or(entry.next, |run| run.first)));
-        let indexes = first.into_iter().chain(runs).map(|run| run.index);
+        let (first, runs) = entry.runs_from(state.tail.first(), 0);
+        unfiled.push((*stream, first.unwrap_or(entry.next)));
+        let indexes = runs.map(|run| run.index);
         blocks.extend(indexes.take_while(|index| *index <= committed));
     }
     let block = |index| {

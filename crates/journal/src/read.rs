@@ -167,26 +167,23 @@ pub(crate) fn read_in_memory(
 fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
     let none = Stream::default();
     let entry = state.streams.get(&stream).unwrap_or(&none);
+    // A run that is filed already and not yet dropped is in the extents.
+    let (unfiled, runs) = entry.runs_from(state.tail.first(), from);
     let mut plan = Plan {
         start: entry.start,
         next_durable: entry.next_at(state.committed()),
-        unfiled: entry.next,
+        unfiled: unfiled.unwrap_or(entry.next),
         extents: state.extents.clone(),
         runs: Vec::new(),
     };
     let (mut records, mut bytes) = (0, 0);
-    let mut runs = entry.runs().peekable();
-    let mut is_first = true;
+    let mut runs = runs.peekable();
     while let Some(run) = runs.next() {
         let end = runs.peek().map_or(entry.next, |next| next.first);
-        // A run that is filed already and not yet dropped is in the extents.
-        let Some(placed) = state.tail.placed(run.index) else {
-            continue;
-        };
-        if std::mem::take(&mut is_first) {
-            plan.unfiled = run.first;
-        }
         let is_wanted = records < limit.records.max(1) as u64 && bytes < limit.bytes.max(1) as u64;
+        let Some(placed) = state.tail.placed(run.index) else {
+            break;
+        };
         if run.index > state.committed() || !is_wanted {
             break;
         }

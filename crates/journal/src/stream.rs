@@ -46,8 +46,26 @@ impl Stream {
 
     /// The runs that are not filed.
     pub(crate) fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> + ExactSizeIterator {
+        self.unfiled().iter()
+    }
+
+    /// The first record in a block from `index` on, and the runs in such blocks from the one on that
+    /// has `offset`. There may be very many before: they are not gone through.
+    pub(crate) fn runs_from(
+        &self,
+        index: Index,
+        offset: u64,
+    ) -> (Option<u64>, impl Iterator<Item = &Run>) {
+        let runs = self.unfiled();
+        let first = runs.partition_point(|run| run.index < index);
+        let behind = runs.partition_point(|run| run.first <= offset);
+        let wanted = runs.range(behind.saturating_sub(1).max(first)..);
+        (runs.get(first).map(|run| run.first), wanted)
+    }
+
+    fn unfiled(&self) -> &VecDeque<Run> {
         static NONE: VecDeque<Run> = VecDeque::new();
-        self.runs.as_deref().unwrap_or(&NONE).iter()
+        self.runs.as_deref().unwrap_or(&NONE)
     }
 
     /// Adds the record with the offset `next`.
@@ -120,6 +138,26 @@ mod tests {
         assert_eq!(runs, [(10, 5), (12, 7), (13, 8)]);
         assert_eq!(stream.next, 14);
         assert_eq!(stream.last_index(), Index(8));
+    }
+
+    #[test]
+    fn runs_are_found_by_offset_and_by_block() {
+        let stream = example();
+        for (index, offset, first, offsets) in [
+            (0, 0, Some(10), vec![10, 12, 13]),
+            (5, 11, Some(10), vec![10, 12, 13]),
+            (5, 12, Some(10), vec![12, 13]),
+            (5, 99, Some(10), vec![13]),
+            (6, 0, Some(12), vec![12, 13]),
+            (6, 13, Some(12), vec![13]),
+            (9, 0, None, vec![]),
+            (9, 99, None, vec![]),
+        ] {
+            let (found, runs) = stream.runs_from(Index(index), offset);
+            let runs: Vec<_> = runs.map(|run| run.first).collect();
+            assert_eq!((found, runs), (first, offsets), "{index} {offset}");
+        }
+        assert_eq!(Stream::filed(2, 10).runs_from(Index(0), 5).0, None);
     }
 
     #[test]

@@ -34,6 +34,11 @@ impl Tail {
         }
     }
 
+    /// The index of the first block that is not filed, whether it is there yet or not.
+    pub(crate) fn first(&self) -> Index {
+        Index(self.first)
+    }
+
     /// The last block's index.
     pub(crate) fn last(&self) -> Index {
         Index(self.end() - 1)

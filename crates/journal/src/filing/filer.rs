@@ -571,6 +571,7 @@ impl Filer {
             Candidate {
                 size: extent.size(),
                 bytes: extent.bytes(),
+                streams: extent.streams(),
                 dead: count.dead,
                 is_unerased: count.is_unerased,
                 is_busy: is_busy(extent),
