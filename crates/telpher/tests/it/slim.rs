@@ -78,7 +78,8 @@ fn a_session_survives_a_kill_of_the_node() {
     let place = Place::new();
     let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
     let node = place.serve(&flags);
-    survive(&node.url("slim").to_owned(), &place, &flags, node);
+    let url = node.url("slim").to_owned();
+    survive(&url, &place, &flags, node);
 }
 
 /// Kills a node that applications have a session at; it is there again with those flags.
