@@ -5,12 +5,22 @@ broker=$1
 run=$(date +%s)-$$
 topic=java-$run
 group=group-$run
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 tools=org.apache.kafka.tools
+configs=kafka.admin.ConfigCommand
 
 tool() {
     name=$1
     shift
     timeout 120 java -Xmx256m "$name" "$@"
+}
+
+# One of them that asks for the broker in the way that most of them do.
+ask() {
+    name=$1
+    shift
+    tool "$name" --bootstrap-server "$broker" "$@"
 }
 
 # Says that a part went well if its output has that in it.
@@ -24,21 +34,109 @@ expect() {
     echo "ok $part"
 }
 
-tool $tools.BrokerApiVersionsCommand --bootstrap-server "$broker" | expect versions 'Produce(0): 0 to 13 \[usable: 13\]'
-tool $tools.TopicCommand --bootstrap-server "$broker" --create --topic "$topic" \
+# Says that a part went well if a test says so.
+require() {
+    part=$1
+    shift
+    if ! test "$@"; then
+        echo "failed $part: $*"
+        exit 1
+    fi
+    echo "ok $part"
+}
+
+# Waits until a file has that in it.
+await() {
+    part=$1 pattern=$2 file=$3 tries=0
+    until grep -q -- "$pattern" "$file"; do
+        tries=$((tries + 1))
+        if [ "$tries" -gt 600 ]; then
+            printf 'failed %s: no `%s` in\n' "$part" "$pattern"
+            cat "$file"
+            exit 1
+        fi
+        sleep 0.1
+    done
+    echo "ok $part"
+}
+
+ask $tools.BrokerApiVersionsCommand | expect versions 'Produce(0): 0 to 13 \[usable: 13\]'
+ask $tools.TopicCommand --create --topic "$topic" \
     --partitions 2 --replication-factor 1 --config retention.ms=1000000 | expect create 'Created topic'
-tool $tools.TopicCommand --bootstrap-server "$broker" --describe --topic "$topic" \
+ask $tools.TopicCommand --describe --topic "$topic" \
     | expect describe 'PartitionCount: 2.*retention.ms=1000000'
-tool $tools.VerifiableProducer --bootstrap-server "$broker" --topic "$topic" --max-messages 500 \
-    | expect produce '"sent":500,"acked":500'
-tool $tools.VerifiableConsumer --bootstrap-server "$broker" --topic "$topic" --group-id "$group" \
-    --max-messages 500 --reset-policy earliest | expect consume '"success":true'
-tool $tools.consumer.group.ConsumerGroupCommand --bootstrap-server "$broker" --describe \
-    --group "$group" | expect group "$group.*$topic"
-tool $tools.GetOffsetShell --bootstrap-server "$broker" --topic "$topic" | expect offsets "$topic:0:"
-tool $tools.LogDirsCommand --bootstrap-server "$broker" --describe --topic-list "$topic" \
-    | expect log-dirs "\"partition\":\"$topic-0\""
-tool $tools.TransactionsCommand --bootstrap-server "$broker" list | expect transactions TransactionalId
+ask $tools.TopicCommand --alter --topic "$topic" --partitions 4
+ask $tools.TopicCommand --describe --topic "$topic" | expect partitions 'PartitionCount: 4'
+
+ask $configs --alter --entity-type topics --entity-name "$topic" \
+    --add-config segment.bytes=2000000,cleanup.policy=[compact,delete] | expect configure 'Completed updating config'
+ask $configs --describe --entity-type topics --entity-name "$topic" \
+    | expect configured 'segment.bytes=2000000'
+ask $configs --alter --entity-type topics --entity-name "$topic" \
+    --delete-config segment.bytes,cleanup.policy | expect unconfigure 'Completed updating config'
+ask $configs --describe --all --entity-type brokers --entity-name 1 \
+    | expect broker-config 'num.partitions=3'
+
+ask $tools.VerifiableProducer --topic "$topic" --max-messages 500 | expect produce '"sent":500,"acked":500'
+
+# Two consumers of one group: the second is given its share, and leaves it again.
+consume() {
+    exec timeout 120 java -Xmx256m $tools.VerifiableConsumer --bootstrap-server "$broker" \
+        --topic "$topic" --group-id "$group" --reset-policy earliest
+}
+consume >"$work/first" & first=$!
+await consume offsets_committed "$work/first"
+consume >"$work/second" & second=$!
+await join '"partition":' "$work/second"
+await rebalance partitions_revoked "$work/first"
+ask $tools.consumer.group.ConsumerGroupCommand --describe --members --group "$group" >"$work/members"
+require members "$(grep -c "$group" "$work/members")" = 2
+kill $second $first
+wait $second $first || true
+require leave "$(cat "$work/first" "$work/second" | grep -c shutdown_complete)" = 2
+ask $tools.consumer.group.ConsumerGroupCommand --describe --group "$group" >"$work/group"
+require group "$(awk -v group="$group" '$1 == group { sum += $4 } END { print sum }' "$work/group")" = 500
+ask $tools.consumer.group.ConsumerGroupCommand --list | expect groups "$group"
+ask $tools.consumer.group.ConsumerGroupCommand --group "$group" --reset-offsets --to-earliest \
+    --topic "$topic" --execute | expect reset "$group.*$topic.* 0"
+ask $tools.consumer.group.ConsumerGroupCommand --group "$group" --delete-offsets \
+    --topic "$topic" | expect delete-offsets 'Successful'
+ask $tools.consumer.group.ConsumerGroupCommand --delete --group "$group" | expect delete-group 'was successful'
+
+ask $tools.GetOffsetShell --topic "$topic" | expect offsets "$topic:0:"
+ask $tools.LogDirsCommand --describe --topic-list "$topic" | expect log-dirs "\"partition\":\"$topic-0\""
+printf '{"partitions": [{"topic": "%s", "partition": 0, "offset": -1}], "version": 1}' "$topic" >"$work/delete.json"
+ask $tools.DeleteRecordsCommand --offset-json-file "$work/delete.json" | expect delete-records low_watermark
+
+tool $tools.ProducerPerformance --topic "$topic" --num-records 5000 --record-size 200 --throughput -1 \
+    --producer-props bootstrap.servers="$broker" | expect producer-performance '5000 records sent'
+ask $tools.ConsumerPerformance --topic "$topic" --messages 5000 | expect consumer-performance ', 5[0-9]*, '
+tool $tools.ProducerPerformance --topic "$topic" --num-records 2000 --record-size 200 --throughput -1 \
+    --transaction-duration-ms 100 --producer-props bootstrap.servers="$broker" \
+    | expect transactional-performance '2000 records sent'
 tool $tools.EndToEndLatency "$broker" "$topic" 200 all 100 | expect latency 'Avg latency'
-tool $tools.TopicCommand --bootstrap-server "$broker" --delete --topic "$topic" </dev/null
-tool $tools.TopicCommand --bootstrap-server "$broker" --list | (! grep -qx -- "$topic") && echo "ok delete"
+
+ask $tools.TransactionsCommand list >"$work/transactions"
+id=$(awk '/^performance/ { print $1; exit }' "$work/transactions")
+ask $tools.TransactionsCommand describe --transactional-id "$id" | expect transaction 'CompleteCommit'
+ask $tools.TransactionsCommand describe-producers --topic "$topic" --partition 0 | expect producers 'ProducerId'
+ask $tools.TransactionsCommand find-hanging --broker-id 1 | expect hanging 'Topic'
+
+ask $tools.TopicCommand --delete --topic "$topic" </dev/null
+ask $tools.TopicCommand --list >"$work/topics"
+require delete "$(grep -cx -- "$topic" "$work/topics")" = 0
+
+# Once there is a user, everybody says who it is.
+cat >"$work/login" <<END
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="$run" password="secret";
+END
+ask $configs --alter --entity-type users --entity-name "$run" \
+    --add-config 'SCRAM-SHA-512=[iterations=8192,password=secret]' | expect user 'Completed updating config'
+ask $configs --command-config "$work/login" --describe --entity-type users | expect users "$run.*iterations=8192"
+ask $tools.TopicCommand --command-config "$work/login" --create --topic "$topic-user" | expect login 'Created topic'
+ask $configs --command-config "$work/login" --alter --entity-type users --entity-name "$run" \
+    --delete-config SCRAM-SHA-512 | expect delete-user 'Completed updating config'
+ask $tools.TopicCommand --list >"$work/topics"
+echo 'ok no-users'

@@ -1,9 +1,13 @@
 //! `cargo xtask compat`: clients that no one here wrote, with their defaults, against a node.
 //!
-//! Fetches each client by its own package manager (pip, npm, Maven) into a place below `target`, starts a
-//! node on free loopback ports, and runs what stands in `compat/kafka`. It fails when one of them does.
+//! Fetches each client by its own package manager (pip, npm, Go, Maven; kcat is the system's) into a place
+//! below `target`, starts a node on free loopback ports, and runs what stands in `compat/kafka`. It says
+//! which APIs each of them has asked for, and fails when one of them does.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::footprint::{Process, executable};
-use crate::step::{self, cargo};
+use crate::step::{self, cargo, is_installed};
 
 const SCRIPTS: &str = "compat/kafka";
 const PLACE: &str = "target/compat";
@@ -27,7 +31,12 @@ struct Client {
     run: fn(&Path, &str) -> Result<Command>,
 }
 
-const CLIENTS: [Client; 4] = [
+const CLIENTS: [Client; 6] = [
+    Client {
+        name: "kcat",
+        fetch: find_kcat,
+        run: |_, broker| Ok(shell("kcat.sh", broker)),
+    },
     Client {
         name: "librdkafka",
         fetch: fetch_python,
@@ -44,11 +53,23 @@ const CLIENTS: [Client; 4] = [
         run: |place, broker| Ok(node(place, broker)),
     },
     Client {
+        name: "franz-go",
+        fetch: fetch_go,
+        run: |place, broker| Ok(go(place, broker)),
+    },
+    Client {
         name: "java",
         fetch: fetch_java,
         run: java,
     },
 ];
+
+/// A node, and where its doors are.
+struct Served {
+    kafka: String,
+    http: String,
+    _node: Process,
+}
 
 /// Runs the clients that are named, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -65,15 +86,20 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step::run("release", build, BUILD_LIMIT)?;
     let place = std::env::current_dir()?.join(PLACE);
     fs::create_dir_all(&place)?;
-    let (_node, broker) = serve(&place)?;
+    let served = serve(&place)?;
     let mut failed = Vec::new();
     for client in CLIENTS.iter().filter(is_wanted) {
         (client.fetch)(&place)?;
-        let command = &mut (client.run)(&place, &broker)?;
+        let before = served.requests()?;
+        let command = &mut (client.run)(&place, &served.kafka)?;
         if let Err(error) = step::run(client.name, command, RUN_LIMIT) {
             eprintln!("{error:#}");
             failed.push(client.name);
         }
+        let asked = served.requests()?.into_iter();
+        let asked = asked.filter(|(api, count)| before.get(api) != Some(count));
+        let asked: Vec<_> = asked.map(|(api, _)| api).collect();
+        eprintln!("   {} asked for: {}", client.name, asked.join(", "));
     }
     if !failed.is_empty() {
         bail!("not as it should be: {}", failed.join(", "));
@@ -81,19 +107,56 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A node with a directory of its own, and where its Kafka door is.
-fn serve(place: &Path) -> Result<(Process, String)> {
+/// A node with a directory of its own.
+fn serve(place: &Path) -> Result<Served> {
     let mut command = Command::new(executable()?);
     command.args(["serve", "--dev", "--json", "--end-with-stdin"]);
     command.args(["--native-listen", "127.0.0.1:0", "--native-socket", "none"]);
-    command.args(["--http-listen", "none", "--kafka-listen", "127.0.0.1:0"]);
+    command.args(["--http-listen", "127.0.0.1:0"]);
+    command.args(["--kafka-listen", "127.0.0.1:0"]);
     command.args(["--slim-listen", "none"]);
     let (node, ready) = Process::start(command.current_dir(place))?;
-    let (_, rest) = ready
-        .split_once("\"kafka\":\"")
-        .context("the node names no Kafka door")?;
-    let broker = rest.split('"').next().unwrap_or_default().to_owned();
-    Ok((node, broker))
+    let address = |before: &str| {
+        let (_, rest) = ready.split_once(before).context("a door has no address")?;
+        anyhow::Ok(rest.split('"').next().unwrap_or_default().to_owned())
+    };
+    Ok(Served {
+        kafka: address("\"kafka\":\"")?,
+        http: address("\"http\":\"http://")?,
+        _node: node,
+    })
+}
+
+impl Served {
+    /// How often each API was asked for since the node has started.
+    fn requests(&self) -> Result<BTreeMap<String, u64>> {
+        let mut stream = TcpStream::connect(&self.http)?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let requests = text.lines().filter_map(|line| {
+            let line = line.strip_prefix("telpher_kafka_requests_total{api=\"")?;
+            let (api, count) = line.split_once("\"} ")?;
+            Some((api.to_owned(), count.parse().ok()?))
+        });
+        let requests: BTreeMap<_, _> = requests.collect();
+        ensure!(!requests.is_empty(), "the node counts no requests");
+        Ok(requests)
+    }
+}
+
+fn shell(script: &str, broker: &str) -> Command {
+    let mut command = Command::new("sh");
+    command.arg(Path::new(SCRIPTS).join(script)).arg(broker);
+    command
+}
+
+fn find_kcat(_: &Path) -> Result<()> {
+    ensure!(
+        is_installed("kcat"),
+        "kcat is not installed\nhint: apt-get install kcat"
+    );
+    Ok(())
 }
 
 fn fetch_python(place: &Path) -> Result<()> {
@@ -133,6 +196,22 @@ fn node(place: &Path, broker: &str) -> Command {
     command
 }
 
+fn fetch_go(place: &Path) -> Result<()> {
+    let mut build = Command::new("go");
+    build.arg("-C").arg(Path::new(SCRIPTS).join("franz-go"));
+    build
+        .args(["build", "-o"])
+        .arg(place.join("franz-go"))
+        .arg(".");
+    step::run("go build", &mut build, FETCH_LIMIT)
+}
+
+fn go(place: &Path, broker: &str) -> Command {
+    let mut command = Command::new(place.join("franz-go"));
+    command.arg(broker);
+    command
+}
+
 fn classpath(place: &Path) -> std::path::PathBuf {
     place.join("classpath")
 }
@@ -148,8 +227,7 @@ fn fetch_java(place: &Path) -> Result<()> {
 }
 
 fn java(place: &Path, broker: &str) -> Result<Command> {
-    let mut command = Command::new("sh");
+    let mut command = shell("java.sh", broker);
     command.env("CLASSPATH", fs::read_to_string(classpath(place))?);
-    command.arg(Path::new(SCRIPTS).join("java.sh")).arg(broker);
     Ok(command)
 }

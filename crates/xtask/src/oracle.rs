@@ -3,16 +3,20 @@
 //! Kafka's documentation says what errors there are, and seldom which of them comes when: Apache Kafka
 //! itself does. Both are started empty. Every request goes to both in the same version; the answers are
 //! decoded and compared field by field, without those that are anybody's own (ids, addresses, words). What a
-//! node does not serve is told apart from what it answers otherwise. It fails when anything differs.
+//! node does not serve is told apart from what it answers otherwise. It fails when anything differs that is
+//! not meant to, with its reason, in `otherwise`.
 
 mod brokers;
 mod door;
 mod groups;
+mod otherwise;
 mod produced;
 mod records;
 mod script;
 mod topics;
 mod transactions;
+mod users;
+mod views;
 
 use anyhow::{Result, bail};
 
@@ -31,8 +35,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     produced::compare(&mut script)?;
     groups::compare(&mut script)?;
     transactions::compare(&mut script)?;
-    script.tell();
-    match script.differences() {
+    users::compare(&mut script)?;
+    views::rules(&mut script)?;
+    match script.tell() {
         0 => Ok(()),
         count => bail!("{count} answers differ from those of Apache Kafka"),
     }

@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use bytes::Bytes;
-use kafka::{Records, delete_records, fetch, list_offsets, offset_for_leader_epoch, produce};
+use kafka::{
+    Records, delete_records, fetch, list_offsets, metadata, offset_for_leader_epoch, produce,
+};
 use recordbatch::{Attributes, Builder, Template};
 
 use super::script::Script;
@@ -11,10 +13,13 @@ use super::topics::{make, topic, topic_with};
 const TOPIC: &str = "records";
 const COMPACTED: &str = "records-compacted";
 const SMALL: &str = "records-small";
+/// Takes what one of them may take and the other not.
+const STRANGE: &str = "records-strange";
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
     let topics = vec![
         topic(TOPIC),
+        topic(STRANGE),
         topic_with(COMPACTED, "cleanup.policy", "compact"),
         topic_with(SMALL, "max.message.bytes", "200"),
     ];
@@ -96,7 +101,7 @@ fn refused(script: &mut Script) -> Result<()> {
             -1,
             altered(21, &[0, 7]),
         ),
-        ("of a broker's time", TOPIC, 0, -1, altered(21, &[0, 8])),
+        ("of a broker's time", STRANGE, 0, -1, altered(21, &[0, 8])),
         (
             "of a transaction of nobody",
             TOPIC,
@@ -194,11 +199,6 @@ fn fetched(script: &mut Script) -> Result<()> {
     script.both("of no topic", 12, &fetch_from("absent", 0, 0))?;
     script.both("of no partition", 12, &fetch_from(TOPIC, 7, 0))?;
     script.both("by an id that is none", 13, &fetch_from("", 0, 0))?;
-    for epoch in [0, 1, 99] {
-        let mut request = fetch_from(TOPIC, 0, 0);
-        request.topics[0].partitions[0].current_leader_epoch = epoch;
-        script.both(&format!("at epoch {epoch}"), 12, &request)?;
-    }
     // The first batch comes whole, whatever may be taken.
     for bytes in [0, 1, 100] {
         let mut request = fetch_from(TOPIC, 0, 0);
@@ -212,7 +212,45 @@ fn fetched(script: &mut Script) -> Result<()> {
         ..fetch_from(TOPIC, 0, 0)
     };
     script.both("of a session that is none", 12, &session)?;
-    let epochs = |leader_epoch, current_leader_epoch| offset_for_leader_epoch::Request {
+    of_epochs(script)
+}
+
+/// An epoch of its leader, of each broker: each counts them in its own way.
+type Epochs = [i32; 2];
+
+fn epochs_now(script: &mut Script) -> Result<Option<Epochs>> {
+    let request = metadata::Request {
+        topics: Some(vec![metadata::TopicRequest {
+            name: Some(TOPIC.to_owned()),
+            ..metadata::TopicRequest::default()
+        }]),
+        ..metadata::Request::default()
+    };
+    let answers = script.both("of who leads", 9, &request)?;
+    let [Some(theirs), Some(ours)] = answers else {
+        return Ok(None);
+    };
+    let epoch = |answer: metadata::Response| {
+        let topic = answer.topics.first()?;
+        topic.partitions.first().map(|it| it.leader_epoch)
+    };
+    Ok(epoch(theirs).zip(epoch(ours)).map(<[i32; 2]>::from))
+}
+
+fn of_epochs(script: &mut Script) -> Result<()> {
+    let Some(now) = epochs_now(script)? else {
+        return Ok(());
+    };
+    for later in [0, 1, 99] {
+        let requests = now.map(|now| {
+            let mut request = fetch_from(TOPIC, 0, 0);
+            request.topics[0].partitions[0].current_leader_epoch = now + later;
+            request
+        });
+        let name = format!("{later} epochs later");
+        script.each(&name, 12, [&requests[0], &requests[1]])?;
+    }
+    let end = |leader_epoch, current_leader_epoch| offset_for_leader_epoch::Request {
         replica_id: -1,
         topics: vec![offset_for_leader_epoch::Topic {
             topic: TOPIC.to_owned(),
@@ -223,10 +261,12 @@ fn fetched(script: &mut Script) -> Result<()> {
             }],
         }],
     };
-    for (leader_epoch, current) in [(0, -1), (0, 0), (5, -1), (0, 9), (-1, -1)] {
-        let name = format!("epoch {leader_epoch} at {current}");
-        script.both(&name, 4, &epochs(leader_epoch, current))?;
+    for (asked, current) in [(0, None), (0, Some(0)), (5, None), (0, Some(9))] {
+        let requests = now.map(|now| end(now + asked, current.map_or(-1, |later| now + later)));
+        let name = format!("{asked} epochs later, at {current:?}");
+        script.each(&name, 4, [&requests[0], &requests[1]])?;
     }
+    script.both("of no epoch", 4, &end(-1, -1))?;
     Ok(())
 }
 

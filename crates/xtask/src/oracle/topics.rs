@@ -190,19 +190,44 @@ const SETTINGS: [&str; 7] = [
     "segment.bytes",
 ];
 
-fn configs(script: &mut Script) -> Result<()> {
-    let describe = |resource_type, name: &str| describe_configs::Request {
+fn describe(resource_type: i8, name: &str, settings: &[&str]) -> describe_configs::Request {
+    let settings = settings.iter().map(|it| (*it).to_owned());
+    describe_configs::Request {
         resources: vec![describe_configs::Resource {
             resource_type,
             resource_name: name.to_owned(),
-            configuration_keys: Some(SETTINGS.map(str::to_owned).to_vec()),
+            configuration_keys: Some(settings.collect()),
         }],
         ..describe_configs::Request::default()
-    };
-    script.both("of what is not there", 4, &describe(TOPIC, "absent"))?;
-    script.both("of a name that cannot be", 4, &describe(TOPIC, "no good"))?;
-    script.both("of a kind that is none", 4, &describe(77, "plain"))?;
-    script.both("of a topic", 4, &describe(TOPIC, "plain"))?;
+    }
+}
+
+/// One setting after the other: in an answer they have no order.
+fn described(script: &mut Script, when: &str) -> Result<()> {
+    for setting in SETTINGS {
+        let request = describe(TOPIC, "plain", &[setting]);
+        script.in_the_end(&format!("{setting} {when}"), 4, &request)?;
+    }
+    Ok(())
+}
+
+fn configs(script: &mut Script) -> Result<()> {
+    script.both(
+        "of what is not there",
+        4,
+        &describe(TOPIC, "absent", &SETTINGS),
+    )?;
+    script.both(
+        "of a name that cannot be",
+        4,
+        &describe(TOPIC, "no good", &SETTINGS),
+    )?;
+    script.both(
+        "of a kind that is none",
+        4,
+        &describe(77, "plain", &SETTINGS),
+    )?;
+    described(script, "of a topic")?;
     let change = |name: &str, setting: &str, operation, value: Option<&str>| {
         incremental_alter_configs::Request {
             resources: vec![incremental_alter_configs::Resource {
@@ -223,7 +248,7 @@ fn configs(script: &mut Script) -> Result<()> {
         1,
         &change("plain", "retention.ms", set, Some("5000")),
     )?;
-    script.both("of a topic that was changed", 4, &describe(TOPIC, "plain"))?;
+    described(script, "of a topic that was changed")?;
     script.both("deleted", 1, &change("plain", "retention.ms", delete, None))?;
     script.both(
         "set to nothing",
@@ -274,12 +299,7 @@ fn configs(script: &mut Script) -> Result<()> {
     script.both("replaced", 1, &replace("plain", "7000"))?;
     script.both("replaced by a word", 1, &replace("plain", "x"))?;
     script.both("of no topic", 1, &replace("absent", "1"))?;
-    script.both(
-        "of a topic whose settings were replaced",
-        4,
-        &describe(TOPIC, "plain"),
-    )?;
-    Ok(())
+    described(script, "of a topic whose settings were replaced")
 }
 
 fn deletions(script: &mut Script) -> Result<()> {

@@ -1,0 +1,119 @@
+//! Users, and what their passwords are known by: made, changed, looked at, removed.
+
+use anyhow::Result;
+use kafka::{alter_user_scram_credentials as alter, describe_user_scram_credentials as describe};
+
+use super::script::Script;
+
+const SHA_256: i8 = 1;
+const SHA_512: i8 = 2;
+
+pub(super) fn compare(script: &mut Script) -> Result<()> {
+    script.both("while there are none", 0, &looked_at(&[]))?;
+    script.both("of nobody", 0, &looked_at(&["nobody"]))?;
+    refused(script)?;
+    made(script)?;
+    removed(script)
+}
+
+fn looked_at(users: &[&str]) -> describe::Request {
+    let named = |name: &&str| describe::UserName {
+        name: (*name).to_owned(),
+    };
+    describe::Request {
+        users: match users {
+            [] => None,
+            users => Some(users.iter().map(named).collect()),
+        },
+    }
+}
+
+fn kept(name: &str, mechanism: i8, iterations: i32) -> alter::Upsertion {
+    let size = match mechanism {
+        SHA_512 => 64,
+        _ => 32,
+    };
+    alter::Upsertion {
+        name: name.to_owned(),
+        mechanism,
+        iterations,
+        salt: kafka::Secret(b"a salt of somebody".to_vec().into()),
+        salted_password: kafka::Secret(vec![7; size].into()),
+    }
+}
+
+fn gone(name: &str, mechanism: i8) -> alter::Deletion {
+    alter::Deletion {
+        name: name.to_owned(),
+        mechanism,
+    }
+}
+
+fn change(upsertions: Vec<alter::Upsertion>, deletions: Vec<alter::Deletion>) -> alter::Request {
+    alter::Request {
+        deletions,
+        upsertions,
+    }
+}
+
+fn refused(script: &mut Script) -> Result<()> {
+    script.both("nothing", 0, &change(Vec::new(), Vec::new()))?;
+    for (name, upsertion) in [
+        ("without a name", kept("", SHA_256, 4_096)),
+        ("by a mechanism that is none", kept("ann", 0, 4_096)),
+        ("by a mechanism of the future", kept("ann", 9, 4_096)),
+        ("of too few rounds", kept("ann", SHA_256, 4_095)),
+        ("of fewer rounds than none", kept("ann", SHA_512, -1)),
+        ("of too many rounds", kept("bob", SHA_512, 16_385)),
+    ] {
+        script.both(name, 0, &change(vec![upsertion], Vec::new()))?;
+    }
+    for (name, deletion) in [
+        ("to be gone, without a name", gone("", SHA_256)),
+        ("to be gone, of nobody", gone("nobody", SHA_256)),
+        ("to be gone, by a mechanism that is none", gone("ann", 0)),
+    ] {
+        script.both(name, 0, &change(Vec::new(), vec![deletion]))?;
+    }
+    let twice = [4_096, 8_192].map(|rounds| kept("ann", SHA_256, rounds));
+    script.both("twice", 0, &change(twice.to_vec(), Vec::new()))?;
+    let both = change(
+        vec![kept("ann", SHA_256, 4_096)],
+        vec![gone("ann", SHA_256)],
+    );
+    script.both("to be kept and to be gone", 0, &both)?;
+    let bob = change(Vec::new(), vec![gone("bob", SHA_512)]);
+    script.both("to be gone, of whom there may be none", 0, &bob)?;
+    script.both("of whom nothing was kept", 0, &looked_at(&["ann"]))?;
+    Ok(())
+}
+
+fn made(script: &mut Script) -> Result<()> {
+    let one = change(vec![kept("ann", SHA_256, 4_096)], Vec::new());
+    script.both("kept", 0, &one)?;
+    script.in_the_end("of one", 0, &looked_at(&["ann"]))?;
+    let other = change(vec![kept("ann", SHA_512, 16_384)], Vec::new());
+    script.both("kept by the other mechanism", 0, &other)?;
+    let again = change(vec![kept("ann", SHA_256, 8_192)], Vec::new());
+    script.both("kept anew", 0, &again)?;
+    script.in_the_end("of both mechanisms", 0, &looked_at(&["ann"]))?;
+    let both = change(
+        vec![kept("ann", SHA_256, 4_096)],
+        vec![gone("ann", SHA_256)],
+    );
+    script.both("to be kept and to be gone, of one that is there", 0, &both)?;
+    script.both("all", 0, &looked_at(&[]))?;
+    script.both("twice", 0, &looked_at(&["ann", "ann"]))?;
+    Ok(())
+}
+
+fn removed(script: &mut Script) -> Result<()> {
+    let half = change(Vec::new(), vec![gone("ann", SHA_256)]);
+    script.both("gone by half", 0, &half)?;
+    script.in_the_end("gone by half", 0, &looked_at(&["ann"]))?;
+    script.both("gone again", 0, &half)?;
+    let rest = change(Vec::new(), vec![gone("ann", SHA_512)]);
+    script.both("gone", 0, &rest)?;
+    script.in_the_end("who is gone", 0, &looked_at(&["ann"]))?;
+    Ok(())
+}
