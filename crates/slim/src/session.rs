@@ -31,7 +31,6 @@ mod signing;
 mod turn;
 mod unacked;
 
-pub use dialogue::{Ending, Reliability};
 pub use endpoint::{Decision, Endpoint, Limits, NotPublished, Received, Rejected, SessionId};
 pub use full_name::FullName;
 pub use identity::{Entropy, Identity, SECRET_SIZE_MIN, ShortSecret, Untrusted};
@@ -44,6 +43,28 @@ pub struct Moment {
     pub now_ns: u64,
     /// On everybody's clock: seconds since 1970, which tokens carry.
     pub unix_s: u64,
+}
+
+/// How a reliable session tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reliability {
+    /// Between two tries.
+    pub interval_ns: u64,
+    /// Tries after the first, for each message.
+    pub retries: u32,
+}
+
+/// Why a session is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The peer said so.
+    Closed,
+    /// We said so.
+    Left,
+    /// The peer says nothing any more, or does not acknowledge.
+    Silent,
+    /// Nobody of that name answered.
+    Nobody,
 }
 
 #[cfg(test)]

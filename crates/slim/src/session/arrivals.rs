@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use crate::session::dialogue::Reliability;
+use crate::session::Reliability;
 
 /// Places, at most.
 const PLACES_MAX: u32 = 256;

@@ -9,28 +9,7 @@ use crate::session::full_name::FullName;
 use crate::session::incoming::Incoming;
 use crate::session::turn::{To, Turn};
 use crate::session::unacked::{GaveUp, Said, Unacked};
-
-/// How a reliable session tries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reliability {
-    /// Between two tries.
-    pub interval_ns: u64,
-    /// Tries after the first, for each message.
-    pub retries: u32,
-}
-
-/// Why a session is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The peer said so.
-    Closed,
-    /// We said so.
-    Left,
-    /// The peer says nothing any more, or does not acknowledge.
-    Silent,
-    /// Nobody of that name answered.
-    Nobody,
-}
+use crate::session::{Ending, Reliability};
 
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -8,15 +8,15 @@ use crate::draft::Draft;
 use crate::link::Link;
 use crate::message::Routed;
 use crate::name::Prefix;
-use crate::session::Moment;
 use crate::session::content::{self, JoinRequest, Kind};
-use crate::session::dialogue::{Dialogue, Ending, Reliability};
+use crate::session::dialogue::Dialogue;
 use crate::session::full_name::FullName;
 use crate::session::identity::{Identity, Untrusted};
 use crate::session::incoming::Incoming;
 use crate::session::packet::Packet;
 use crate::session::turn::{Numbers, To, Turn};
 use crate::session::unacked::Said;
+use crate::session::{Ending, Moment, Reliability};
 use crate::wire::Malformed;
 
 /// A session, for whoever holds the endpoint. Never given twice.

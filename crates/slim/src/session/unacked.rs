@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::session::dialogue::Reliability;
+use crate::session::Reliability;
 
 /// Messages, at most.
 const COUNT_MAX: usize = 256;
