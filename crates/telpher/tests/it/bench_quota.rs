@@ -195,7 +195,7 @@ fn a_node_passes_the_tests_of_the_report_and_keeps_a_schedule() {
 #[test]
 fn the_memory_of_buckets_is_told() {
     let place = Place::new();
-    let ended = place.run("bench quota --memory 500 --json --quiet");
+    let ended = place.run("bench quota --memory 500 --memory-rest 1s --json --quiet");
     let found = ended.expect(0).json();
     let server = &found["servers"][0];
     assert_eq!(

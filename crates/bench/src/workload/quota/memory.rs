@@ -1,7 +1,8 @@
 //! `bench quota --memory`: many buckets, and what each of them takes of memory.
 //!
-//! Every agent is asked for once, one after the other, so that each has a bucket; what the server takes
-//! then beyond what it took before is theirs, with what the server keeps of the connections.
+//! Every agent is asked for once, one after the other, so that each has a bucket. Half of them first:
+//! what the server takes for the other half is what buckets take. With what it takes beyond that for
+//! having anything to do, the whole difference is told too.
 
 use std::thread;
 use std::time::Duration;
@@ -41,14 +42,15 @@ pub struct ServerMemory {
     pub seconds: f64,
     /// Resident memory with no bucket, of all its processes.
     pub empty_rss_bytes: u64,
+    /// With half of them.
+    pub half_rss_bytes: u64,
     /// And with all of them.
     pub full_rss_bytes: u64,
-    /// The difference for each.
+    /// From half of them to all, for each.
     pub bytes_each: f64,
+    /// From none of them to all, for each: with what does not grow with them.
+    pub bytes_each_from_empty: f64,
 }
-
-/// After which a server has put away what it needed to answer.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// Connections, and what is under way on each.
 const CONNECTIONS: u32 = 8;
@@ -57,7 +59,8 @@ const PIPELINE: u32 = 16;
 /// Where a take costs half a millisecond, fewer agents say as much.
 const EXPRESS_PART: u64 = 20;
 
-/// Asks every server for as many agents.
+/// Asks every server for as many agents. Left alone for so long, it puts away what it needed to answer
+/// and to keep what it answered.
 ///
 /// # Errors
 /// When a process fails.
@@ -65,6 +68,7 @@ pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
     agents: u64,
+    rest: Duration,
     mut told: impl FnMut(&str),
 ) -> Result<MemoryReport, WorkloadError> {
     let mut report = MemoryReport::default();
@@ -83,7 +87,7 @@ pub fn run(
     }
     for (run, (target, agents)) in targets.into_iter().enumerate() {
         told(&format!("{}: {agents} agents", target.name()));
-        let found = measure(surroundings, matrix, target, agents, run as u32)?;
+        let found = measure(surroundings, matrix, target, agents, run as u32, rest)?;
         report.servers.push(found);
     }
     Ok(report)
@@ -95,30 +99,31 @@ fn measure(
     target: Target,
     agents: u64,
     run: u32,
+    rest: Duration,
 ) -> Result<ServerMemory, WorkloadError> {
     let mut server = Server::start(target, surroundings, matrix, Standing::alone(Limits::One))?;
     // Its first answers warm it up: what they need is not the buckets'.
-    ask(
-        surroundings,
-        &mut server,
-        target,
-        u64::from(CONNECTIONS * PIPELINE),
-        2 * run,
-    )?;
-    thread::sleep(SETTLE);
-    let empty = rss_bytes(&server);
-    let asked = ask(surroundings, &mut server, target, agents, 2 * run + 1)?;
-    thread::sleep(SETTLE);
-    let full = rss_bytes(&server);
+    let mut settled = |agents, part| {
+        let asked = ask(surroundings, &mut server, target, agents, 3 * run + part)?;
+        thread::sleep(rest);
+        Ok::<_, WorkloadError>((asked, rss_bytes(&server)))
+    };
+    let half = agents / 2;
+    let (_, empty_rss_bytes) = settled(u64::from(CONNECTIONS * PIPELINE), 0)?;
+    let (first, half_rss_bytes) = settled(half, 1)?;
+    let (second, full_rss_bytes) = settled(agents - half, 2)?;
+    let each = |more: u64, less: u64, agents: u64| more.saturating_sub(less) as f64 / agents as f64;
     Ok(ServerMemory {
         target: target.name(),
         agents,
-        name_bytes: asked.name_bytes,
-        wrong: agents.saturating_sub(asked.allowed),
-        seconds: asked.seconds,
-        empty_rss_bytes: empty,
-        full_rss_bytes: full,
-        bytes_each: full.saturating_sub(empty) as f64 / agents as f64,
+        name_bytes: first.name_bytes,
+        wrong: agents.saturating_sub(first.allowed + second.allowed),
+        seconds: first.seconds + second.seconds,
+        empty_rss_bytes,
+        half_rss_bytes,
+        full_rss_bytes,
+        bytes_each: each(full_rss_bytes, half_rss_bytes, agents - half),
+        bytes_each_from_empty: each(full_rss_bytes, empty_rss_bytes, agents),
     })
 }
 

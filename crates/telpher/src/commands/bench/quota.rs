@@ -147,6 +147,10 @@ pub(crate) struct Args {
         value_parser = clap::value_parser!(u64).range(1..=99_999_999))]
     memory: Option<u64>,
 
+    /// How long a server is left alone before its memory is read
+    #[arg(long, value_name = "DURATION", default_value = "30s", requires = "memory", value_parser = parse_duration)]
+    memory_rest: Duration,
+
     /// Runs of each case; an interval needs at least two
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
@@ -217,7 +221,7 @@ fn parse_url(text: &str) -> Result<String, String> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let matrix = args.matrix();
     if let Some(agents) = args.memory {
-        return memory::run(args, &matrix, agents);
+        return memory::run(args, &matrix, agents, args.memory_rest);
     }
     let styles = [Style::Limiter, Style::Table];
     let mut misses = Vec::new();

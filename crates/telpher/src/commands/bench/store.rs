@@ -106,7 +106,7 @@ pub(crate) struct Args {
     idle_messages: u64,
 
     /// How long those are left alone before their memory is read
-    #[arg(long, value_name = "DURATION", default_value = "15s", requires = "idle", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", requires = "idle", value_parser = parse_duration)]
     idle_rest: Duration,
 
     /// Keep up the load so long, and fail unless memory stays where it is

@@ -1,5 +1,7 @@
 //! `telpher bench quota --memory`.
 
+use std::time::Duration;
+
 use bench::workload::quota::Matrix;
 use bench::workload::quota::memory::{self, MemoryReport, ServerMemory};
 
@@ -8,10 +10,15 @@ use super::Args;
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-pub(super) fn run(args: &Args, matrix: &Matrix, agents: u64) -> Result<(), Failure> {
+pub(super) fn run(
+    args: &Args,
+    matrix: &Matrix,
+    agents: u64,
+    rest: Duration,
+) -> Result<(), Failure> {
     let surroundings = args.outcome.surroundings()?;
     let is_quiet = args.outcome.is_quiet();
-    let report = memory::run(&surroundings, matrix, agents, |step| {
+    let report = memory::run(&surroundings, matrix, agents, rest, |step| {
         if !is_quiet {
             output::note(step);
         }
@@ -34,8 +41,8 @@ pub(super) fn run(args: &Args, matrix: &Matrix, agents: u64) -> Result<(), Failu
 
 fn text(report: &MemoryReport) -> String {
     let mut text = format!(
-        "{:<14} {:>10} {:>10} {:>12} {:>12} {:>14}\n",
-        "server", "agents", "seconds", "empty MiB", "full MiB", "bytes each"
+        "{:<14} {:>10} {:>10} {:>12} {:>12} {:>12} {:>14} {:>14}\n",
+        "server", "agents", "seconds", "empty MiB", "half MiB", "full MiB", "bytes each", "from empty"
     );
     for server in &report.servers {
         text += &row(server);
@@ -52,13 +59,15 @@ fn text(report: &MemoryReport) -> String {
 fn row(server: &ServerMemory) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     format!(
-        "{:<14} {:>10} {:>10.1} {:>12.1} {:>12.1} {:>14.1}\n",
+        "{:<14} {:>10} {:>10.1} {:>12.1} {:>12.1} {:>12.1} {:>14.1} {:>14.1}\n",
         server.target,
         server.agents,
         server.seconds,
         mib(server.empty_rss_bytes),
+        mib(server.half_rss_bytes),
         mib(server.full_rss_bytes),
-        server.bytes_each
+        server.bytes_each,
+        server.bytes_each_from_empty
     )
 }
 
@@ -74,15 +83,17 @@ mod tests {
                 agents: 1_000_000,
                 name_bytes: 17,
                 empty_rss_bytes: 10 << 20,
+                half_rss_bytes: 70 << 20,
                 full_rss_bytes: 110 << 20,
-                bytes_each: 104.86,
+                bytes_each: 83.89,
+                bytes_each_from_empty: 104.86,
                 ..ServerMemory::default()
             }],
             left_out: vec!["express"],
         };
         let text = text(&report);
         assert!(
-            text.contains("10.0        110.0          104.9\n"),
+            text.contains("10.0         70.0        110.0           83.9          104.9\n"),
             "{text}"
         );
         assert!(text.contains("express did not take part"), "{text}");

@@ -53,14 +53,24 @@ fn text(report: &IdleReport) -> String {
             "MiB of memory of a node that holds nothing",
         ),
         (
+            "half",
+            mib(report.half_rss_bytes),
+            "MiB once half of them were made and left alone",
+        ),
+        (
             "idle",
             mib(report.idle_rss_bytes),
-            "MiB once they were left alone",
+            "MiB once all of them were",
         ),
         (
             "each",
             format!("{:.1}", report.idle_bytes_each),
-            "bytes beyond the empty node",
+            "bytes, from half of them to all",
+        ),
+        (
+            "each",
+            format!("{:.1}", report.idle_bytes_each_from_empty),
+            "bytes, from the empty node to all of them",
         ),
         (
             "cold start",
@@ -70,8 +80,8 @@ fn text(report: &IdleReport) -> String {
         ("cold", mib(report.cold_rss_bytes), "MiB of memory then"),
         (
             "each",
-            format!("{:.1}", report.cold_bytes_each),
-            "bytes beyond the empty node",
+            format!("{:.1}", report.cold_bytes_each_from_empty),
+            "bytes, from the empty node to all of them",
         ),
         ("read back", report.read_back.to_string(), "conversations"),
         (
@@ -102,7 +112,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("each                   99.2  bytes beyond"),
+            text.contains("each                   99.2  bytes, from half"),
             "{text}"
         );
     }
