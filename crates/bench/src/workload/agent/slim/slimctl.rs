@@ -141,17 +141,20 @@ impl Slimctl {
             (Role::Node, node.pid()),
             (Role::Responder, responder.pid()),
         ])?;
-        let lines = until(&mut sender, DONE, patience, node)?;
         until(&mut responder, ENDED, patience, node)?;
+        let span_ns = now_ns() - watch.started_ns();
         let usage = watch.stop();
         until(&mut responder, DONE, patience, node)?;
+        let lines = until(&mut sender, DONE, patience, node)?;
         let nonsense = |cause: String| WorkloadError::Node(format!("slimctl bench: {cause}"));
         let sent = Row::read(&sent).map_err(nonsense)?;
         let received = Row::read(&received).map_err(nonsense)?;
         Ok(Measurement {
             sent: count,
             completed: sent.count,
-            window_ns: sent.window_ns().unwrap_or_default(),
+            // Its own window ends when its close is acknowledged. A responder that is gone by then never
+            // does that, and the sender asks again for 11 seconds.
+            window_ns: sent.window_ns().unwrap_or_default().min(span_ns),
             setup_ns: Some(setup_ns),
             sink: (case.mode.counted_by == CountedBy::Sink).then(|| sink(&received, sent.count)),
             reported: said::latency(&lines, sent.count),
