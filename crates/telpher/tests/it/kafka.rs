@@ -1,6 +1,9 @@
 //! The Kafka door, by a client that no one here wrote: kcat, which is librdkafka.
 
+mod client;
 mod copy;
+mod killed;
+mod rebalance;
 
 use rustix::process::Signal;
 

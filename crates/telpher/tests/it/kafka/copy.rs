@@ -2,14 +2,14 @@
 //! transactions, while whoever copies and the node are killed: nothing is lost, nothing is there
 //! twice. What came of it is read by kcat.
 
-use std::io::{Error, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use kafka::{ErrorCode, Records, RequestBody};
 use recordbatch::{Attributes, Batch, Builder, Producer, Template};
 use rustix::process::Signal;
 
+use super::client::{Client, good};
 use super::kcat;
 use crate::support::{Node, Place};
 
@@ -26,12 +26,6 @@ const AT_ONCE: i32 = 150;
 /// between, as Kafka's clients do.
 const TRIES: usize = 1_000;
 const BACKOFF: Duration = Duration::from_millis(10);
-
-/// A connection of our own: each request is one step, at which something may happen.
-struct Client {
-    stream: TcpStream,
-    sent: i32,
-}
 
 /// What happens at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,12 +67,6 @@ impl World<'_> {
         self.node = Some(self.place.serve(""));
     }
 
-    fn connect(&self) -> std::io::Result<Client> {
-        let stream = TcpStream::connect(self.node().url("kafka"))?;
-        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
-        Ok(Client { stream, sent: 0 })
-    }
-
     /// Asks; what happens at this step happens between the question and its answer.
     fn ask<R: RequestBody>(
         &mut self,
@@ -102,26 +90,6 @@ impl World<'_> {
     }
 }
 
-impl Client {
-    fn send<R: RequestBody>(&mut self, version: i16, request: &R) -> std::io::Result<()> {
-        self.sent += 1;
-        let mut bytes = Vec::new();
-        kafka::encode_request(&mut bytes, version, self.sent, Some(COPIER), request).unwrap();
-        self.stream.write_all(&bytes)
-    }
-
-    fn receive<R: RequestBody>(&mut self, version: i16) -> std::io::Result<R::Response> {
-        let mut size = [0; 4];
-        self.stream.read_exact(&mut size)?;
-        let mut frame = vec![0; u32::from_be_bytes(size) as usize];
-        self.stream.read_exact(&mut frame)?;
-        let (number, response) =
-            kafka::decode_response::<R>(&frame.into(), version).map_err(Error::other)?;
-        assert_eq!(number, self.sent);
-        Ok(response)
-    }
-}
-
 /// A copier that has shown who it is, and ended what the one before had begun.
 struct Copier {
     client: Client,
@@ -130,18 +98,10 @@ struct Copier {
     sequence: i32,
 }
 
-/// What makes a copier begin again: as an error of the connection does.
-fn good(code: ErrorCode) -> std::io::Result<()> {
-    match code.is_error() {
-        true => Err(Error::other(format!("{code:?}"))),
-        false => Ok(()),
-    }
-}
-
 impl Copier {
     fn begin(world: &World<'_>) -> std::io::Result<Self> {
         use kafka::init_producer_id::Request;
-        let mut client = world.connect()?;
+        let mut client = Client::connect(world.node())?;
         let request = Request {
             transactional_id: Some(COPIER.to_owned()),
             transaction_timeout_ms: 60_000,

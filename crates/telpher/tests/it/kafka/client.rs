@@ -1,0 +1,76 @@
+//! A connection of our own to the Kafka door, on which each request is a step by itself: what other
+//! people's clients do in one go can be ended between two of them.
+
+use std::io::{Error, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use kafka::{ErrorCode, RequestBody};
+
+use crate::support::Node;
+
+/// Longer than an answer takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) struct Client {
+    stream: TcpStream,
+    sent: i32,
+}
+
+impl Client {
+    pub(super) fn connect(node: &Node) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(node.url("kafka"))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { stream, sent: 0 })
+    }
+
+    pub(super) fn send<R: RequestBody>(
+        &mut self,
+        version: i16,
+        request: &R,
+    ) -> std::io::Result<()> {
+        self.sent += 1;
+        let mut bytes = Vec::new();
+        kafka::encode_request(&mut bytes, version, self.sent, Some("steps"), request).unwrap();
+        self.stream.write_all(&bytes)
+    }
+
+    /// The answer to what was sent last.
+    pub(super) fn receive<R: RequestBody>(&mut self, version: i16) -> std::io::Result<R::Response> {
+        let mut size = [0; 4];
+        self.stream.read_exact(&mut size)?;
+        let mut frame = vec![0; u32::from_be_bytes(size) as usize];
+        self.stream.read_exact(&mut frame)?;
+        let (number, response) =
+            kafka::decode_response::<R>(&frame.into(), version).map_err(Error::other)?;
+        assert_eq!(number, self.sent);
+        Ok(response)
+    }
+
+    pub(super) fn ask<R: RequestBody>(
+        &mut self,
+        version: i16,
+        request: &R,
+    ) -> std::io::Result<R::Response> {
+        self.send(version, request)?;
+        self.receive::<R>(version)
+    }
+}
+
+/// Waits until that is so.
+#[track_caller]
+pub(super) fn until(mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never is");
+        std::thread::yield_now();
+    }
+}
+
+/// An error that was answered, as one of the connection.
+pub(super) fn good(code: ErrorCode) -> std::io::Result<()> {
+    match code.is_error() {
+        true => Err(Error::other(format!("{code:?}"))),
+        false => Ok(()),
+    }
+}

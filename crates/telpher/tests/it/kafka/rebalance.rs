@@ -1,0 +1,246 @@
+//! A node that is killed in the middle of a rebalance: what was committed is there, members go on, and
+//! whoever is of a generation that is over is told so.
+
+use kafka::{
+    ErrorCode, describe_groups, heartbeat, join_group, offset_commit, offset_fetch, sync_group,
+};
+use rustix::process::Signal;
+
+use super::client::{Client, until};
+use super::kcat;
+use crate::support::{Node, Place};
+
+const TOPIC: &str = "letters";
+const GROUP: &str = "readers";
+
+/// A member of the group, as it sees itself.
+struct Member {
+    client: Client,
+    id: String,
+    generation: i32,
+    is_leader: bool,
+}
+
+impl Member {
+    fn new(node: &Node) -> Self {
+        Self {
+            client: Client::connect(node).unwrap(),
+            id: String::new(),
+            generation: -1,
+            is_leader: false,
+        }
+    }
+
+    /// Goes on by another connection.
+    fn reconnect(&mut self, node: &Node) {
+        self.client = Client::connect(node).unwrap();
+    }
+
+    fn send_join(&mut self) {
+        let request = join_group::Request {
+            group_id: GROUP.to_owned(),
+            session_timeout_ms: 60_000,
+            rebalance_timeout_ms: 60_000,
+            member_id: self.id.clone(),
+            protocol_type: "consumer".to_owned(),
+            protocols: vec![join_group::Protocol {
+                name: "range".to_owned(),
+                ..join_group::Protocol::default()
+            }],
+            ..join_group::Request::default()
+        };
+        self.client.send(5, &request).unwrap();
+    }
+
+    /// What came of it; who it is from now on, if it is to say that first.
+    fn joined(&mut self) -> ErrorCode {
+        let joined = self.client.receive::<join_group::Request>(5).unwrap();
+        match joined.error_code {
+            ErrorCode::None => {
+                self.is_leader = joined.leader == joined.member_id;
+                self.generation = joined.generation_id;
+                self.id = joined.member_id;
+            }
+            ErrorCode::MemberIdRequired => self.id = joined.member_id,
+            _ => {}
+        }
+        joined.error_code
+    }
+
+    /// Is told who it is, and asks to be let in.
+    fn begin(&mut self) {
+        self.send_join();
+        assert_eq!(self.joined(), ErrorCode::MemberIdRequired);
+        self.send_join();
+    }
+
+    /// The leader says what everybody gets.
+    fn send_sync(&mut self, members: &[&str]) {
+        let assignment = |id: &&str| sync_group::Assignment {
+            member_id: (*id).to_owned(),
+            assignment: bytes::Bytes::from(format!("for {id}")),
+        };
+        let request = sync_group::Request {
+            group_id: GROUP.to_owned(),
+            generation_id: self.generation,
+            member_id: self.id.clone(),
+            assignments: members.iter().map(assignment).collect(),
+            ..sync_group::Request::default()
+        };
+        self.client.send(3, &request).unwrap();
+    }
+
+    fn synced(&mut self) {
+        let synced = self.client.receive::<sync_group::Request>(3).unwrap();
+        let expected = format!("for {}", self.id);
+        assert_eq!(
+            (synced.error_code, &*synced.assignment),
+            (ErrorCode::None, expected.as_bytes())
+        );
+    }
+
+    fn beat(&mut self) -> ErrorCode {
+        let request = heartbeat::Request {
+            group_id: GROUP.to_owned(),
+            generation_id: self.generation,
+            member_id: self.id.clone(),
+            ..heartbeat::Request::default()
+        };
+        self.client.ask(3, &request).unwrap().error_code
+    }
+
+    fn commit(&mut self, offset: i64) -> ErrorCode {
+        let request = offset_commit::Request {
+            group_id: GROUP.to_owned(),
+            generation_id_or_member_epoch: self.generation,
+            member_id: self.id.clone(),
+            topics: vec![offset_commit::Topic {
+                name: TOPIC.to_owned(),
+                partitions: vec![offset_commit::Partition {
+                    committed_offset: offset,
+                    ..offset_commit::Partition::default()
+                }],
+            }],
+            ..offset_commit::Request::default()
+        };
+        let response = self.client.ask(7, &request).unwrap();
+        response.topics[0].partitions[0].error_code
+    }
+
+    fn committed(&mut self) -> i64 {
+        let request = offset_fetch::Request {
+            group_id: GROUP.to_owned(),
+            topics: Some(vec![offset_fetch::Topic {
+                name: TOPIC.to_owned(),
+                partition_indexes: vec![0],
+            }]),
+            ..offset_fetch::Request::default()
+        };
+        let response = self.client.ask(5, &request).unwrap();
+        response.topics[0].partitions[0].committed_offset
+    }
+}
+
+/// Waits until the group is in that state.
+fn wait_for(node: &Node, state: &str) {
+    let request = describe_groups::Request {
+        groups: vec![GROUP.to_owned()],
+        ..describe_groups::Request::default()
+    };
+    let mut client = Client::connect(node).unwrap();
+    until(|| client.ask(4, &request).unwrap().groups[0].group_state == state);
+}
+
+fn kill(place: &Place, node: Node) -> Node {
+    node.signal(Signal::KILL);
+    node.end();
+    place.serve("")
+}
+
+/// One member, which has committed an offset, in a generation of its own.
+fn alone(node: &Node) -> Member {
+    let mut first = Member::new(node);
+    first.begin();
+    assert_eq!(first.joined(), ErrorCode::None);
+    first.send_sync(&[&first.id.clone()]);
+    first.synced();
+    assert_eq!(first.commit(3), ErrorCode::None);
+    first
+}
+
+/// Both come together in one generation, in which both commit.
+fn together(node: &Node, first: &mut Member, second: &mut Member) {
+    join(node, first, second);
+    let ids = [first.id.clone(), second.id.clone()];
+    let (leader, other) = match first.is_leader {
+        true => (first, second),
+        false => (second, first),
+    };
+    leader.send_sync(&ids.each_ref().map(String::as_str));
+    other.send_sync(&[]);
+    leader.synced();
+    other.synced();
+    assert_eq!(leader.commit(7), ErrorCode::None);
+    assert_eq!(other.commit(8), ErrorCode::None);
+    assert_eq!(leader.committed(), 8);
+}
+
+/// The second one comes, and the first one joins again.
+fn join(node: &Node, first: &mut Member, second: &mut Member) {
+    second.begin();
+    wait_for(node, "PreparingRebalance");
+    first.send_join();
+    assert_eq!(first.joined(), ErrorCode::None);
+    assert_eq!(second.joined(), ErrorCode::None);
+    assert_eq!(first.generation, second.generation);
+}
+
+/// A place with a node that has the topic.
+fn with_topic() -> (Place, Node) {
+    let place = Place::new();
+    let node = place.serve("--topics-partitions 1");
+    kcat(&place, &node, &format!("-L -t {TOPIC}"), "").expect(0);
+    (place, node)
+}
+
+#[test]
+fn a_kill_while_a_group_waits_for_its_members_leaves_the_generation_before() {
+    let (place, node) = with_topic();
+    let mut first = alone(&node);
+    let mut second = Member::new(&node);
+    second.begin();
+    wait_for(&node, "PreparingRebalance");
+    assert_eq!(first.beat(), ErrorCode::RebalanceInProgress);
+    assert_eq!(first.commit(5), ErrorCode::None);
+    let node = kill(&place, node);
+    first.reconnect(&node);
+    assert_eq!(first.committed(), 5);
+    assert_eq!(first.beat(), ErrorCode::None);
+    assert_eq!(first.commit(6), ErrorCode::None);
+    second.reconnect(&node);
+    second.send_join();
+    assert_eq!(second.joined(), ErrorCode::UnknownMemberId);
+    second.id.clear();
+    together(&node, &mut first, &mut second);
+    node.stop().expect(0);
+}
+
+#[test]
+fn a_kill_before_the_leader_has_assigned_leaves_the_generation_before() {
+    let (place, node) = with_topic();
+    let mut first = alone(&node);
+    let mut second = Member::new(&node);
+    let before = first.generation;
+    join(&node, &mut first, &mut second);
+    assert!(first.generation > before);
+    let node = kill(&place, node);
+    first.reconnect(&node);
+    second.reconnect(&node);
+    assert_eq!(first.committed(), 3);
+    assert_eq!(first.beat(), ErrorCode::IllegalGeneration);
+    assert_eq!(first.commit(9), ErrorCode::IllegalGeneration);
+    assert_eq!(second.beat(), ErrorCode::UnknownMemberId);
+    second.id.clear();
+    together(&node, &mut first, &mut second);
+    node.stop().expect(0);
+}
