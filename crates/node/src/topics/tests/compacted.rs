@@ -99,6 +99,31 @@ fn of_each_key_the_newest_record_is_left_at_its_offset_and_the_disk_has_room_aga
 }
 
 #[test]
+fn the_disk_has_room_again_after_a_compaction_though_others_write_and_old_offsets_are_served() {
+    let mut world = World::new();
+    let topic = world.create("t", &[("cleanup.policy", "compact")]);
+    let other = world.create("other", &[]);
+    world.write_keys(&topic, 0..8_000, Compression::None);
+    let (newest, _) = world.newest(&topic);
+    let before = world.disk.used();
+    for _ in 0..30 {
+        world.produce(&other, &[&"v".repeat(100_000)]);
+        world.pass_ms(20_000);
+    }
+    let after = world.disk.used();
+    assert!(after < before, "{before} {after}");
+    assert_eq!(world.newest(&topic).0, newest);
+    let view = world.topics.view(&topic, 0).unwrap();
+    assert_eq!((view.log_start, view.end), (0, 16_000));
+    for offset in (0..view.end).step_by(371) {
+        let fetched = world.fetch(&topic, offset).unwrap();
+        let (batch, _) = Batch::split(&fetched.batches[0]).unwrap();
+        assert!(batch.header().last_offset() >= offset as i64, "{offset}");
+    }
+    assert_eq!(world.topics.view(&other, 0).unwrap().end, 30);
+}
+
+#[test]
 fn whenever_the_power_goes_nothing_that_counts_is_lost_by_a_compaction() {
     for seed in 0..12 {
         let mut rng = fastrand::Rng::with_seed(seed);
