@@ -15,7 +15,7 @@ options! {
     /// The SLIM door: a node of SLIM's data plane, for applications that are built on it.
     slim, "SLIM door";
 
-    /// Address to listen on; `none` shuts the TCP door.
+    /// Address to listen on, for gRPC and for WebSockets; `none` shuts the TCP door.
     "slim.listen" => listen: Option<HostPort> = Some(HostPort::loopback(46357));
 
     /// Unix socket to listen on; `none` is no socket.
