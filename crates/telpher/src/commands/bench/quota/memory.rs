@@ -42,7 +42,14 @@ pub(super) fn run(
 fn text(report: &MemoryReport) -> String {
     let mut text = format!(
         "{:<14} {:>10} {:>10} {:>12} {:>12} {:>12} {:>14} {:>14}\n",
-        "server", "agents", "seconds", "empty MiB", "half MiB", "full MiB", "bytes each", "from empty"
+        "server",
+        "agents",
+        "seconds",
+        "empty MiB",
+        "half MiB",
+        "full MiB",
+        "bytes each",
+        "from empty"
     );
     for server in &report.servers {
         text += &row(server);
