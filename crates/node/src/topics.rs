@@ -78,6 +78,7 @@ pub use produce::{Placed, Producing};
 pub use recordbatch::{BadRecord, Malformed, Rejected};
 pub use state::{OpenError, Topic};
 pub use transactions::{InitProducer, MarkerToWrite};
+pub use users::Farewell;
 
 pub use crate::durable::{Durable, Unconfirmed};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use model::Name;
-use node::topics::{Producing, Topics};
+use node::topics::{Producing, Topics, User};
 use node::{Connection, Counter, Facts, Refusal};
 
 use super::inbox::Trust;
@@ -24,6 +24,8 @@ pub(super) struct Client {
     /// Held for as long as it is connected, from when it was let in: so it is counted, shown, and sent
     /// away when it has to go.
     connection: Option<Connection>,
+    /// As whom it came in, if as a user.
+    user: Option<Arc<User>>,
     /// What it may do, once it is in.
     role: Role,
     /// What was appended and the line has not been told of.
@@ -66,6 +68,7 @@ impl Client {
             outlet,
             exchange: Exchange::default(),
             connection: None,
+            user: None,
             role: Role::Agent,
             producing: None,
         };
@@ -105,10 +108,12 @@ impl Client {
         let connection = self.door.node.open(facts, |_| outlet)?;
         // Who is changed sends away whoever is connected by then; this one may have come in between.
         let users = &self.door.users;
-        if user.is_some_and(|user| !user.is_still(users.find(&user.name).as_deref())) {
+        let is_changed = |user: &Arc<User>| !user.is_still(users.find(&user.name).as_deref());
+        if user.as_ref().is_some_and(is_changed) {
             return Err(Unadmitted::Changed);
         }
         self.connection = Some(connection);
+        self.user = user;
         self.role = role;
         Ok(())
     }
@@ -125,6 +130,11 @@ impl Client {
     /// Whether it may look after others.
     pub(super) fn is_admin(&self) -> bool {
         self.is_admitted() && self.role == Role::Admin
+    }
+
+    /// Whether it came in as that user.
+    pub(super) fn is(&self, user: &str) -> bool {
+        self.user.as_ref().is_some_and(|own| own.name == user)
     }
 
     /// Whether it has tried to come in, and is to go.

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 
 use edge::kafka::credential;
+use kafka::alter_user_scram_credentials::{self as alter, Deletion};
 use kafka::{ErrorCode, Secret, sasl_authenticate, sasl_handshake};
 use node::topics::{Credential, Hash, UserChange};
 
@@ -93,4 +94,27 @@ async fn whoever_waits_for_records_is_sent_away_too() {
     ann.send(12, &waits).await;
     bench.change("ann", UserChange::RemoveAll);
     assert!(ann.is_over().await);
+}
+
+#[tokio::test]
+async fn a_user_that_deletes_itself_is_answered_and_then_sent_away() {
+    let mut bench = Bench::with_kept_users();
+    bench.set_password("ann", "secret");
+    let (mut ann, mut again) = (
+        bench.let_in("ann", "secret").await,
+        bench.let_in("ann", "secret").await,
+    );
+    let request = alter::Request {
+        deletions: vec![Deletion {
+            name: "ann".to_owned(),
+            mechanism: 2,
+        }],
+        ..alter::Request::default()
+    };
+    ann.send(0, &request).await;
+    bench.connect().is_heard().await;
+    bench.sync();
+    let (_, told) = ann.receive::<alter::Request>(0).await;
+    assert_eq!(told.results[0].error_code, ErrorCode::None);
+    assert!(ann.is_over().await && again.is_over().await);
 }

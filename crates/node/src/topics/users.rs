@@ -94,6 +94,19 @@ impl Kept {
     }
 }
 
+/// Sends away, when it is dropped, whoever came in by what does not let in any more.
+#[must_use = "whoever is to go, goes when this is dropped"]
+pub struct Farewell {
+    topics: Topics,
+    name: Box<str>,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        self.topics.send_away(&self.name);
+    }
+}
+
 const MALFORMED: ::topics::record::Malformed = ::topics::record::Malformed {
     what: "record of the users of topics",
 };
@@ -121,12 +134,26 @@ impl Topics {
         name: &str,
         changes: &[UserChange],
     ) -> Pending<Result<(), UserChangeError>> {
+        self.change_user_from_within(name, changes).0
+    }
+
+    /// The same, asked by whoever may be sent away for it: nobody is before the farewell is dropped,
+    /// which whoever asked holds until it is answered.
+    pub fn change_user_from_within(
+        &self,
+        name: &str,
+        changes: &[UserChange],
+    ) -> (Pending<Result<(), UserChangeError>>, Option<Farewell>) {
         match self.enter_user(name, changes) {
             Ok(ticket) => {
-                self.send_away(name);
-                Pending::after(self.state.durable(Some(ticket)), Ok(()))
+                let farewell = Farewell {
+                    topics: self.clone(),
+                    name: name.into(),
+                };
+                let durable = self.state.durable(Some(ticket));
+                (Pending::after(durable, Ok(())), Some(farewell))
             }
-            Err(error) => Pending::now(Err(error)),
+            Err(error) => (Pending::now(Err(error)), None),
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use kafka::ErrorCode;
 use kafka::alter_user_scram_credentials::{Deletion, Request, Response, Upsertion, UserResponse};
-use node::topics::{Hash, Pending, Topics, UserChange, UserChangeError, UserError};
+use node::topics::{Farewell, Hash, Pending, Topics, UserChange, UserChangeError, UserError};
 
 use super::scram_users::{NOT_ADMIN, hash};
 use crate::kafka::client::Client;
@@ -17,8 +17,8 @@ use crate::kafka::users::credential_of_salted;
 /// What is asked of one user.
 type Asked = Result<Vec<(Hash, UserChange)>, Failed>;
 
-/// A change that was begun, or why it was not.
-type Changing = Result<Pending<Result<(), UserChangeError>>, Failed>;
+/// A change that was begun, or why it was not. A user that changes itself is answered before it goes.
+type Changing = Result<(Pending<Result<(), UserChangeError>>, Option<Farewell>), Failed>;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let changing: Vec<_> = by_user(client.topics(), request)
@@ -29,9 +29,16 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         })
         .collect();
     tag.later(async move {
-        let mut results = Vec::with_capacity(changing.len());
+        let (mut results, mut farewells) = (Vec::with_capacity(changing.len()), Vec::new());
         for (user, changing) in changing {
-            results.push(finish(user, changing).await);
+            let outcome = match changing {
+                Ok((pending, farewell)) => {
+                    farewells.extend(farewell);
+                    told(pending.await)
+                }
+                Err(failed) => Err(failed),
+            };
+            results.push(result(user, outcome.err()));
         }
         Response {
             results,
@@ -103,15 +110,11 @@ fn begin(client: &Client, user: &str, asked: Asked) -> Changing {
         ));
     }
     let changes: Vec<_> = asked?.into_iter().map(|(_, change)| change).collect();
-    Ok(client.topics().change_user(user, &changes))
+    let (pending, farewell) = client.topics().change_user_from_within(user, &changes);
+    Ok((pending, farewell.filter(|_| client.is(user))))
 }
 
-async fn finish(user: String, changing: Changing) -> UserResponse {
-    let outcome = match changing {
-        Ok(pending) => told(pending.await),
-        Err(failed) => Err(failed),
-    };
-    let failed = outcome.err();
+fn result(user: String, failed: Option<Failed>) -> UserResponse {
     UserResponse {
         user,
         error_code: failed.as_ref().map_or(ErrorCode::None, |it| it.code),
