@@ -80,6 +80,19 @@ async fn whoever_finds_no_room_in_time_is_told_to_try_again() {
 }
 
 #[tokio::test]
+async fn what_is_not_on_disk_in_time_is_told_as_that_and_may_be_kept() {
+    let mut bench = Bench::with_queue(QUEUE_SIZE);
+    let mut client = bench.with_topic("t").await;
+    client.send(9, &patient(1, 50)).await;
+    let late = told(&mut client).await;
+    let what = (late.error_code, late.base_offset);
+    assert_eq!(what, (ErrorCode::RequestTimedOut, -1));
+    bench.sync();
+    let fetched = client.ask(12, &fetch("t", 0, 0)).await;
+    assert_eq!(fetched.responses[0].partitions[0].high_watermark, 1);
+}
+
+#[tokio::test]
 async fn whoever_waits_for_room_does_not_keep_the_node_from_going_down() {
     let mut bench = Bench::with_queue(QUEUE_SIZE);
     let mut client = bench.with_topic("t").await;

@@ -2,11 +2,13 @@
 //!
 //! The batches of one read share one sync with what other connections bring meanwhile. Who wants no
 //! answer (`acks=0`) learns of an error by the end of the connection, as with Kafka. Where too much
-//! waits for the disk already, the request waits for room ([`Stalled`]).
+//! waits for the disk already, the request waits for room ([`Stalled`]). Nobody waits longer than it
+//! says: what is appended and not on disk by then is answered with REQUEST_TIMED_OUT, and may be kept.
 
 mod stalled;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use kafka::produce::{
@@ -20,6 +22,7 @@ use node::topics::{
 };
 
 pub(in crate::kafka) use stalled::Stalled;
+use tokio::time::{Instant, timeout_at};
 
 use super::{find, offset, partition_of};
 use crate::kafka::client::Client;
@@ -33,10 +36,19 @@ const IDS_FROM: i16 = 13;
 /// Below this version a client does not know zstd (KIP-110).
 const ZSTD_FROM: i16 = 7;
 
+/// The longest that anybody waits.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// As long as this a disk may take, whatever the request says: some say nothing, which Kafka minds only
+/// where several brokers have to answer.
+const DISK_WAIT_MIN: Duration = Duration::from_secs(1);
+
 /// Where a batch says how it is compressed, and what it says there.
 const ATTRIBUTES_AT: usize = 22;
 const COMPRESSION_MASK: u8 = 0b111;
 const ZSTD: u8 = 4;
+
+const LATE: &str = "it is not on disk in time, and may be kept";
 
 /// What of the request all its batches share.
 struct Context<'a> {
@@ -101,15 +113,18 @@ pub(in crate::kafka) fn handle(
         );
         waiting.append(&mut context, topic, &found);
     }
+    let timeout = Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0));
+    let deadline = Instant::now() + timeout.min(WAIT_MAX);
     if waiting.left.is_empty() {
-        return waiting.into_answer(tag, acks).map(Handled::Answer);
+        let answer = waiting.into_answer(tag, acks, deadline);
+        return answer.map(Handled::Answer);
     }
     Ok(Handled::Stalled(Stalled::new(
         waiting,
         tag,
         transactional_id,
         acks,
-        timeout_ms,
+        deadline,
     )))
 }
 
@@ -171,22 +186,27 @@ impl Waiting {
     }
 
     /// The answer, now that all is appended or refused.
-    fn into_answer(self, tag: Tag, acks: i16) -> Result<Answer, Fatal> {
+    fn into_answer(self, tag: Tag, acks: i16, deadline: Instant) -> Result<Answer, Fatal> {
         match acks {
             0 => self.into_silence(),
             _ if self.durables.is_empty() => Ok(tag.now(self.response)),
-            _ => Ok(tag.later(self.told())),
+            _ => Ok(tag.later(self.told(deadline.max(Instant::now() + DISK_WAIT_MIN)))),
         }
     }
 
-    /// The answer, when it is known of all batches whether they are durable.
-    async fn told(mut self) -> Response {
+    /// The answer, when it is known of all batches whether they are durable, or it is too late.
+    async fn told(mut self, deadline: Instant) -> Response {
         for (topic, partition, durable) in self.durables {
-            if let Err(Unconfirmed) = durable.await {
-                let told = &mut self.response.responses[topic].partition_responses[partition];
-                let code = <ProduceError as Coded>::UNCONFIRMED;
-                *told = refused(told.index, Failed::new(code, Unconfirmed.to_string()));
-            }
+            let failed = match timeout_at(deadline, durable).await {
+                Ok(Ok(())) => continue,
+                Ok(Err(unconfirmed @ Unconfirmed)) => {
+                    let code = <ProduceError as Coded>::UNCONFIRMED;
+                    Failed::new(code, unconfirmed.to_string())
+                }
+                Err(_) => Failed::new(ErrorCode::RequestTimedOut, LATE),
+            };
+            let told = &mut self.response.responses[topic].partition_responses[partition];
+            *told = refused(told.index, failed);
         }
         self.response
     }

@@ -6,17 +6,13 @@
 
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll, Waker};
-use std::time::Duration;
 
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use super::{Appended, Context, Left, Waiting, refused_as};
 use crate::kafka::client::{Client, Departure};
 use crate::kafka::dispatch::Fatal;
 use crate::kafka::reply::{Answer, Tag};
-
-/// The longest that anybody waits.
-const WAIT_MAX: Duration = Duration::from_secs(300);
 
 /// See the module's documentation.
 pub(in crate::kafka) struct Stalled {
@@ -33,15 +29,14 @@ impl Stalled {
         tag: Tag,
         transactional_id: Option<String>,
         acks: i16,
-        timeout_ms: i32,
+        deadline: Instant,
     ) -> Self {
-        let timeout = Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0));
         Self {
             waiting,
             tag,
             transactional_id,
             acks,
-            timer: Box::pin(tokio::time::sleep(timeout.min(WAIT_MAX))),
+            timer: Box::pin(tokio::time::sleep_until(deadline)),
         }
     }
 
@@ -56,7 +51,8 @@ impl Stalled {
         self.append(client);
         if self.waiting.left.is_empty() || self.is_late(&client.departure(), cx) {
             let waiting = std::mem::take(&mut self.waiting);
-            return Poll::Ready(waiting.into_answer(self.tag, self.acks));
+            let deadline = self.timer.deadline();
+            return Poll::Ready(waiting.into_answer(self.tag, self.acks, deadline));
         }
         // What this connection has appended itself may be all that is waited for.
         client.end_round();
