@@ -59,6 +59,10 @@ pub trait Sink: Send + Sync {
     /// Ready when a write that would have blocked may be tried again. One task at a time.
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
+    /// Has the peer told now that what it sent has arrived, and not with what is written next: one that
+    /// holds back small pieces until then (Nagle's algorithm) goes on.
+    fn acknowledge(&self) {}
+
     /// Ends the own direction after what was written: the peer reads that and then the end.
     fn finish(&self);
 

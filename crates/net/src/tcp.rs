@@ -56,6 +56,15 @@ pub(crate) fn poll_read<R: AsyncRead>(
         .map_ok(|()| buffer.filled().len())
 }
 
+/// Sends what acknowledgement is due, where the system can be asked for that.
+pub(crate) fn acknowledge(socket: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    // It is of no use to a socket that is not connected any more.
+    let _ = socket2::SockRef::from(socket).set_tcp_quickack(true);
+    #[cfg(not(target_os = "linux"))]
+    let _ = socket;
+}
+
 struct TcpSink(OwnedWriteHalf);
 
 impl Sink for TcpSink {
@@ -65,6 +74,10 @@ impl Sink for TcpSink {
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.0.as_ref().poll_write_ready(cx)
+    }
+
+    fn acknowledge(&self) {
+        acknowledge(self.0.as_ref());
     }
 
     fn finish(&self) {

@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
+use crate::tcp::acknowledge;
 use crate::{Sink, Source, Stream};
 
 /// Plain and encrypted bytes that `rustls` may hold back for a peer that does not read.
@@ -288,6 +289,10 @@ impl Sink for TlsSink {
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.0.write.as_ref().poll_write_ready(cx))?;
         Poll::Ready(Ok(()))
+    }
+
+    fn acknowledge(&self) {
+        acknowledge(self.0.write.as_ref());
     }
 
     fn finish(&self) {

@@ -15,6 +15,10 @@ use crate::reading::{poll_count, with_chunk};
 /// So much is collected before it is written without being asked.
 const HELD_SIZE_MAX: usize = 64 << 10;
 
+/// A client that sends this much at once may hold back the rest until it hears that this has arrived:
+/// SLIM's clients do not turn Nagle's algorithm off, and the system takes 40 ms to say so by itself.
+const LARGE: usize = 2 << 10;
+
 /// A larger buffer is not kept by a connection that idles.
 const KEPT_SIZE_MAX: usize = 16 << 10;
 
@@ -73,6 +77,7 @@ impl Io {
         with_chunk(|chunk| {
             let count = ready!(poll_count(&mut *self.source, cx, chunk));
             if let Some(count) = count {
+                self.acknowledge(count);
                 take(&chunk[..count]);
             }
             Poll::Ready(count.is_some())
@@ -87,6 +92,12 @@ impl Io {
     ) -> Poll<io::Result<()>> {
         ready!(self.poll_send(cx))?;
         poll_write_all(&*self.sink, cx, piece)
+    }
+
+    fn acknowledge(&self, read: usize) {
+        if read >= LARGE {
+            self.sink.acknowledge();
+        }
     }
 
     /// Says that nothing more is written.
@@ -141,6 +152,7 @@ impl AsyncRead for Io {
             return Poll::Ready(Ok(()));
         }
         let count = ready!(self.source.poll_read(cx, buffer.initialize_unfilled()))?;
+        self.acknowledge(count);
         buffer.advance(count);
         Poll::Ready(Ok(()))
     }

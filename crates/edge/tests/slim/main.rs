@@ -52,13 +52,15 @@ pub(crate) struct Bench {
     pub(crate) writes: Arc<Mutex<Vec<Written>>>,
 }
 
-/// How often the door has written to a connection, and whether its socket sends what it has at once.
-type Written = (Arc<AtomicUsize>, bool);
+/// How often the door has written to a connection and told it what has arrived, and whether its socket
+/// sends what it has at once.
+pub(crate) type Written = (Arc<AtomicUsize>, Arc<AtomicUsize>, bool);
 
 /// Counts what is written to a socket.
 struct CountingSink {
     sink: Arc<dyn net::Sink>,
     writes: Arc<AtomicUsize>,
+    acknowledged: Arc<AtomicUsize>,
 }
 
 impl net::Sink for CountingSink {
@@ -76,6 +78,11 @@ impl net::Sink for CountingSink {
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<std::io::Result<()>> {
         self.sink.poll_writable(cx)
+    }
+
+    fn acknowledge(&self) {
+        self.acknowledged.fetch_add(1, Ordering::Relaxed);
+        self.sink.acknowledge();
     }
 
     fn finish(&self) {
@@ -118,10 +125,16 @@ impl Bench {
                 let socket = tokio::net::TcpStream::from_std(socket).unwrap();
                 let mut stream = net::split_tcp(socket).unwrap();
                 let writes = Arc::new(AtomicUsize::new(0));
-                let connection = (writes.clone(), twin.nodelay().unwrap());
+                let acknowledged = Arc::new(AtomicUsize::new(0));
+                let is_eager = twin.nodelay().unwrap();
+                let connection = (writes.clone(), acknowledged.clone(), is_eager);
                 counted.lock().unwrap().push(connection);
                 let sink = stream.sink;
-                stream.sink = Arc::new(CountingSink { sink, writes });
+                stream.sink = Arc::new(CountingSink {
+                    sink,
+                    writes,
+                    acknowledged,
+                });
                 tokio::spawn(async move { door.serve(stream).await });
             }
         });
@@ -144,9 +157,16 @@ impl Bench {
             .load(Ordering::Relaxed)
     }
 
+    /// How often the door has told a connection at once what has arrived.
+    pub(crate) fn acknowledged(&self, connection: usize) -> usize {
+        self.writes.lock().unwrap()[connection]
+            .1
+            .load(Ordering::Relaxed)
+    }
+
     /// Whether the socket of a connection sends what it has at once.
     pub(crate) fn is_without_delay(&self, connection: usize) -> bool {
-        self.writes.lock().unwrap()[connection].1
+        self.writes.lock().unwrap()[connection].2
     }
 
     /// Waits until something has been counted so often.
