@@ -61,10 +61,9 @@ mod tests {
     use super::*;
     use crate::disk::SimulatedDisk;
     use crate::filing::Step;
-    use crate::{LineStep, Options, StreamId};
+    use crate::{LineStep, Options, Stepped, StreamId};
 
-    #[test]
-    fn what_was_filed_is_counted_and_so_is_what_is_dead_in_it() {
+    fn with_small_segments() -> Stepped {
         let options = Options {
             journal_id: 1,
             entropy: 1,
@@ -74,7 +73,17 @@ mod tests {
             ..Options::default()
         };
         let disk = Arc::new(SimulatedDisk::new(1));
-        let mut stepped = Journal::open_stepped(disk, &options).unwrap();
+        Journal::open_stepped(disk, &options).unwrap()
+    }
+
+    fn append(journal: &Journal) {
+        let mut guard = journal.lock(ShardId(0), 1);
+        guard.append(StreamId(1), None, 0, &[7; 1000]).unwrap();
+    }
+
+    #[test]
+    fn what_was_filed_is_counted_and_so_is_what_is_dead_in_it() {
+        let mut stepped = with_small_segments();
         let mut settle = |now_ms| loop {
             let line = stepped.line.step();
             let worked = stepped.background.step(now_ms) == Step::Worked;
@@ -84,9 +93,7 @@ mod tests {
         };
         let journal = &stepped.journal;
         for _ in 0..30 {
-            let mut guard = journal.lock(ShardId(0), 1);
-            guard.append(StreamId(1), None, 0, &[7; 1000]).unwrap();
-            drop(guard);
+            append(journal);
             settle(1);
         }
         let filed = journal.filing();
@@ -108,21 +115,10 @@ mod tests {
 
     #[test]
     fn what_waits_to_be_filed_is_counted_until_it_is() {
-        let options = Options {
-            journal_id: 1,
-            entropy: 1,
-            shard_count: 1,
-            segment_size: 16 << 10,
-            reserve_size: 0,
-            ..Options::default()
-        };
-        let disk = Arc::new(SimulatedDisk::new(1));
-        let mut stepped = Journal::open_stepped(disk, &options).unwrap();
+        let mut stepped = with_small_segments();
         assert_eq!(stepped.journal.filing().unfiled_bytes, 0);
         for _ in 0..30 {
-            let mut guard = stepped.journal.lock(ShardId(0), 1);
-            guard.append(StreamId(1), None, 0, &[7; 1000]).unwrap();
-            drop(guard);
+            append(&stepped.journal);
             while stepped.line.step() == LineStep::Worked {}
             // A spare is made and nothing is filed.
             stepped.journal.shared().spares.prepare().unwrap();

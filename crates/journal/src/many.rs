@@ -105,7 +105,7 @@ fn plan(state: &State, wanted: &mut Wanted) -> Plan {
         };
         *next = (*next).max(entry.start);
         // A run that is filed already and not yet dropped is in the extents.
-        let (first, runs) = entry.runs_from(state.tail.first(), 0);
+        let (first, runs) = entry.runs_from(state.tail.first(), *next);
         unfiled.push((*stream, first.unwrap_or(entry.next)));
         let indexes = runs.map(|run| run.index);
         blocks.extend(indexes.take_while(|index| *index <= committed));

@@ -10,6 +10,7 @@ mod applications;
 mod channel;
 mod contest;
 mod holder;
+mod measured;
 mod nodes;
 mod python;
 mod raw;

@@ -32,10 +32,21 @@ pub(super) fn once<T>(asked: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<Once<T>> 
     each.collect()
 }
 
-/// What is said of a name that is asked about more than once.
-pub(super) fn twice() -> Failed {
-    let message = "the topic stands twice in the request";
-    Failed::new(ErrorCode::InvalidRequest, message)
+/// Begins a change of each topic that is named once, and says of others that they stand there twice.
+pub(super) fn begun<T>(
+    asked: Vec<T>,
+    name: impl Fn(&T) -> &str,
+    begin: impl Fn(&T) -> Changing,
+) -> Vec<(String, Changing)> {
+    let twice = || {
+        let message = "the topic stands twice in the request";
+        Failed::new(ErrorCode::InvalidRequest, message)
+    };
+    let each = once(asked, &name).into_iter().map(|one| match one {
+        Once::One(topic) => (name(&topic).to_owned(), begin(&topic)),
+        Once::Many(topic) => (name(&topic).to_owned(), Err(twice())),
+    });
+    each.collect()
 }
 
 /// Whether it is done, or only tried.

@@ -5,7 +5,7 @@ use kafka::create_partitions::{Request, Response, Topic, TopicResponse};
 use node::topics::{Execution, TopicRef, Topics};
 
 use super::NODE_ID;
-use super::changes::{Changing, Once, execution, once, outcome, twice};
+use super::changes::{Changing, begun, execution, outcome};
 use crate::kafka::client::Client;
 use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
@@ -13,15 +13,11 @@ use crate::kafka::reply::{Answer, Tag};
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
     let execution = execution(request.validate_only);
-    let making = once(request.topics, |topic| &topic.name).into_iter();
-    let making = making.map(|topic| match topic {
-        Once::One(topic) => {
-            let making = make(topics, &topic, execution);
-            (topic.name, making)
-        }
-        Once::Many(topic) => (topic.name, Err(twice())),
-    });
-    let making: Vec<_> = making.collect();
+    let making = begun(
+        request.topics,
+        |topic| &topic.name,
+        |topic| make(topics, topic, execution),
+    );
     tag.later(async move {
         let mut response = Response::default();
         for (name, making) in making {

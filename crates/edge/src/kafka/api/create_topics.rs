@@ -4,7 +4,7 @@ use kafka::ErrorCode;
 use kafka::create_topics::{Assignment, ConfigResponse, Request, Response, Topic, TopicResponse};
 use node::topics::{About, Config, Execution, NewTopic, Topics};
 
-use super::changes::{Changing, Once, changed, execution, once, twice};
+use super::changes::{Changing, begun, changed, execution};
 use super::configs::{Source, each};
 use super::{NODE_ID, uuid};
 use crate::kafka::client::Client;
@@ -17,15 +17,11 @@ const DEFAULT: i32 = -1;
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
     let execution = execution(request.validate_only);
-    let making = once(request.topics, |topic| &topic.name).into_iter();
-    let making = making.map(|topic| match topic {
-        Once::One(topic) => {
-            let making = make(topics, &topic, execution);
-            (topic.name, making)
-        }
-        Once::Many(topic) => (topic.name, Err(twice())),
-    });
-    let making: Vec<_> = making.collect();
+    let making = begun(
+        request.topics,
+        |topic| &topic.name,
+        |topic| make(topics, topic, execution),
+    );
     let defaults = topics.options().defaults.clone();
     tag.later(async move {
         let mut response = Response::default();

@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use super::super::AgentMode;
-use super::super::sink::final_count;
+use super::measured::measured;
 use super::nodes::{Through, ready};
 use crate::measurement::Measurement;
-use crate::model::{Case, CountedBy};
-use crate::process::{Role, Watch};
+use crate::model::Case;
+use crate::process::Role;
 use crate::workload::child::{Actor, ChildError};
 use crate::workload::peer::{LoadReport, Program};
-use crate::workload::role::Ready;
-use crate::workload::{PATIENCE, Placement, WorkloadError};
+use crate::workload::{Placement, WorkloadError};
 
 /// The program that plays both.
 pub(super) struct Python {
@@ -33,30 +32,14 @@ impl Python {
     ) -> Result<Measurement, WorkloadError> {
         let mut responder = self.responder(case, &node.url)?;
         let mut load = self.load(case, &node.url, window)?;
-        let Ready { setup_ns, .. } = load.json()?;
-        let watch = Watch::start(&[
-            (Role::Sender, load.pid()),
-            (Role::Node, node.pid()),
-            (Role::Responder, responder.pid()),
-        ])?;
-        load.say("go")?;
-        let report: LoadReport = load.json_while(window + PATIENCE, || {
-            node.check_alive()?;
-            responder.check_alive()
-        })?;
-        let measured = report.measurement();
-        let sink = match case.mode.counted_by {
-            CountedBy::Sink => Some(final_count(&mut responder, measured.completed)?),
-            CountedBy::Sender => None,
-        };
-        let usage = watch.stop();
-        node.check_alive()?;
-        Ok(Measurement {
-            setup_ns: Some(setup_ns),
-            sink,
-            usage: Some(usage),
-            ..measured
-        })
+        measured(
+            node,
+            case,
+            window,
+            &mut responder,
+            &mut load,
+            |report: LoadReport| report.measurement(),
+        )
     }
 
     fn responder(&self, case: &Case, url: &str) -> Result<Actor, ChildError> {

@@ -13,15 +13,15 @@ use slim::Name;
 pub(in crate::workload) use receiver::receive_raw;
 pub(in crate::workload) use sender::send_raw;
 
-use super::super::sink::final_count;
 use super::super::{AgentMode, Sent};
+use super::measured::measured;
 use super::nodes::Through;
 use crate::measurement::Measurement;
-use crate::model::{Case, CountedBy};
-use crate::process::{Role, Watch};
+use crate::model::Case;
+use crate::process::Role;
 use crate::workload::child::{Actor, ChildError};
 use crate::workload::role::{self, Ready, Spec};
-use crate::workload::{PATIENCE, Placement, WorkloadError};
+use crate::workload::{Placement, WorkloadError};
 
 /// What both sides of a run are told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -69,30 +69,14 @@ impl Raw {
         let mut responder = self.start(Role::Responder, &Spec::SlimReceiver(spec.clone()))?;
         let Ready { .. } = responder.json()?;
         let mut sender = self.start(Role::Sender, &Spec::SlimSender(spec))?;
-        let Ready { setup_ns, .. } = sender.json()?;
-        let watch = Watch::start(&[
-            (Role::Sender, sender.pid()),
-            (Role::Node, node.pid()),
-            (Role::Responder, responder.pid()),
-        ])?;
-        sender.say("go")?;
-        let Sent { tally, window_ns } = sender.json_while(window + PATIENCE, || {
-            node.check_alive()?;
-            responder.check_alive()
-        })?;
-        let measured = tally.over(window_ns);
-        let sink = match case.mode.counted_by {
-            CountedBy::Sink => Some(final_count(&mut responder, measured.completed)?),
-            CountedBy::Sender => None,
-        };
-        let usage = watch.stop();
-        node.check_alive()?;
-        Ok(Measurement {
-            setup_ns: Some(setup_ns),
-            sink,
-            usage: Some(usage),
-            ..measured
-        })
+        measured(
+            node,
+            case,
+            window,
+            &mut responder,
+            &mut sender,
+            |Sent { tally, window_ns }| tally.over(window_ns),
+        )
     }
 
     fn start(&self, role: Role, spec: &Spec) -> Result<Actor, ChildError> {

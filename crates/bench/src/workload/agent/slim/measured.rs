@@ -1,0 +1,50 @@
+//! One repeat of a case by applications that count for themselves: a sender that is told to go and then
+//! says what it did, and a responder that counts what arrives.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::super::sink::final_count;
+use super::nodes::Through;
+use crate::measurement::Measurement;
+use crate::model::{Case, CountedBy};
+use crate::process::{Role, Watch};
+use crate::workload::child::Actor;
+use crate::workload::role::Ready;
+use crate::workload::{PATIENCE, WorkloadError};
+
+/// Lets the sender go, and adds to what `measurement` makes of its report what arrived and what it cost.
+pub(super) fn measured<R: DeserializeOwned>(
+    node: &mut Through,
+    case: &Case,
+    window: Duration,
+    responder: &mut Actor,
+    sender: &mut Actor,
+    measurement: impl FnOnce(R) -> Measurement,
+) -> Result<Measurement, WorkloadError> {
+    let Ready { setup_ns, .. } = sender.json()?;
+    let watch = Watch::start(&[
+        (Role::Sender, sender.pid()),
+        (Role::Node, node.pid()),
+        (Role::Responder, responder.pid()),
+    ])?;
+    sender.say("go")?;
+    let report = sender.json_while(window + PATIENCE, || {
+        node.check_alive()?;
+        responder.check_alive()
+    })?;
+    let measured = measurement(report);
+    let sink = match case.mode.counted_by {
+        CountedBy::Sink => Some(final_count(responder, measured.completed)?),
+        CountedBy::Sender => None,
+    };
+    let usage = watch.stop();
+    node.check_alive()?;
+    Ok(Measurement {
+        setup_ns: Some(setup_ns),
+        sink,
+        usage: Some(usage),
+        ..measured
+    })
+}
