@@ -6,7 +6,7 @@
 use bytes::Bytes;
 
 /// Bytes that a shard holds at most.
-const SIZE_MAX: usize = 1 << 20;
+const SIZE_MAX: usize = 4 << 20;
 
 /// See the module's documentation.
 #[derive(Debug, Default)]

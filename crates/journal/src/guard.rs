@@ -20,6 +20,8 @@ pub struct Guard<'a> {
     /// Dropped behind the lock, so that the line's thread does not run into it.
     bell: Bell<'a>,
     now_ms: u64,
+    /// What is appended is taken though the disk is full.
+    is_for_room: bool,
 }
 
 /// Tells the line's thread, at the end, of what was written.
@@ -75,7 +77,7 @@ pub enum AppendError {
     /// Too much waits for the disk.
     #[error("too much waits for the disk")]
     Full,
-    /// The disk has no room for filing; trims and erases are taken.
+    /// The disk has no room for filing; trims, erases and what leads to them are taken.
     #[error("the disk is full")]
     DiskFull,
     /// A write or a sync has failed and the journal takes nothing any more.
@@ -105,7 +107,15 @@ impl<'a> Guard<'a> {
                 reserved: 0,
             },
             now_ms,
+            is_for_room: false,
         }
+    }
+
+    /// What is appended leads to trims, or is as little as they are and ends something: it is taken
+    /// though the disk is full, as they are.
+    pub fn for_room(mut self) -> Self {
+        self.is_for_room = true;
+        self
     }
 
     /// When it was locked, in milliseconds since 1970-01-01 UTC.
@@ -138,7 +148,7 @@ impl<'a> Guard<'a> {
         if size > limit {
             return Err(AppendError::TooLarge { size, limit });
         }
-        if self.shared.health.is_disk_full() {
+        if self.is_refused() {
             return Err(AppendError::DiskFull);
         }
         self.make_room(size)?;
@@ -165,7 +175,7 @@ impl<'a> Guard<'a> {
                 limit: self.shared.limits.record,
             });
         }
-        if self.bell.reserved == 0 && self.shared.health.is_disk_full() {
+        if self.bell.reserved == 0 && self.is_refused() {
             return Err(AppendError::DiskFull);
         }
         self.take_room(RECORD_HEADER_SIZE + payload.len())?;
@@ -207,6 +217,11 @@ impl<'a> Guard<'a> {
         self.take_room(RECORD_HEADER_SIZE)?;
         self.state.mark(kind, stream, start, self.now_ms);
         Ok(self.written_ticket())
+    }
+
+    /// Whether there is no room on the disk for what is appended.
+    fn is_refused(&self) -> bool {
+        !self.is_for_room && self.shared.health.is_disk_full()
     }
 
     /// What is appended next has `size` bytes in its block: reserved ones, or there is room.

@@ -25,8 +25,9 @@ use crate::{Index, Position, ShardId, StreamId};
 /// reads its block.
 const BLOCK_SIZE_CLOSE: usize = 1 << 20;
 
-/// A new block has room for as much as the last one held, up to here.
-const BLOCK_CAPACITY_MAX: usize = 256 << 10;
+/// A new block has room for as much as the last one held, up to here: what comes while the disk is
+/// busy is not copied again and again as it grows.
+const BLOCK_CAPACITY_MAX: usize = BLOCK_SIZE_CLOSE + BLOCK_SIZE_CLOSE / 4;
 
 /// See the module's documentation.
 #[derive(Debug)]

@@ -145,6 +145,7 @@ impl Index {
         let (count, before) = (self.records.len() as u32, self.streams.len() as u64);
         page::seal(
             &mut out,
+            0,
             Head {
                 kind: Kind::Index,
                 count,

@@ -55,9 +55,11 @@ pub(super) struct Head {
     pub(super) before: u64,
 }
 
-/// Completes a page whose first [`HEADER_SIZE`] bytes are free: pads it, writes the header.
-pub(super) fn seal(page: &mut Vec<u8>, head: Head, salt: Salt, place: u64) {
-    page.resize(page.len().next_multiple_of(ALIGNMENT), 0);
+/// Completes the page that is what `out` holds from `start` on, and whose first [`HEADER_SIZE`]
+/// bytes are free: pads it, writes the header.
+pub(super) fn seal(out: &mut Vec<u8>, start: usize, head: Head, salt: Salt, place: u64) {
+    out.resize(start + (out.len() - start).next_multiple_of(ALIGNMENT), 0);
+    let page = &mut out[start..];
     let length = u32::try_from(page.len()).expect("a page is bounded by the largest record");
     page[4..8].copy_from_slice(&length.to_le_bytes());
     page[8..12].copy_from_slice(&[head.kind as u8, 0, 0, 0]);

@@ -37,10 +37,11 @@ struct Last {
     time_ms: u64,
 }
 
-/// A page that is being filled.
-#[derive(Debug)]
+/// A page that is being filled, at the end of what is to be written: the bytes are copied once.
+#[derive(Debug, Default)]
 pub(super) struct Builder {
-    bytes: Vec<u8>,
+    /// Where it begins there, if there is anything on it.
+    start: usize,
     count: u32,
     before: u64,
     last: Last,
@@ -48,33 +49,30 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    pub(super) fn new() -> Builder {
-        Builder {
-            bytes: vec![0; HEADER_SIZE],
-            count: 0,
-            before: 0,
-            last: Last::default(),
-            time_ms_max: 0,
-        }
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
+    /// Where a page that is not empty begins in `out`.
+    pub(super) fn start(&self) -> usize {
+        self.start
+    }
+
     /// Whether a record of that size still belongs here.
-    pub(super) fn has_room(&self, size: usize) -> bool {
-        self.is_empty() || self.bytes.len() + size <= PAGE_SIZE
+    pub(super) fn has_room(&self, out: &[u8], size: usize) -> bool {
+        self.is_empty() || out.len() - self.start + size <= PAGE_SIZE
     }
 
     pub(super) fn time_ms_max(&self) -> u64 {
         self.time_ms_max
     }
 
-    /// Adds a record that sorts behind the last one. `before` counts for the first of a page.
-    pub(super) fn push(&mut self, record: &RecordRef<'_>, before: u64) {
+    /// Adds a record that sorts behind the last one. `before` counts for the first of a page, which
+    /// begins at the end of `out`; nothing else is added to that until it is sealed.
+    pub(super) fn push(&mut self, out: &mut Vec<u8>, record: &RecordRef<'_>, before: u64) {
         if self.is_empty() {
-            self.before = before;
+            (self.start, self.before) = (out.len(), before);
+            out.resize(self.start + HEADER_SIZE, 0);
         }
         let Last {
             stream,
@@ -83,15 +81,13 @@ impl Builder {
         } = self.last;
         let step = record.stream.0 - stream;
         let base = if step == 0 { offset } else { 0 };
-        varint::put(&mut self.bytes, step);
-        varint::put(&mut self.bytes, record.offset - base);
-        varint::put(
-            &mut self.bytes,
-            varint::fold(record.time_ms.wrapping_sub(time_ms) as i64),
-        );
-        varint::put(&mut self.bytes, record.payload.len() as u64);
-        self.bytes.push(record.tag);
-        self.bytes.extend_from_slice(record.payload);
+        varint::put(out, step);
+        varint::put(out, record.offset - base);
+        let time = varint::fold(record.time_ms.wrapping_sub(time_ms) as i64);
+        varint::put(out, time);
+        varint::put(out, record.payload.len() as u64);
+        out.push(record.tag);
+        out.extend_from_slice(record.payload);
         self.last = Last {
             stream: record.stream.0,
             offset: record.offset,
@@ -101,22 +97,15 @@ impl Builder {
         self.count += 1;
     }
 
-    /// Appends the finished page, which will lie at `place`, and starts the next.
-    pub(super) fn seal_into(&mut self, out: &mut Vec<u8>, salt: Salt, place: u64) {
+    /// Finishes the page, which will lie at `place` in the file; the next begins behind it.
+    pub(super) fn seal(&mut self, out: &mut Vec<u8>, salt: Salt, place: u64) {
         let head = Head {
             kind: Kind::Records,
             count: self.count,
             before: self.before,
         };
-        page::seal(&mut self.bytes, head, salt, place);
-        out.extend_from_slice(&self.bytes);
-        // The room that one huge record needed is not kept.
-        if self.bytes.capacity() > 4 * PAGE_SIZE {
-            self.bytes = Vec::with_capacity(PAGE_SIZE);
-        }
-        self.bytes.clear();
-        self.bytes.resize(HEADER_SIZE, 0);
-        (self.count, self.last, self.time_ms_max) = (0, Last::default(), 0);
+        page::seal(out, self.start, head, salt, place);
+        *self = Builder::default();
     }
 }
 

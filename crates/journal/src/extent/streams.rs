@@ -124,7 +124,7 @@ impl Builder {
                 count: body.count,
                 before: 0,
             };
-            page::seal(&mut body.bytes, head, salt, place);
+            page::seal(&mut body.bytes, 0, head, salt, place);
             place += body.bytes.len() as u64;
             (body.first, body.bytes)
         })

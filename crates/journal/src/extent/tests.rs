@@ -448,7 +448,7 @@ proptest! {
         let salt = page::Salt { journal_id: 0, number: 0 };
         let mut page = vec![0; page::HEADER_SIZE];
         page.extend_from_slice(&bytes);
-        page::seal(&mut page, page::Head { kind: page::Kind::Index, count, before: 3 }, salt, 640);
+        page::seal(&mut page, 0, page::Head { kind: page::Kind::Index, count, before: 3 }, salt, 640);
         let _ = index::Index::open(&page, salt, 64, 640);
     }
 }

@@ -20,12 +20,16 @@ use crate::disk::{Disk, File};
 /// What is written at once, and sent to the device: as much as the line's own syncs may wait for.
 const WRITE_SIZE: usize = 256 * 1024;
 
+/// What a buffer has room for: that, and the page on which it becomes so much.
+const BUFFER_SIZE: usize = WRITE_SIZE + WRITE_SIZE / 2;
+
 /// An extent that is being written.
 #[derive(Debug)]
 pub struct Writer {
     identity: Identity,
     salt: Salt,
     file: Arc<dyn File>,
+    /// Whole pages, and the one that is being filled.
     buffer: Vec<u8>,
     /// Where the buffer will lie.
     written: u64,
@@ -43,7 +47,7 @@ impl Writer {
     /// Creates the file under its temporary name.
     pub fn create(disk: &dyn Disk, identity: Identity) -> io::Result<Writer> {
         let file = disk.create(&identity.path_unfinished())?;
-        let mut buffer = Vec::with_capacity(WRITE_SIZE + WRITE_SIZE / 8);
+        let mut buffer = Vec::with_capacity(BUFFER_SIZE);
         buffer.extend_from_slice(&frame::header(&identity));
         Ok(Writer {
             identity,
@@ -54,7 +58,7 @@ impl Writer {
             file,
             buffer,
             written: 0,
-            page: records::Builder::new(),
+            page: records::Builder::default(),
             page_begin: (StreamId(0), 0),
             pages: Vec::new(),
             table: streams::Builder::default(),
@@ -90,7 +94,7 @@ impl Writer {
 
     /// Adds a record of the stream that was begun last.
     pub fn record(&mut self, record: &RecordRef<'_>) -> io::Result<()> {
-        if !self.page.has_room(record.payload.len()) {
+        if !self.page.has_room(&self.buffer, record.payload.len()) {
             self.end_page()?;
         }
         let entry = self
@@ -111,7 +115,7 @@ impl Writer {
         if self.page.is_empty() {
             self.page_begin = (record.stream, record.offset);
         }
-        self.page.push(record, entry.bytes);
+        self.page.push(&mut self.buffer, record, entry.bytes);
         entry.next = entry.next.max(behind);
         entry.records += 1;
         entry.bytes += record.payload.len() as u64;
@@ -119,7 +123,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Bytes of the file so far, of those that were given out for writing.
+    /// Bytes of the file so far, written or not.
     pub fn size(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
@@ -173,10 +177,10 @@ impl Writer {
             return Ok(());
         }
         let (stream, offset) = self.page_begin;
-        let place = self.size();
+        let place = self.written + self.page.start() as u64;
         let page = RecordsPage::new(stream, offset, place, self.page.time_ms_max());
         self.pages.push(page.ok_or_else(too_large)?);
-        self.page.seal_into(&mut self.buffer, self.salt, place);
+        self.page.seal(&mut self.buffer, self.salt, place);
         self.write_full()
     }
 
@@ -193,6 +197,8 @@ impl Writer {
         write_all(&*self.file, &self.buffer, self.written)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
+        // The room that one huge record needed is not kept.
+        self.buffer.shrink_to(BUFFER_SIZE);
         Ok(())
     }
 }

@@ -6,16 +6,16 @@
 use std::collections::BTreeMap;
 
 use super::{Cut, FilingError, Line, Sealed};
-use crate::block::BlockKind;
+use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
 use crate::extent::{Entry, RecordRef, Writer};
-use crate::record::{self, RecordKind, RecordView};
+use crate::record::{self, RECORD_HEADER_SIZE, RecordKind, RecordView};
 use crate::segment::{self, BlockView, Scan};
 use crate::{Index, Position, ShardId, StreamId};
 
 /// What a segment holds, sorted.
 #[derive(Debug, Default)]
 pub(super) struct Collected {
-    /// All payloads.
+    /// The segment's blocks as they are on disk: payloads are copied from here only.
     bytes: Vec<u8>,
     blocks: Vec<Block>,
     /// A range is marked whose loss was accepted.
@@ -77,14 +77,9 @@ struct Open {
 impl Collected {
     /// Reads a segment.
     pub(super) fn read(sealed: &Sealed) -> Result<Collected, FilingError> {
-        let size = sealed.end.0.saturating_sub(sealed.segment.header.first().0);
-        let mut collected = Collected {
-            // Once and for all: a vector that grows is there twice while it is copied.
-            bytes: Vec::with_capacity(size.min(sealed.segment.header.size) as usize),
-            ..Collected::default()
-        };
+        let mut collected = Collected::default();
         let mut cuts = sealed.cuts.clone();
-        let mut scan = Scan::new(&sealed.segment, sealed.end);
+        let mut scan = Scan::at_once(&sealed.segment, sealed.end);
         while let Some(block) = scan.next_block()? {
             match block.header.kind {
                 BlockKind::Records => collected.add(&block, sealed)?,
@@ -100,6 +95,7 @@ impl Collected {
         if scan.position() != sealed.end {
             return Err(damaged(sealed, scan.position()));
         }
+        collected.bytes = scan.into_bytes();
         collected.void(&cuts);
         collected.sort();
         Ok(collected)
@@ -156,12 +152,14 @@ impl Collected {
         let header = &block.header;
         let share = self.shards.entry(header.shard).or_default();
         let number = self.blocks.len() as u32;
+        let first = sealed.segment.header.first();
+        let body = (header.position.0 - first.0) as usize + BLOCK_HEADER_SIZE;
         for found in record::records(block.body) {
-            let (_, record) = found.map_err(|_| damaged(sealed, header.position))?;
+            let (at, record) = found.map_err(|_| damaged(sealed, header.position))?;
             match record.kind {
                 RecordKind::Data => {
-                    share.items.push(item(&record, self.bytes.len(), number));
-                    self.bytes.extend_from_slice(record.bytes);
+                    let place = body + at + RECORD_HEADER_SIZE;
+                    share.items.push(item(&record, place, number));
                 }
                 RecordKind::Trim | RecordKind::Erase => share.marks.push(mark(&record, number)),
             }

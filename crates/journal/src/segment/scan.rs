@@ -6,7 +6,7 @@ use super::{SEGMENT_HEADER_SIZE, Segment};
 use crate::Position;
 use crate::block::{BLOCK_ALIGNMENT, BLOCK_HEADER_SIZE, BLOCK_MAGIC, BlockHeader, Seed};
 
-/// Read at once, if blocks are not larger.
+/// Read at once, if blocks are not larger and nobody asked for more.
 const WINDOW_SIZE: u64 = 256 << 10;
 
 /// A whole block: its CRC matched, and it stands where it says.
@@ -28,6 +28,7 @@ pub struct Scan {
     limit: u64,
     window: Vec<u8>,
     window_start: u64,
+    window_size: u64,
 }
 
 impl Scan {
@@ -41,6 +42,7 @@ impl Scan {
             limit: limit.min(segment.header.size),
             window: Vec::new(),
             window_start: 0,
+            window_size: WINDOW_SIZE,
             segment: segment.clone(),
         }
     }
@@ -51,6 +53,19 @@ impl Scan {
             at: position.0.saturating_sub(segment.header.base.0),
             ..Scan::new(segment, end)
         }
+    }
+
+    /// The same, of what is read at once as a whole: [`Scan::into_bytes`] gives it out.
+    pub fn at_once(segment: &Segment, end: Position) -> Scan {
+        Scan {
+            window_size: segment.header.size,
+            ..Scan::new(segment, end)
+        }
+    }
+
+    /// All bytes of the blocks that an [`Scan::at_once`] went over, from the first block on.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.window
     }
 
     /// Where the next block would begin. After the last one of a sealed segment this is the
@@ -125,8 +140,11 @@ impl Scan {
         if self.window_start <= at && at + length <= window_end {
             return Ok(());
         }
-        let size = length.max(WINDOW_SIZE).min(self.limit - at) as usize;
-        self.window.clear();
+        let size = length.max(self.window_size).min(self.limit - at) as usize;
+        if size > self.window.capacity() {
+            // Memory that is new is zero: nothing is filled with zeros only to be read over.
+            self.window = vec![0; size];
+        }
         self.window.resize(size, 0);
         self.window_start = at;
         let read = self.segment.file.read_at(&mut self.window, at);

@@ -33,11 +33,12 @@ fn a_master_of_a_cluster_that_is_killed_under_load_admits_nothing_twice() {
         eventually("it has nothing leased any more and is told so", || {
             let (status, answer) = take(node, 1);
             admitted += u64::from(status == 200);
-            (status, &answer["degraded"]) == (503, &json!(true))
+            // What is asked beside it of the masters that are there says the contrary in between.
+            let is_away = node.metric("telpher_quota_store_connected") == 0;
+            is_away && (status, &answer["degraded"]) == (503, &json!(true))
         });
         assert!(node.metric("telpher_quota_degraded_total") > 0);
         assert!(node.metric("telpher_quota_store_errors_total") > 0);
-        assert_eq!(node.metric("telpher_quota_store_connected"), 0);
     }
     cluster.crashed().start();
     cluster.is_whole();
