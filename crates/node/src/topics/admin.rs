@@ -251,7 +251,7 @@ impl State {
         Durable::new(&self.journal, [ticket, None])
     }
 
-    /// Appends a record to the catalogue.
+    /// Appends a record to the catalogue. What is gone gives room: that is written on a full disk, too.
     pub(super) fn enter(
         &self,
         writing: &mut Writing,
@@ -260,6 +260,9 @@ impl State {
         now_ms: u64,
     ) -> Result<Ticket, AppendError> {
         let mut guard = self.journal.lock(writing.at.shard, now_ms);
+        if tag == record::TOPIC_GONE {
+            guard = guard.for_room();
+        }
         let appended = guard.append(writing.at.stream, None, tag, bytes)?;
         writing.records += 1;
         Ok(appended.ticket)

@@ -7,7 +7,7 @@ use ::topics::{
     Bounds, Claim, Coordinator, Denied, Participant, ProducerId, ProducerIds, Reserved, State,
     Transaction,
 };
-use journal::{Journal, Ticket};
+use journal::{Guard, Journal, Ticket};
 
 use super::Options;
 use super::error::{Storage, TransactionError};
@@ -95,7 +95,16 @@ impl Coordinating {
         bytes: &[u8],
         now_ms: u64,
     ) -> Result<Ticket, Storage> {
-        let mut guard = journal.lock(self.at.shard, now_ms);
+        self.append_in(journal, journal.lock(self.at.shard, now_ms), tag, bytes)
+    }
+
+    fn append_in(
+        &mut self,
+        journal: &Journal,
+        mut guard: Guard<'_>,
+        tag: u8,
+        bytes: &[u8],
+    ) -> Result<Ticket, Storage> {
         let appended = guard.append(self.at.stream, None, tag, bytes);
         let ticket = appended
             .map_err(|error| Storage::append(journal, error))?
@@ -105,7 +114,8 @@ impl Coordinating {
         Ok(ticket)
     }
 
-    /// Writes a transaction and takes it.
+    /// Writes a transaction and takes it; if it comes to an end on a full disk, too, since readers wait
+    /// for that.
     pub(super) fn put(
         &mut self,
         journal: &Journal,
@@ -114,7 +124,11 @@ impl Coordinating {
     ) -> Result<Ticket, Storage> {
         let mut bytes = Vec::new();
         transaction.encode(&mut bytes);
-        let ticket = self.append(journal, TRANSACTION, &bytes, now_ms)?;
+        let mut guard = journal.lock(self.at.shard, now_ms);
+        if !matches!(transaction.state, State::Empty | State::Ongoing) {
+            guard = guard.for_room();
+        }
+        let ticket = self.append_in(journal, guard, TRANSACTION, &bytes)?;
         if transaction.state.ending().is_some() {
             let stage = Stage::Prepared(Some(ticket));
             self.endings.insert(transaction.name.clone(), stage);

@@ -2,7 +2,8 @@
 //!
 //! What the engine decides is appended under one guard; every answer waits until what was appended
 //! before it is durable. If it cannot be appended now it is kept here, in its order, and nothing else
-//! is decided before it has been: the engine knows of it already.
+//! is decided before it has been: the engine knows of it already. So on a full disk what would have
+//! much to keep is refused before it is decided, and what ends something is written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use ::topics::groups::{
     State as GroupState, Synced, Synchronize, Token,
 };
 use ::topics::{Claim, Ending, Participant, ProducerId};
-use journal::{Journal, ShardId, Ticket};
+use journal::{Health, Journal, ShardId, Ticket};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::error::{GroupError, Storage};
@@ -194,7 +195,7 @@ impl Held {
         }
         let size = self.backlog.iter().map(|(_, bytes)| bytes.len()).sum();
         let refused = |error| Storage::append(journal, error);
-        let mut guard = journal.lock(at.shard, now_ms);
+        let mut guard = journal.lock(at.shard, now_ms).for_room();
         guard.reserve(size, self.backlog.len()).map_err(refused)?;
         for (tag, bytes) in &self.backlog {
             let appended = guard.append(at.stream, None, *tag, bytes);
@@ -333,8 +334,19 @@ impl Topics {
         Ok((answer, held.last))
     }
 
+    /// Whether anybody may have more kept.
+    pub(super) fn check_room(&self) -> Result<(), Storage> {
+        match self.state.journal.health() {
+            Health::DiskFull => Err(Storage::DiskFull),
+            _ => Ok(()),
+        }
+    }
+
     /// Somebody joins a group; answered when the rebalance is over. `random` of the join is filled in.
     pub fn join(&self, join: Join<'_>) -> Pending<Result<Joined, GroupError>> {
+        if let Err(storage) = self.check_room() {
+            return Pending::now(Err(storage.into()));
+        }
         let entropy = &self.inner.ports.entropy;
         let halves = [entropy.next_u64(), entropy.next_u64()].map(u128::from);
         let join = Join {
@@ -403,8 +415,8 @@ impl Topics {
         marks: &[Mark<'_>],
         expires_ms: Option<u64>,
     ) -> Pending<Result<Each, GroupError>> {
-        if let Err(refused) = self.check_size(marks) {
-            return Pending::now(Err(refused.into()));
+        if let Err(error) = self.check_commit(marks) {
+            return Pending::now(Err(error));
         }
         self.ask(caller.group, |groups, now_ms, out| {
             Ok(groups.commit(caller, marks, expires_ms, now_ms, out)?)
@@ -425,8 +437,8 @@ impl Topics {
         if let Err(denied) = verified {
             return Pending::now(Err(denied.into()));
         }
-        if let Err(refused) = self.check_size(marks) {
-            return Pending::now(Err(refused.into()));
+        if let Err(error) = self.check_commit(marks) {
+            return Pending::now(Err(error));
         }
         let producer = claim.producer;
         self.ask(caller.group, |groups, now_ms, out| {
@@ -434,19 +446,20 @@ impl Topics {
         })
     }
 
-    /// Whether it fits into one record.
-    fn check_size(&self, marks: &[Mark<'_>]) -> Result<(), Refused> {
+    /// Whether there is room for it, and it fits into one record.
+    fn check_commit(&self, marks: &[Mark<'_>]) -> Result<(), GroupError> {
+        self.check_room()?;
         let sizes = marks
             .iter()
             .map(|it| it.topic.len() + it.metadata.len() + MARK_SIZE);
         let (size, max) = (sizes.sum(), self.state.journal.record_size_max() / 2);
         match size <= max {
             true => Ok(()),
-            false => Err(Refused::TooLarge {
+            false => Err(GroupError::from(Refused::TooLarge {
                 what: "the commit",
                 size,
                 max,
-            }),
+            })),
         }
     }
 

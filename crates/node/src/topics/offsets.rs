@@ -218,7 +218,8 @@ impl Topics {
         Ok((live.partition.log_start(), durable))
     }
 
-    /// Writes a change of a partition and takes it.
+    /// Writes a change of a partition and takes it; on a full disk, too, since what is before the start
+    /// gives room.
     pub(super) fn change_partition(
         &self,
         slot: &Slot,
@@ -228,7 +229,7 @@ impl Topics {
         let journal = &self.state.journal;
         let mut bytes = Vec::new();
         change.encode(&mut bytes);
-        let mut guard = journal.lock(slot.at.shard, self.now_ms());
+        let mut guard = journal.lock(slot.at.shard, self.now_ms()).for_room();
         let appended = guard.append(slot.at.stream, None, CHANGE, &bytes);
         let appended = appended.map_err(|error| Storage::append(journal, error))?;
         drop(guard);

@@ -136,6 +136,10 @@ impl Topics {
         compacted.encode(&mut place);
         partition.encode(live.next_record, &mut bytes);
         let mut guard = self.state.journal.lock(shard, now_ms);
+        if live.is_touched {
+            // What has gone is cut off here, and gives room.
+            guard = guard.for_room();
+        }
         guard.reserve(place.len() + bytes.len(), WRITTEN)?;
         let first = guard.append(state_of(stream), None, COMPACTED, &place)?;
         // The blocks of a shard become durable in their order: so does what the snapshot knows.

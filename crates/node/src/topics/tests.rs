@@ -2,6 +2,7 @@
 
 mod caught_up;
 mod compacted;
+mod full;
 mod grouped;
 mod kept_users;
 mod led;

@@ -318,7 +318,9 @@ impl Topics {
         partition: u32,
         marker: &MarkerToWrite,
     ) -> Pending<Result<(), ProduceError>> {
-        let slot = topic.slot(partition).map_err(ProduceError::from);
+        // Nobody knows whether that ends anything.
+        let room = self.check_room().map_err(ProduceError::from);
+        let slot = room.and_then(|()| Ok(topic.slot(partition)?));
         match slot.and_then(|slot| self.put_marker(slot, marker)) {
             Ok(ticket) => Pending::after(self.state.durable(Some(ticket)), Ok(())),
             Err(error) => Pending::now(Err(error)),
@@ -350,7 +352,8 @@ impl Topics {
         let base_offset = i64::try_from(offset).unwrap_or(i64::MAX);
         batch.encode(base_offset, live.epoch(), facts.timestamp, &mut bytes);
         facts.size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let mut guard = journal.lock(slot.at.shard, now_ms);
+        // On a full disk, too: readers wait for it, and there are no more ends than beginnings.
+        let mut guard = journal.lock(slot.at.shard, now_ms).for_room();
         let appended = guard.append(slot.at.stream, None, BATCH, &bytes);
         let ticket = appended
             .map_err(|error| Storage::append(journal, error))?

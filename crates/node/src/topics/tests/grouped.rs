@@ -1,7 +1,7 @@
 use super::*;
 
 /// Somebody who joins as nobody.
-fn joining<'a>(group: &'a str, member: &'a str) -> Join<'a> {
+pub(super) fn joining<'a>(group: &'a str, member: &'a str) -> Join<'a> {
     Join {
         group,
         member,
@@ -24,7 +24,7 @@ fn joining<'a>(group: &'a str, member: &'a str) -> Join<'a> {
 
 impl World {
     /// The only member of a group, in its generation.
-    fn member(&mut self, group: &str) -> (Arc<str>, i32) {
+    pub(super) fn member(&mut self, group: &str) -> (Arc<str>, i32) {
         let joining = self.topics.join(joining(group, ""));
         self.pass_ms(200);
         let joined = self.told(joining).unwrap();
@@ -40,20 +40,20 @@ impl World {
         (joined.member, joined.generation)
     }
 
-    fn commit(&mut self, caller: Caller<'_>, offset: i64) -> Result<(), GroupError> {
+    pub(super) fn commit(&mut self, caller: Caller<'_>, offset: i64) -> Result<(), GroupError> {
         let committed = self.topics.commit(caller, &[mark(offset)], None);
         let mut each = self.told(committed)?;
         Ok(each.remove(0)?)
     }
 
-    fn committed(&mut self, group: &str) -> Option<i64> {
+    pub(super) fn committed(&mut self, group: &str) -> Option<i64> {
         let committed = self.topics.committed(group, Some(&[("t", 0)]));
         let committed = self.told(committed).unwrap().remove(0);
         committed.mark.map(|it| it.offset)
     }
 }
 
-fn caller<'a>(group: &'a str, member: &'a str, generation: i32) -> Caller<'a> {
+pub(super) fn caller<'a>(group: &'a str, member: &'a str, generation: i32) -> Caller<'a> {
     Caller {
         group,
         member,
@@ -69,6 +69,14 @@ fn mark(offset: i64) -> Mark<'static> {
         offset,
         leader_epoch: -1,
         metadata: "",
+    }
+}
+
+/// What is told at once.
+fn now<T>(mut pending: Pending<T>) -> T {
+    match pending.poll_answer(Waker::noop()) {
+        Poll::Ready(told) => told.unwrap(),
+        Poll::Pending => panic!("it waits"),
     }
 }
 
@@ -157,25 +165,25 @@ fn a_commit_of_another_generation_is_refused_and_a_group_with_members_stays() {
 }
 
 #[test]
-fn what_was_decided_while_the_disk_was_full_is_told_to_nobody_and_kept_when_there_is_room() {
+fn what_was_decided_while_too_much_waited_is_told_to_nobody_and_kept_when_there_is_room() {
     let mut world = World::new();
     let topic = world.create("t", &[]);
     let (member, generation) = world.member("g");
     world.commit(caller("g", &member, generation), 1).unwrap();
-    world.disk.set_capacity(world.disk.used());
-    let value = "v".repeat(100_000);
-    while world.append(&topic, &world.batch(&[&value])).is_ok() {
-        world.sync();
+    for size in [100_000, 1_000] {
+        let value = "v".repeat(size);
+        while world.append(&topic, &world.batch(&[&value])).is_ok() {}
     }
     let caller = caller("g", &member, generation);
+    let metadata = "m".repeat(2_000);
+    let large = Mark {
+        metadata: &metadata,
+        ..mark(2)
+    };
     for _ in 0..3 {
-        let refused = world.commit(caller, 2);
-        assert!(
-            matches!(refused, Err(GroupError::Storage(_))),
-            "{refused:?}"
-        );
+        let refused = world.topics.commit(caller, &[large], None);
+        assert_eq!(now(refused), Err(Storage::Busy.into()));
     }
-    world.disk.set_capacity(u64::MAX);
     world.pass_ms(3_000);
     assert_eq!(world.committed("g"), Some(2));
     world.commit(caller, 3).unwrap();

@@ -1,0 +1,127 @@
+//! A disk that is full: nothing is lost, whoever reads goes on, and what makes room is done.
+
+use super::grouped::{caller, joining};
+use super::*;
+use crate::storage::StorageState;
+
+impl World {
+    fn state(&self) -> StorageState {
+        self.node.storage().unwrap().state
+    }
+
+    /// Appends until the disk takes no more; how many batches were told to be kept.
+    fn fill_up(&mut self, topic: &Topic) -> u64 {
+        self.disk.set_capacity(self.disk.used() + (6 << 20));
+        let value = "v".repeat(10_000);
+        for count in 0..10_000 {
+            match self.append(topic, &self.batch(&[&value])) {
+                Ok(placed) => assert_eq!(self.settle(placed), count),
+                Err(error) => {
+                    assert_eq!(error, Storage::DiskFull.into());
+                    assert_eq!(self.state(), StorageState::DiskFull);
+                    return count;
+                }
+            }
+        }
+        panic!("the disk is never full");
+    }
+
+    /// Time passes until the disk has room, which nobody has given it but the node.
+    fn finds_room(&mut self) {
+        for _ in 0..100 {
+            self.pass_ms(1_000);
+            if self.state() == StorageState::Serving {
+                return;
+            }
+        }
+        panic!("the disk stays full: {:?}", self.state());
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_batches_and_takes_them_again_when_a_topic_was_deleted() {
+    let mut world = World::new();
+    let (kept, topic) = (world.create("kept", &[]), world.create("t", &[]));
+    world.produce(&kept, &["one"]);
+    let count = world.fill_up(&topic);
+    assert_eq!(world.topics.view(&topic, 0).unwrap().end, count);
+    assert_eq!(world.read(&kept, 0), pairs(0, &["one"]));
+    assert_eq!(world.fetch(&topic, count - 1).unwrap().batches.len(), 1);
+    let new = NewTopic {
+        name: "new",
+        partitions: Some(1),
+        configs: &[],
+    };
+    let created = world.topics.create(&new, Execution::Do);
+    assert_eq!(world.told(created), Err(Storage::DiskFull.into()));
+    let deleted = world.topics.delete(TopicRef::Name("t"));
+    world.told(deleted).unwrap();
+    world.finds_room();
+    world.produce(&kept, &["two"]);
+    let world = world.crash();
+    assert_eq!(
+        world.read(&world.topic("kept"), 0),
+        pairs(0, &["one", "two"])
+    );
+    assert!(world.topics.find(TopicRef::Name("t")).is_none());
+}
+
+#[test]
+fn a_full_disk_has_room_again_when_records_were_deleted() {
+    let mut world = World::new();
+    let topic = world.create("t", &[]);
+    let count = world.fill_up(&topic);
+    let deleted = world.topics.delete_records(&topic, 0, Some(count));
+    assert_eq!(world.told(deleted), Ok(count));
+    world.finds_room();
+    assert_eq!(world.produce(&topic, &["next"]), count);
+    let world = world.crash();
+    assert_eq!(
+        world.read(&world.topic("t"), count),
+        pairs(count as i64, &["next"])
+    );
+}
+
+#[test]
+fn a_full_disk_has_room_again_when_what_is_on_it_is_old() {
+    let mut world = World::new();
+    let topic = world.create("t", &[("retention.ms", "60000")]);
+    let count = world.fill_up(&topic);
+    world.pass_ms(30_000);
+    assert_eq!(world.topics.view(&topic, 0).unwrap().log_start, 0);
+    world.pass_ms(60_000);
+    world.finds_room();
+    assert_eq!(world.topics.view(&topic, 0).unwrap().log_start, count);
+    assert_eq!(world.produce(&topic, &["next"]), count);
+}
+
+#[test]
+fn a_group_goes_on_with_what_it_has_on_a_full_disk() {
+    let mut world = World::new();
+    let topic = world.create("t", &[]);
+    let (member, generation) = world.member("g");
+    let own = caller("g", &member, generation);
+    world.commit(own, 7).unwrap();
+    let count = world.fill_up(&topic);
+    assert_eq!(world.commit(own, 8), Err(Storage::DiskFull.into()));
+    let joining = world.topics.join(joining("g", ""));
+    assert_eq!(world.told(joining).map(drop), Err(Storage::DiskFull.into()));
+    // Nothing of that was decided: the group stands as it did.
+    let beating = world.topics.heartbeat(own);
+    assert_eq!(world.told(beating), Ok(()));
+    assert_eq!(world.committed("g"), Some(7));
+    assert!(!world.fetch(&topic, 0).unwrap().batches.is_empty());
+    // A member that is not heard of leaves, as ever.
+    world.pass_ms(30_000);
+    let beating = world.topics.heartbeat(own);
+    let gone = Refused::UnknownMember.into();
+    assert_eq!(world.told(beating), Err(gone));
+    assert_eq!(world.committed("g"), Some(7));
+    let deleted = world.topics.delete_records(&topic, 0, Some(count));
+    assert_eq!(world.told(deleted), Ok(count));
+    world.finds_room();
+    let (member, generation) = world.member("g");
+    world.commit(caller("g", &member, generation), 9).unwrap();
+    let mut world = world.crash();
+    assert_eq!(world.committed("g"), Some(9));
+}
