@@ -8,8 +8,7 @@ use std::fmt;
 use kafka::ErrorCode;
 use node::topics::{
     AdminError, Denied, FetchError, GroupError, Malformed, ProduceError, ReadOnly, Refusal,
-    Refused, Rejected, Storage, TopicError, TransactionError, Unconfirmed, UserChangeError,
-    UserError,
+    Refused, Rejected, Storage, TopicError, TransactionError, UserChangeError, UserError,
 };
 
 /// An error that Kafka has a number for.
@@ -17,6 +16,8 @@ pub(super) trait Coded: fmt::Display {
     /// When nobody can say whether it was done. Clients try again, as after everything that they do
     /// not know the end of.
     const UNCONFIRMED: ErrorCode;
+    /// When it is not known in time; clients try again, too.
+    const LATE: ErrorCode;
 
     /// Its number.
     fn code(&self) -> ErrorCode;
@@ -41,14 +42,6 @@ impl Failed {
 impl<E: Coded> From<E> for Failed {
     fn from(error: E) -> Self {
         Self::new(error.code(), error.to_string())
-    }
-}
-
-/// What the node says in the end, in Kafka's terms.
-pub(super) fn told<T, E: Coded>(told: Result<Result<T, E>, Unconfirmed>) -> Result<T, Failed> {
-    match told {
-        Ok(known) => known.map_err(Failed::from),
-        Err(unconfirmed) => Err(Failed::new(E::UNCONFIRMED, unconfirmed.to_string())),
     }
 }
 
@@ -144,6 +137,7 @@ pub(super) fn of_refused(refused: &Refused) -> ErrorCode {
 
 impl Coded for ProduceError {
     const UNCONFIRMED: ErrorCode = ErrorCode::KafkaStorageError;
+    const LATE: ErrorCode = ErrorCode::RequestTimedOut;
 
     fn code(&self) -> ErrorCode {
         match self {
@@ -169,6 +163,7 @@ impl Coded for ProduceError {
 
 impl Coded for FetchError {
     const UNCONFIRMED: ErrorCode = ErrorCode::KafkaStorageError;
+    const LATE: ErrorCode = ErrorCode::RequestTimedOut;
 
     fn code(&self) -> ErrorCode {
         match self {
@@ -184,6 +179,7 @@ impl Coded for FetchError {
 
 impl Coded for AdminError {
     const UNCONFIRMED: ErrorCode = ErrorCode::RequestTimedOut;
+    const LATE: ErrorCode = ErrorCode::RequestTimedOut;
 
     fn code(&self) -> ErrorCode {
         match self {
@@ -203,6 +199,7 @@ impl Coded for AdminError {
 
 impl Coded for UserChangeError {
     const UNCONFIRMED: ErrorCode = ErrorCode::RequestTimedOut;
+    const LATE: ErrorCode = ErrorCode::RequestTimedOut;
 
     fn code(&self) -> ErrorCode {
         match self {
@@ -218,6 +215,7 @@ impl Coded for UserChangeError {
 
 impl Coded for TransactionError {
     const UNCONFIRMED: ErrorCode = ErrorCode::CoordinatorNotAvailable;
+    const LATE: ErrorCode = ErrorCode::CoordinatorNotAvailable;
 
     fn code(&self) -> ErrorCode {
         match self {
@@ -230,6 +228,7 @@ impl Coded for TransactionError {
 
 impl Coded for GroupError {
     const UNCONFIRMED: ErrorCode = ErrorCode::CoordinatorNotAvailable;
+    const LATE: ErrorCode = ErrorCode::CoordinatorNotAvailable;
 
     fn code(&self) -> ErrorCode {
         match self {

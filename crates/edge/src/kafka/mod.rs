@@ -9,6 +9,7 @@
 mod answers;
 mod api;
 mod client;
+mod deadline;
 mod dispatch;
 mod errors;
 mod inbox;

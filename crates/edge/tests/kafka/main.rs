@@ -11,6 +11,8 @@ mod counting;
 mod fetching;
 mod framing;
 mod full;
+mod full_disk;
+mod late;
 mod leaving;
 mod login;
 mod order;
@@ -18,14 +20,14 @@ mod producing;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use edge::kafka::{Arrived, Door, Nobody, Options, Users, credential};
 use edge::{Gate, Open};
 use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line};
 use node::topics::{Hash, User};
-use node::{Handle, Limits, Ports, StoreOptions};
+use node::{Clock, Handle, Limits, Ports, StoreOptions};
 
 pub(crate) use client::Client;
 use clock::ManualClock;
@@ -37,6 +39,7 @@ pub(crate) struct Bench {
     pub(crate) disk: SimulatedDisk,
     line: Line,
     background: Background,
+    clock: Arc<ManualClock>,
     door: Door,
 }
 
@@ -90,8 +93,9 @@ impl Bench {
     ) -> Self {
         let disk = SimulatedDisk::new(7);
         let opened = Journal::open_stepped(Arc::new(disk.clone()), options).unwrap();
+        let clock = Arc::new(ManualClock::default());
         let ports = Ports {
-            clock: Arc::new(ManualClock::default()),
+            clock: clock.clone(),
             entropy: Arc::new(Counting(AtomicU64::new(1))),
         };
         let (limits, kept) = (Limits::default(), StoreOptions::default());
@@ -110,6 +114,7 @@ impl Bench {
             disk,
             line: opened.line,
             background: opened.background,
+            clock,
             door,
         };
         bench.sync();
@@ -120,6 +125,16 @@ impl Bench {
     pub(crate) fn sync(&mut self) {
         self.line.step();
         self.background.step(1_700_000_000_000);
+    }
+
+    /// A second passes, with all that is done in it.
+    pub(crate) fn pass_second(&mut self) {
+        self.clock.0.fetch_add(1_000_000_000, Ordering::Relaxed);
+        self.node.sweep();
+        for _ in 0..20 {
+            self.line.step();
+            self.background.step(self.clock.unix_ms());
+        }
     }
 
     pub(crate) fn connect(&self) -> Client {

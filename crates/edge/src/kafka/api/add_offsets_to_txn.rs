@@ -5,7 +5,8 @@ use kafka::add_offsets_to_txn::{Request, Response};
 use node::topics::{Claim, ProducerId};
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::{before_fencing, code_of, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::{before_fencing, code_of};
 use crate::kafka::reply::{Answer, Tag};
 
 /// From this version on producers know what it is to be fenced (KIP-588).
@@ -21,8 +22,9 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> 
         epoch: request.producer_epoch,
     };
     let adding = client.topics().add_group(&claim, &request.group_id);
+    let deadline = Deadline::usual();
     tag.later(async move {
-        let code = code_of(&told(adding.await));
+        let code = code_of(&deadline.told(adding).await);
         match tag.version {
             FENCING_FROM.. => response(code),
             _ => response(before_fencing(code)),

@@ -15,7 +15,8 @@ use node::topics::{
 
 use super::partition_in;
 use crate::kafka::client::Client;
-use crate::kafka::errors::{Coded, before_fencing, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::{Coded, before_fencing};
 use crate::kafka::reply::{Answer, Tag};
 
 /// From this version on many transactions are asked of at once (KIP-890).
@@ -48,10 +49,11 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         .into_iter()
         .map(|transaction| (add(topics, &transaction), transaction))
         .collect();
+    let deadline = Deadline::usual();
     tag.later(async move {
         let mut results = Vec::with_capacity(adding.len());
         for (adding, transaction) in adding {
-            let codes = adding.codes(&transaction, tag.version).await;
+            let codes = adding.codes(&transaction, tag.version, deadline).await;
             results.push(TransactionResponse {
                 transactional_id: transaction.transactional_id,
                 topic_results: shown(transaction.topics, codes),
@@ -112,11 +114,17 @@ fn look_up(topic: Option<&Arc<Known>>, index: i32) -> Result<(Arc<Known>, u32), 
 
 impl Adding {
     /// A code for each partition.
-    async fn codes(self, transaction: &Transaction, version: i16) -> Vec<ErrorCode> {
+    async fn codes(
+        self,
+        transaction: &Transaction,
+        version: i16,
+        deadline: Deadline,
+    ) -> Vec<ErrorCode> {
         match self {
             Self::Each(codes) => codes,
             Self::Together(adding) => {
-                let code = told(adding.await).err().map(|failed| failed.code);
+                let told = deadline.told(adding).await;
+                let code = told.err().map(|failed| failed.code);
                 let code = match version {
                     FENCING_FROM.. => code,
                     _ => code.map(before_fencing),

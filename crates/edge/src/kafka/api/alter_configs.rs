@@ -5,6 +5,7 @@ use kafka::alter_configs::{Request, ResourceResponse, Response};
 use super::changes::{execution, outcome};
 use super::configs::{TOPIC, not_alterable};
 use crate::kafka::client::Client;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
@@ -27,10 +28,11 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
             (resource.resource_type, resource.resource_name, altering)
         })
         .collect();
+    let deadline = Deadline::usual();
     tag.later(async move {
         let mut response = Response::default();
         for (resource_type, resource_name, altering) in altering {
-            let (error_code, error_message) = outcome(altering).await;
+            let (error_code, error_message) = outcome(altering, deadline).await;
             response.responses.push(ResourceResponse {
                 error_code,
                 error_message,

@@ -10,7 +10,8 @@ use node::topics::{Farewell, Hash, Pending, Topics, UserChange, UserChangeError,
 
 use super::scram_users::{NOT_ADMIN, hash};
 use crate::kafka::client::Client;
-use crate::kafka::errors::{Failed, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 use crate::kafka::users::credential_of_salted;
 
@@ -28,13 +29,14 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
             (user, changing)
         })
         .collect();
+    let deadline = Deadline::usual();
     tag.later(async move {
         let (mut results, mut farewells) = (Vec::with_capacity(changing.len()), Vec::new());
         for (user, changing) in changing {
             let outcome = match changing {
                 Ok((pending, farewell)) => {
                     farewells.extend(farewell);
-                    told(pending.await)
+                    deadline.told(pending).await
                 }
                 Err(failed) => Err(failed),
             };

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use kafka::ErrorCode;
 use node::topics::{About, AdminError, Execution, Pending};
 
-use crate::kafka::errors::{Failed, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::Failed;
 
 /// A change that was begun, or why it was not.
 pub(super) type Changing = Result<Pending<Result<About, AdminError>>, Failed>;
@@ -57,14 +58,14 @@ pub(super) fn execution(validate_only: bool) -> Execution {
     }
 }
 
-/// What came of it.
-pub(super) async fn changed(changing: Changing) -> Result<About, Failed> {
-    told(changing?.await)
+/// What came of it by then.
+pub(super) async fn changed(changing: Changing, deadline: Deadline) -> Result<About, Failed> {
+    deadline.told(changing?).await
 }
 
 /// What came of it, where no more is told than whether it failed.
-pub(super) async fn outcome(changing: Changing) -> (ErrorCode, Option<String>) {
-    match changed(changing).await {
+pub(super) async fn outcome(changing: Changing, deadline: Deadline) -> (ErrorCode, Option<String>) {
+    match changed(changing, deadline).await {
         Ok(_) => (ErrorCode::None, None),
         Err(failed) => (failed.code, Some(failed.message)),
     }

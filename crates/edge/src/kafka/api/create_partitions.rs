@@ -7,6 +7,7 @@ use node::topics::{Execution, TopicRef, Topics};
 use super::NODE_ID;
 use super::changes::{Changing, begun, execution, outcome};
 use crate::kafka::client::Client;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
@@ -18,10 +19,11 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         |topic| &topic.name,
         |topic| make(topics, topic, execution),
     );
+    let deadline = Deadline::asked(request.timeout_ms).for_disk();
     tag.later(async move {
         let mut response = Response::default();
         for (name, making) in making {
-            let (error_code, error_message) = outcome(making).await;
+            let (error_code, error_message) = outcome(making, deadline).await;
             response.results.push(TopicResponse {
                 name,
                 error_code,

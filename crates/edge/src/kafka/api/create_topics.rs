@@ -8,6 +8,7 @@ use super::changes::{Changing, begun, changed, execution};
 use super::configs::{Source, each};
 use super::{NODE_ID, uuid};
 use crate::kafka::client::Client;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
@@ -23,10 +24,11 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         |topic| make(topics, topic, execution),
     );
     let defaults = topics.options().defaults.clone();
+    let deadline = Deadline::asked(request.timeout_ms).for_disk();
     tag.later(async move {
         let mut response = Response::default();
         for (name, making) in making {
-            let made = changed(making).await;
+            let made = changed(making, deadline).await;
             response
                 .topics
                 .push(shown(name, made, &defaults, execution));

@@ -3,7 +3,8 @@
 use kafka::delete_groups::{GroupResponse, Request, Response};
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::{code_of, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::code_of;
 use crate::kafka::reply::{Answer, Tag};
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
@@ -13,12 +14,13 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         (group_id, deleting)
     });
     let deleting: Vec<_> = deleting.collect();
+    let deadline = Deadline::usual();
     tag.later(async move {
         let mut response = Response::default();
         for (group_id, deleting) in deleting {
             response.results.push(GroupResponse {
                 group_id,
-                error_code: code_of(&told(deleting.await)),
+                error_code: code_of(&deadline.told(deleting).await),
             });
         }
         response

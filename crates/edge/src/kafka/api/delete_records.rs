@@ -6,7 +6,7 @@ use node::topics::{FetchError, Pending, Topic, TopicRef, Topics};
 
 use super::{offset, partition_in};
 use crate::kafka::client::Client;
-use crate::kafka::errors::told;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
 /// Stands for the end of what is durable.
@@ -31,12 +31,13 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
             (asked.name, partitions)
         })
         .collect();
+    let deadline = Deadline::asked(request.timeout_ms).for_disk();
     tag.later(async move {
         let mut response = Response::default();
         for (name, deleting) in deleting {
             let mut partitions = Vec::with_capacity(deleting.len());
             for (index, deleting) in deleting {
-                partitions.push(shown(index, deleting).await);
+                partitions.push(shown(index, deleting, deadline).await);
             }
             response.topics.push(TopicResponse { name, partitions });
         }
@@ -59,9 +60,12 @@ fn delete(topics: &Topics, topic: Option<&Topic>, asked: &Partition) -> Deleting
     Ok(topics.delete_records(topic, index, before))
 }
 
-async fn shown(partition_index: i32, deleting: Deleting) -> PartitionResponse {
+async fn shown(partition_index: i32, deleting: Deleting, deadline: Deadline) -> PartitionResponse {
     let start = match deleting {
-        Ok(deleting) => told(deleting.await).map_err(|failed| failed.code),
+        Ok(deleting) => {
+            let told = deadline.told(deleting).await;
+            told.map_err(|failed| failed.code)
+        }
         Err(code) => Err(code),
     };
     PartitionResponse {

@@ -6,7 +6,8 @@ use node::topics::{About, AdminError, Pending, TopicId, TopicRef};
 
 use super::uuid;
 use crate::kafka::client::Client;
-use crate::kafka::errors::{Failed, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
 /// From this version on topics may be named by id.
@@ -40,10 +41,13 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
             (topic, deleting)
         })
         .collect();
+    let deadline = Deadline::asked(request.timeout_ms).for_disk();
     tag.later(async move {
         let mut response = Response::default();
         for (topic, deleting) in deleting {
-            response.responses.push(shown(topic, deleting).await);
+            response
+                .responses
+                .push(shown(topic, deleting, deadline).await);
         }
         response
     })
@@ -52,15 +56,16 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
 async fn shown(
     topic: Topic,
     deleting: Option<Pending<Result<About, AdminError>>>,
+    deadline: Deadline,
 ) -> TopicResponse {
     let deleted = match deleting {
-        Some(deleting) => deleting.await,
+        Some(deleting) => deadline.told(deleting).await,
         None => {
             let message = "a topic is named by its name or by its id";
             return refused(topic, Failed::new(ErrorCode::InvalidRequest, message));
         }
     };
-    match told(deleted) {
+    match deleted {
         Ok(about) => TopicResponse {
             topic_id: uuid(about.id),
             name: Some(about.name),

@@ -5,7 +5,8 @@ use kafka::describe_groups::{Group, Member, Request, Response};
 use node::topics::{Described, Description};
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::{Failed, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
 /// What a group that is not there is called.
@@ -15,10 +16,11 @@ const NOT_FOUND_FROM: i16 = 6;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics().clone();
+    let deadline = Deadline::usual();
     tag.later(async move {
         let mut response = Response::default();
         for group_id in request.groups {
-            let described = told(topics.describe_group(&group_id).await);
+            let described = deadline.told(topics.describe_group(&group_id)).await;
             response
                 .groups
                 .push(shown(group_id, described, tag.version));

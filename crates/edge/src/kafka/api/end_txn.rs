@@ -4,7 +4,8 @@ use kafka::end_txn::{Request, Response};
 use node::topics::{Claim, Ending, ProducerId};
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::{before_fencing, code_of, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::{before_fencing, code_of};
 use crate::kafka::reply::{Answer, Tag};
 
 /// From this version on producers know what it is to be fenced (KIP-588).
@@ -21,8 +22,9 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> 
         false => Ending::Abort,
     };
     let ending = client.topics().end_transaction(&claim, ending);
+    let deadline = Deadline::usual();
     tag.later(async move {
-        let code = code_of(&told(ending.await));
+        let code = code_of(&deadline.told(ending).await);
         Response {
             error_code: match tag.version {
                 FENCING_FROM.. => code,

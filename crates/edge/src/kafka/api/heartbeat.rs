@@ -4,7 +4,8 @@ use kafka::heartbeat::{Request, Response};
 use node::topics::Caller;
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::{code_of, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::code_of;
 use crate::kafka::reply::{Answer, Tag};
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
@@ -14,9 +15,10 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> 
         instance: request.group_instance_id.as_deref(),
         generation: request.generation_id,
     });
+    let deadline = Deadline::usual();
     tag.later(async move {
         Response {
-            error_code: code_of(&told(beating.await)),
+            error_code: code_of(&deadline.told(beating).await),
             ..Response::default()
         }
     })

@@ -7,6 +7,7 @@ use node::topics::{Alter, Execution, Topics};
 use super::changes::{Changing, execution, outcome};
 use super::configs::{TOPIC, not_alterable};
 use crate::kafka::client::Client;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
@@ -26,10 +27,11 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
             (resource.resource_type, resource.resource_name, altering)
         })
         .collect();
+    let deadline = Deadline::usual();
     tag.later(async move {
         let mut response = Response::default();
         for (resource_type, resource_name, altering) in altering {
-            let (error_code, error_message) = outcome(altering).await;
+            let (error_code, error_message) = outcome(altering, deadline).await;
             response.responses.push(ResourceResponse {
                 error_code,
                 error_message,

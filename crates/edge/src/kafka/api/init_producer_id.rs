@@ -5,7 +5,8 @@ use kafka::init_producer_id::{Request, Response};
 use node::topics::{Expected, InitProducer, ProducerId};
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::{before_fencing, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::before_fencing;
 use crate::kafka::reply::{Answer, Tag};
 
 /// From this version on producers know what it is to be fenced (KIP-588).
@@ -25,8 +26,9 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> 
         timeout_ms: request.transaction_timeout_ms,
         expected,
     });
+    let deadline = Deadline::usual();
     tag.later(async move {
-        match told(initializing.await) {
+        match deadline.told(initializing).await {
             Ok(producer) => Response {
                 producer_id: producer.producer.0,
                 producer_epoch: producer.epoch,

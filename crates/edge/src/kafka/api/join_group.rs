@@ -5,10 +5,11 @@ use std::sync::Arc;
 use kafka::ErrorCode;
 use kafka::consumer_protocol::Subscription;
 use kafka::join_group::{Member, Protocol as Offered, Request, Response};
-use node::topics::{GroupError, Join, Joined, Protocol, Refused, Unconfirmed};
+use node::topics::{GroupError, Join, Joined, Protocol, Refused};
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::Coded;
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::{Coded, Failed};
 use crate::kafka::reply::{Answer, Tag};
 
 /// From this version on a new member is told who it is first (KIP-394).
@@ -29,6 +30,7 @@ pub(in crate::kafka) fn answer(
     let session_timeout_ms = u32::try_from(request.session_timeout_ms).unwrap_or(0);
     // Version 0 has one timeout for both.
     let rebalance_timeout_ms = u32::try_from(request.rebalance_timeout_ms);
+    let rebalance_timeout_ms = rebalance_timeout_ms.unwrap_or(session_timeout_ms);
     let host = client.host();
     let join = Join {
         group: &request.group_id,
@@ -37,7 +39,7 @@ pub(in crate::kafka) fn answer(
         client_id,
         client_host: &host,
         session_timeout_ms,
-        rebalance_timeout_ms: rebalance_timeout_ms.unwrap_or(session_timeout_ms),
+        rebalance_timeout_ms,
         protocol_type: &request.protocol_type,
         topics: topics(&request.protocol_type, &request.protocols),
         protocols: request.protocols.iter().map(protocol).collect(),
@@ -48,7 +50,11 @@ pub(in crate::kafka) fn answer(
     let joining = client.topics().join(join);
     let member = request.member_id;
     let version = tag.version;
-    tag.later(async move { response(joining.await, member, version) })
+    let deadline = Deadline::behind(rebalance_timeout_ms);
+    tag.later(async move {
+        let joined = deadline.known::<_, GroupError>(joining).await;
+        response(joined, member, version)
+    })
 }
 
 fn protocol(offered: &Offered) -> Protocol {
@@ -69,7 +75,7 @@ fn topics(protocol_type: &str, protocols: &[Offered]) -> Option<Vec<Box<str>>> {
 }
 
 fn response(
-    told: Result<Result<Joined, GroupError>, Unconfirmed>,
+    told: Result<Result<Joined, GroupError>, Failed>,
     member_id: String,
     version: i16,
 ) -> Response {
@@ -80,7 +86,7 @@ fn response(
             refused(ErrorCode::MemberIdRequired, member.to_string(), version)
         }
         Ok(Err(error)) => refused(error.code(), member_id, version),
-        Err(Unconfirmed) => refused(GroupError::UNCONFIRMED, member_id, version),
+        Err(failed) => refused(failed.code, member_id, version),
     }
 }
 

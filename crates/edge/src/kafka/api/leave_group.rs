@@ -5,7 +5,8 @@ use kafka::leave_group::{Member, MemberResponse, Request, Response};
 use node::topics::Leaver;
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::{of_refused, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::of_refused;
 use crate::kafka::reply::{Answer, Tag};
 
 /// From this version on many leave at once (KIP-345).
@@ -28,8 +29,9 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     };
     let leavers: Vec<_> = members.iter().map(leaver).collect();
     let leaving = client.topics().leave(&request.group_id, &leavers);
+    let deadline = Deadline::usual();
     tag.later(async move {
-        let left = match told(leaving.await) {
+        let left = match deadline.told(leaving).await {
             Ok(left) => left,
             Err(failed) => {
                 return Response {

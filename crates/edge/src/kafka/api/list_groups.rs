@@ -4,15 +4,16 @@ use kafka::list_groups::{Group, Request, Response};
 use node::topics::GroupView;
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::told;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
 const CLASSIC: &str = "classic";
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let listing = client.topics().groups();
+    let deadline = Deadline::usual();
     tag.later(async move {
-        match told(listing.await) {
+        match deadline.told(listing).await {
             Ok(groups) => Response {
                 groups: groups
                     .into_iter()

@@ -6,8 +6,11 @@ use node::topics::{Find, Isolation, Located, Topic, TopicRef, Topics};
 
 use super::{offset, partition_in};
 use crate::kafka::client::Client;
-use crate::kafka::errors::told;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
+
+/// From this version on a request says how long it may take (KIP-1075).
+const TIMEOUT_FROM: i16 = 10;
 
 /// Stands for the end of a partition, as far as the reader may see.
 const LATEST: i64 = -1;
@@ -26,6 +29,10 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         _ => Isolation::Uncommitted,
     };
     let topics = client.topics().clone();
+    let deadline = match tag.version {
+        TIMEOUT_FROM.. => Deadline::asked(request.timeout_ms).for_disk(),
+        _ => Deadline::usual(),
+    };
     tag.later(async move {
         let mut response = Response::default();
         for asked in request.topics {
@@ -33,7 +40,8 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
             let mut partitions = Vec::with_capacity(asked.partitions.len());
             for partition in asked.partitions {
                 let index = partition.partition_index;
-                let located = locate(&topics, found.as_deref(), &partition, isolation).await;
+                let located = locate(&topics, found.as_deref(), &partition, isolation, deadline);
+                let located = located.await;
                 partitions.push(placed(index, located));
             }
             response.topics.push(TopicResponse {
@@ -50,6 +58,7 @@ async fn locate(
     topic: Option<&Topic>,
     asked: &Partition,
     isolation: Isolation,
+    deadline: Deadline,
 ) -> Result<Option<Located>, ErrorCode> {
     let topic = topic.ok_or(ErrorCode::UnknownTopicOrPartition)?;
     let index = check(topics, topic, asked)?;
@@ -61,7 +70,8 @@ async fn locate(
         LATEST_TIERED => return Ok(None),
         _ => return Err(ErrorCode::UnsupportedVersion),
     };
-    let located = told(topics.locate(topic, index, what, isolation).await);
+    let locating = topics.locate(topic, index, what, isolation);
+    let located = deadline.told(locating).await;
     located.map_err(|failed| failed.code)
 }
 

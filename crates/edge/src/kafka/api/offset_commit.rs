@@ -6,7 +6,7 @@ use node::topics::{Caller, Mark};
 
 use super::marks::{Asked, Marks};
 use crate::kafka::client::Client;
-use crate::kafka::errors::told;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
@@ -35,7 +35,8 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     drop(known);
     let codes = marks.into_codes();
     let topics = request.topics;
-    tag.later(async move { response(topics, codes.with(told(committing.await))) })
+    let deadline = Deadline::usual();
+    tag.later(async move { response(topics, codes.with(deadline.told(committing).await)) })
 }
 
 fn response(topics: Vec<Topic>, codes: Vec<ErrorCode>) -> Response {

@@ -6,7 +6,8 @@ use node::topics::{Refused, TopicRef, Topics};
 
 use super::partition_in;
 use crate::kafka::client::Client;
-use crate::kafka::errors::{of_refused, told};
+use crate::kafka::deadline::Deadline;
+use crate::kafka::errors::of_refused;
 use crate::kafka::reply::{Answer, Tag};
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
@@ -25,8 +26,9 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         .collect();
     let deleting = topics.delete_offsets(&request.group_id, &known);
     let checked: Vec<_> = asked.into_iter().map(|(_, index)| index.err()).collect();
+    let deadline = Deadline::usual();
     tag.later(async move {
-        match told(deleting.await) {
+        match deadline.told(deleting).await {
             Ok(deleted) => response(request, checked, deleted),
             Err(failed) => Response {
                 error_code: failed.code,

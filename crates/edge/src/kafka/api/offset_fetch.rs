@@ -9,7 +9,7 @@ use kafka::offset_fetch::{
 use node::topics::{Committed, Topics};
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::told;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
 /// From this version on many groups are asked for at once (KIP-709).
@@ -23,11 +23,13 @@ const NO_OFFSET: i64 = -1;
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics().clone();
     let is_stable = request.require_stable;
+    let deadline = Deadline::usual();
     if tag.version >= BATCHED_FROM {
         return tag.later(async move {
             let mut response = Response::default();
             for group in request.groups {
-                response.groups.push(fetch(&topics, group, is_stable).await);
+                let found = fetch(&topics, group, is_stable, deadline).await;
+                response.groups.push(found);
             }
             response
         });
@@ -39,7 +41,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     };
     tag.later(async move {
         let asked = group.topics.clone();
-        let mut found = fetch(&topics, group, is_stable).await;
+        let mut found = fetch(&topics, group, is_stable, deadline).await;
         if found.error_code.is_error() && tag.version < GROUP_ERROR_FROM {
             let asked = asked.unwrap_or_default();
             found.topics = everywhere(asked, found.error_code);
@@ -52,7 +54,12 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     })
 }
 
-async fn fetch(topics: &Topics, group: Group, is_stable: bool) -> GroupResponse {
+async fn fetch(
+    topics: &Topics,
+    group: Group,
+    is_stable: bool,
+    deadline: Deadline,
+) -> GroupResponse {
     let asked = group.topics.as_ref().map(|asked| {
         asked
             .iter()
@@ -66,8 +73,8 @@ async fn fetch(topics: &Topics, group: Group, is_stable: bool) -> GroupResponse 
             .filter_map(|(topic, index)| Some((*topic, u32::try_from(*index).ok()?)))
             .collect::<Vec<_>>()
     });
-    let committed = told(topics.committed(&group.group_id, known.as_deref()).await);
-    let (mut response, committed) = match committed {
+    let committing = topics.committed(&group.group_id, known.as_deref());
+    let (mut response, committed) = match deadline.told(committing).await {
         Ok(committed) => (GroupResponse::default(), committed),
         Err(failed) => {
             let error_code = failed.code;

@@ -8,7 +8,6 @@
 mod stalled;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use kafka::produce::{
@@ -17,17 +16,16 @@ use kafka::produce::{
 };
 use kafka::{ErrorCode, Records};
 use node::topics::{
-    Durable, Placed, ProduceError, Producing, Rejected, Storage, Topic, Unconfirmed,
-    UnknownPartition,
+    Durable, Placed, ProduceError, Producing, Rejected, Storage, Topic, UnknownPartition,
 };
 
 pub(in crate::kafka) use stalled::Stalled;
-use tokio::time::{Instant, timeout_at};
 
 use super::{find, offset, partition_of};
 use crate::kafka::client::Client;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::dispatch::{Fatal, Handled};
-use crate::kafka::errors::{Coded, Failed};
+use crate::kafka::errors::Failed;
 use crate::kafka::reply::{Answer, Tag};
 
 /// From this version on a request may name topics by id.
@@ -36,19 +34,10 @@ const IDS_FROM: i16 = 13;
 /// Below this version a client does not know zstd (KIP-110).
 const ZSTD_FROM: i16 = 7;
 
-/// The longest that anybody waits.
-const WAIT_MAX: Duration = Duration::from_secs(300);
-
-/// As long as this a disk may take, whatever the request says: some say nothing, which Kafka minds only
-/// where several brokers have to answer.
-const DISK_WAIT_MIN: Duration = Duration::from_secs(1);
-
 /// Where a batch says how it is compressed, and what it says there.
 const ATTRIBUTES_AT: usize = 22;
 const COMPRESSION_MASK: u8 = 0b111;
 const ZSTD: u8 = 4;
-
-const LATE: &str = "it is not on disk in time, and may be kept";
 
 /// What of the request all its batches share.
 struct Context<'a> {
@@ -113,8 +102,7 @@ pub(in crate::kafka) fn handle(
         );
         waiting.append(&mut context, topic, &found);
     }
-    let timeout = Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0));
-    let deadline = Instant::now() + timeout.min(WAIT_MAX);
+    let deadline = Deadline::asked(timeout_ms);
     if waiting.left.is_empty() {
         let answer = waiting.into_answer(tag, acks, deadline);
         return answer.map(Handled::Answer);
@@ -186,27 +174,21 @@ impl Waiting {
     }
 
     /// The answer, now that all is appended or refused.
-    fn into_answer(self, tag: Tag, acks: i16, deadline: Instant) -> Result<Answer, Fatal> {
+    fn into_answer(self, tag: Tag, acks: i16, deadline: Deadline) -> Result<Answer, Fatal> {
         match acks {
             0 => self.into_silence(),
             _ if self.durables.is_empty() => Ok(tag.now(self.response)),
-            _ => Ok(tag.later(self.told(deadline.max(Instant::now() + DISK_WAIT_MIN)))),
+            _ => Ok(tag.later(self.told(deadline.for_disk()))),
         }
     }
 
     /// The answer, when it is known of all batches whether they are durable, or it is too late.
-    async fn told(mut self, deadline: Instant) -> Response {
+    async fn told(mut self, deadline: Deadline) -> Response {
         for (topic, partition, durable) in self.durables {
-            let failed = match timeout_at(deadline, durable).await {
-                Ok(Ok(())) => continue,
-                Ok(Err(unconfirmed @ Unconfirmed)) => {
-                    let code = <ProduceError as Coded>::UNCONFIRMED;
-                    Failed::new(code, unconfirmed.to_string())
-                }
-                Err(_) => Failed::new(ErrorCode::RequestTimedOut, LATE),
-            };
-            let told = &mut self.response.responses[topic].partition_responses[partition];
-            *told = refused(told.index, failed);
+            if let Err(failed) = deadline.known::<_, ProduceError>(durable).await {
+                let told = &mut self.response.responses[topic].partition_responses[partition];
+                *told = refused(told.index, failed);
+            }
         }
         self.response
     }

@@ -4,7 +4,7 @@ use kafka::sync_group::{Request, Response};
 use node::topics::{Caller, Synchronize};
 
 use crate::kafka::client::Client;
-use crate::kafka::errors::told;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> Answer {
@@ -25,8 +25,9 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: &Request) -> 
         assignments: &assignments,
     };
     let syncing = client.topics().sync(&ask);
+    let deadline = Deadline::usual();
     tag.later(async move {
-        match told(syncing.await) {
+        match deadline.told(syncing).await {
             Ok(synced) => Response {
                 protocol_type: Some(synced.protocol_type.into()),
                 protocol_name: Some(synced.protocol.into()),

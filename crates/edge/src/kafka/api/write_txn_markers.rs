@@ -8,7 +8,7 @@ use node::topics::{Ending, MarkerToWrite, Pending, ProduceError, ProducerId, Top
 
 use super::partition_in;
 use crate::kafka::client::Client;
-use crate::kafka::errors::told;
+use crate::kafka::deadline::Deadline;
 use crate::kafka::reply::{Answer, Tag};
 
 type Writing = Result<Pending<Result<(), ProduceError>>, ErrorCode>;
@@ -20,13 +20,17 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         .into_iter()
         .map(|marker| (write(topics, &marker), marker))
         .collect();
+    let deadline = Deadline::usual();
     tag.later(async move {
         let mut response = Response::default();
         for (writing, marker) in writing {
             let mut codes = Vec::with_capacity(writing.len());
             for written in writing {
                 codes.push(match written {
-                    Ok(writing) => told(writing.await).err().map(|failed| failed.code),
+                    Ok(writing) => {
+                        let told = deadline.told(writing).await;
+                        told.err().map(|failed| failed.code)
+                    }
                     Err(code) => Some(code),
                 });
             }

@@ -7,10 +7,11 @@
 use std::pin::Pin;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use super::{Appended, Context, Left, Waiting, refused_as};
 use crate::kafka::client::{Client, Departure};
+use crate::kafka::deadline::Deadline;
 use crate::kafka::dispatch::Fatal;
 use crate::kafka::reply::{Answer, Tag};
 
@@ -20,6 +21,7 @@ pub(in crate::kafka) struct Stalled {
     tag: Tag,
     transactional_id: Option<String>,
     acks: i16,
+    deadline: Deadline,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -29,14 +31,15 @@ impl Stalled {
         tag: Tag,
         transactional_id: Option<String>,
         acks: i16,
-        deadline: Instant,
+        deadline: Deadline,
     ) -> Self {
         Self {
             waiting,
             tag,
             transactional_id,
             acks,
-            timer: Box::pin(tokio::time::sleep_until(deadline)),
+            deadline,
+            timer: Box::pin(tokio::time::sleep_until(deadline.instant())),
         }
     }
 
@@ -51,8 +54,7 @@ impl Stalled {
         self.append(client);
         if self.waiting.left.is_empty() || self.is_late(&client.departure(), cx) {
             let waiting = std::mem::take(&mut self.waiting);
-            let deadline = self.timer.deadline();
-            return Poll::Ready(waiting.into_answer(self.tag, self.acks, deadline));
+            return Poll::Ready(waiting.into_answer(self.tag, self.acks, self.deadline));
         }
         // What this connection has appended itself may be all that is waited for.
         client.end_round();
