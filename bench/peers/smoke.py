@@ -189,6 +189,11 @@ def check_floors(scratch):
         durable = ((*serve, "--threads", threads), (floors, "durable-echo", "load"))
         check_pair(f"durable-{threads}", scratch, *durable, "durable-echo-floor", (1, 10, 128))
     refused(*serve[:4], "/nowhere", "--listen", "127.0.0.1:0", code=1, says="/nowhere")
+    with serving(floors, "stream", "serve", "--listen", "127.0.0.1:0") as address:
+        stream = (floors, "stream", "load", "--connect", address, "--mode", "serial")
+        measured(*stream, "--seconds", SECONDS, "--size", 1024, program="stream-floor")
+        refused(*stream, "--seconds", SECONDS, "--size", 0, code=2, says="one stream")
+        refused(*stream, "--requests", 9, code=2, says="not counted in requests")
     extra = ("syncs", "sync_p50_ns", "sync_p99_ns", "messages_per_sync")
     disk = (floors, "disk", "--dir", scratch, "--file-mib", 8, "--warmup-seconds", 0.1)
     for writers, threads in ((1, 1), (128, 128), (128, 1), (1000, 3)):

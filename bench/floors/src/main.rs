@@ -12,6 +12,7 @@ mod http;
 mod load;
 mod poll;
 mod socket;
+mod stream;
 mod zeroed;
 
 use std::env;
@@ -27,6 +28,8 @@ floors echo load --connect ADDR --mode MODE (--seconds S | --requests N) [--in-f
 floors durable-echo serve --listen ADDR --dir D [--file-mib M] [--threads 1|2] [--cpu N]
 floors durable-echo load   (as echo load)
 floors http serve --listen ADDR [--cpu N]
+floors stream serve --listen ADDR [--cpu N]
+floors stream load --connect ADDR --mode MODE --seconds S [--size B] [--warmup-seconds W] [--cpu N]
 floors disk --dir D --seconds S [--writers N] [--threads T] [--size B] [--warmup-seconds W]
             [--file-mib M] [--cpu N]
 ADDR is 127.0.0.1:PORT or unix:/path, MODE is serial, concurrent or callback.
@@ -56,6 +59,8 @@ fn run(arguments: &[String]) -> Outcome<()> {
         ["durable-echo", "serve"] => durable::serve(flags()?),
         ["durable-echo", "load"] => load::run("durable-echo-floor", load::Threads::One, flags()?),
         ["http", "serve"] => http::serve(flags()?),
+        ["stream", "serve"] => stream::serve(flags()?),
+        ["stream", "load"] => stream::load(flags()?),
         ["disk"] => disk::run(flags()?),
         _ => Err(Failure::usage(
             format!("no such command: {:?}", words.join(" ")),

@@ -14,7 +14,7 @@
 //! | `kafka` | Apache Kafka with its defaults: what is acknowledged is in the page cache |
 //! | `kafka-flush` | the same with `flush.messages=1`: what is acknowledged is on disk |
 //! | `broker` | one that runs already |
-//! | `disk-floor`, `durable-echo`, `floor` | the least that such messages need |
+//! | `disk-floor`, `durable-echo`, `floor`, `stream-floor` | the least that such messages need |
 //!
 //! The client is our own, on our own codec: one thread, one `epoll`. A producer is a place that waits for
 //! the ack of its message before it sends the next; messages become batches by the rules of librdkafka and

@@ -1,4 +1,5 @@
-//! What the least of the same needs: a sync, an echo that syncs before it answers, a plain echo.
+//! What the least of the same needs: a sync, an echo that syncs before it answers, a plain echo, a stream
+//! from memory.
 
 use tempfile::TempDir;
 
@@ -42,6 +43,7 @@ impl Floors {
                 start(Program::DURABLE, &["--dir", &files, "--threads", "2"])?,
                 start(Program::DURABLE_ONE, &["--dir", &files, "--threads", "1"])?,
                 start(Program::FLOOR, &[])?,
+                start(Program::STREAM, &[])?,
             ],
             _place: place,
         }))
@@ -60,11 +62,12 @@ impl Floors {
         let disk = like(self.disk.target);
         let disk = disk.clients(under_way).in_flight(1).parameter("threads", 1);
         // One message at a time needs a sync and two round trips; many need what does both.
-        let plain = Program::FLOOR.target;
+        let (plain, stream) = (Program::FLOOR.target, Program::STREAM.target);
         let is_wanted = |target: &str| match plan.doing {
-            Doing::Produce | Doing::Connections => target != plain,
+            Doing::Produce | Doing::Connections => target != plain && target != stream,
             Doing::EndToEnd => target == plain,
-            Doing::Bulk | Doing::Consume => false,
+            Doing::Consume => target == stream,
+            Doing::Bulk => false,
         };
         let wants_disk = !matches!(plan.doing, Doing::Bulk | Doing::Consume);
         let echoes = self.echoes.iter().map(Peer::target);

@@ -21,6 +21,9 @@ pub(in crate::workload) struct Program {
 impl Program {
     /// The least that an echo over sleeping sockets needs.
     pub(in crate::workload) const FLOOR: Self = Self::new("floor", "floors", Some("echo"), false);
+    /// The least that reading a stream of bytes needs.
+    pub(in crate::workload) const STREAM: Self =
+        Self::new("stream-floor", "floors", Some("stream"), false);
     /// The least that durable messages within one process need.
     pub(in crate::workload) const DISK: Self =
         Self::new("disk-floor", "floors", Some("disk"), false);
