@@ -27,7 +27,19 @@ impl Tag {
         }))
     }
 
-    /// The same, at once.
+    /// The same, of at least so many bytes, for which room is made once.
+    pub(super) fn reply_of_size<R: ResponseBody + Send + 'static>(
+        self,
+        response: R,
+        size: usize,
+    ) -> Reply {
+        Reply(Box::new(move |out| {
+            out.reserve(size);
+            kafka::encode_response_with_errors(out, self.version, self.correlation_id, &response)
+        }))
+    }
+
+    /// The answer, at once.
     pub(super) fn now<R: ResponseBody + Send + 'static>(self, response: R) -> Answer {
         Answer::Now(self.reply(response))
     }

@@ -287,3 +287,30 @@ async fn whoever_changes_users_is_answered_though_the_disk_is_not_heard_of() {
     let told = client.ask(0, &altering).await;
     assert_eq!(told.results[0].error_code, LATE);
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_reads_is_answered_though_the_disk_is_not_heard_of() {
+    let mut bench = Bench::new();
+    let mut client = bench.with_topic("t").await;
+    client.send(9, &produce("t", 1, batch(b"one"))).await;
+    bench.connect().is_heard().await;
+    bench.sync();
+    client.receive::<kafka::produce::Request>(9).await;
+    bench.reads_nothing();
+    let told = client.ask(12, &fetch("t", 0, 500)).await;
+    let partition = &told.responses[0].partitions[0];
+    assert_eq!(partition.error_code, ErrorCode::KafkaStorageError);
+    assert!(partition.records.as_ref().unwrap().is_empty());
+    let listing = kafka::list_offsets::Request {
+        topics: vec![kafka::list_offsets::Topic {
+            name: "t".to_owned(),
+            partitions: vec![kafka::list_offsets::Partition {
+                timestamp: 1,
+                ..Default::default()
+            }],
+        }],
+        ..Default::default()
+    };
+    let told = client.ask(9, &listing).await;
+    assert_eq!(told.topics[0].partitions[0].error_code, LATE);
+}

@@ -26,6 +26,7 @@ use edge::kafka::{Arrived, Door, Nobody, Options, Users, credential};
 use edge::{Gate, Open};
 use journal::disk::SimulatedDisk;
 use journal::{Background, Journal, Line};
+use node::ports::offload::{Offload, Overloaded, Work};
 use node::topics::{Hash, User};
 use node::{Clock, Handle, Limits, Ports, StoreOptions};
 
@@ -137,6 +138,12 @@ impl Bench {
         }
     }
 
+    /// Nothing that is on disk is in memory, and nobody reads it from there.
+    pub(crate) fn reads_nothing(&mut self) {
+        self.line.forget_tail();
+        self.node.offload_to(Arc::new(Never));
+    }
+
     pub(crate) fn connect(&self) -> Client {
         let (near, far) = net::inproc::pair("test");
         let door = self.door.clone();
@@ -156,6 +163,15 @@ impl Bench {
         self.sync();
         client.created().await;
         client
+    }
+}
+
+/// Whoever should wait for the disk, and is never heard of.
+struct Never;
+
+impl Offload for Never {
+    fn offload(&self, _: Work) -> Result<(), Overloaded> {
+        Ok(())
     }
 }
 

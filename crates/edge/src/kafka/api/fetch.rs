@@ -1,7 +1,8 @@
 //! Fetch: record batches from partitions, waiting for them if there are too few.
 //!
 //! Batches go out as they are stored. What is to be read is read when the answer is the next to go
-//! out. There are no fetch sessions (KIP-227): session 0 says so, and every request is a whole one.
+//! out; if the disk does not read in time, it is refused. There are no fetch sessions (KIP-227):
+//! session 0 says so, and every request is a whole one.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,6 +17,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::{find, offset, partition_in};
 use crate::kafka::client::{Client, Departure};
+use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Coded;
 use crate::kafka::reply::{Answer, Tag};
 
@@ -69,26 +71,48 @@ pub(in crate::kafka) fn answer(client: &mut Client, tag: Tag, request: Request) 
         timer: Box::pin(tokio::time::sleep_until(
             Instant::now() + wait.min(WAIT_MAX),
         )),
+        is_over: false,
         departure: client.departure(),
     };
-    tag.later(async move { making.fill(waiting.await) })
+    Answer::Later(Box::pin(async move {
+        let response = match waiting.await {
+            Some(fetched) => making.fill(fetched),
+            None => making.refuse(ErrorCode::KafkaStorageError),
+        };
+        let size = records_size(&response);
+        // Records are most of it; what else there is would make it grow, and be copied, once more.
+        tag.reply_of_size(response, size + size / 8)
+    }))
 }
 
 /// A fetch with its timer.
 struct Waiting {
     fetching: Fetching,
     timer: Pin<Box<Sleep>>,
+    /// The client does not wait any longer for something new, and is told what there is; the timer is
+    /// for the disk now, from which that may have to be read.
+    is_over: bool,
     departure: Departure,
 }
 
 impl Future for Waiting {
-    type Output = Vec<Result<Fetched, FetchError>>;
+    /// Nothing if the disk does not say it in time.
+    type Output = Option<Vec<Result<Fetched, FetchError>>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.departure.has_come() || self.timer.as_mut().poll(cx).is_ready() {
+        let mut is_due = self.timer.as_mut().poll(cx).is_ready();
+        if is_due && !self.is_over {
+            self.is_over = true;
+            self.timer.as_mut().reset(Deadline::usual().instant());
+            is_due = self.timer.as_mut().poll(cx).is_ready();
+        }
+        if self.is_over || self.departure.has_come() {
             self.fetching.hurry();
         }
-        self.fetching.poll_fetched(cx.waker())
+        match self.fetching.poll_fetched(cx.waker()) {
+            Poll::Pending if is_due => Poll::Ready(None),
+            fetched => fetched.map(Some),
+        }
     }
 }
 
@@ -138,6 +162,14 @@ impl Making {
         }
         self.response
     }
+
+    fn refuse(mut self, code: ErrorCode) -> Response {
+        for (topic, partition) in self.places {
+            let place = &mut self.response.responses[topic].partitions[partition];
+            *place = refused(place.partition_index, code);
+        }
+        self.response
+    }
 }
 
 fn ask(
@@ -158,6 +190,13 @@ fn ask(
 }
 
 /// An answer without records: they are there, and empty.
+fn records_size(response: &Response) -> usize {
+    let topics = response.responses.iter();
+    let partitions = topics.flat_map(|topic| &topic.partitions);
+    let records = partitions.filter_map(|partition| partition.records.as_ref());
+    records.map(Records::size).sum()
+}
+
 fn empty(index: i32) -> PartitionResponse {
     PartitionResponse {
         partition_index: index,
