@@ -6,14 +6,21 @@ run=$(date +%s)-$$
 topic=java-$run
 group=group-$run
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+members=
+trap 'kill $members 2>/dev/null || true; rm -rf "$work"' EXIT
+exec 3>&1
 tools=org.apache.kafka.tools
 configs=kafka.admin.ConfigCommand
 
+# Two minutes are enough for anything; 124 is what ends when they are over.
 tool() {
     name=$1
     shift
-    timeout 120 java -Xmx256m "$name" "$@"
+    timeout 120 java -Xmx256m "$name" "$@" || {
+        echo "failed: $name $* ends with $?" >&3
+        touch "$work/failed"
+        exit 1
+    }
 }
 
 # One of them that asks for the broker in the way that most of them do.
@@ -23,11 +30,11 @@ ask() {
     tool "$name" --bootstrap-server "$broker" "$@"
 }
 
-# Says that a part went well if its output has that in it.
+# Says that a part went well if its output has that in it, and nothing has failed.
 expect() {
     part=$1 pattern=$2
     output=$(cat)
-    if ! printf '%s\n' "$output" | grep -q -- "$pattern"; then
+    if test -e "$work/failed" || ! printf '%s\n' "$output" | grep -q -- "$pattern"; then
         printf 'failed %s: no `%s` in\n%s\n' "$part" "$pattern" "$output"
         exit 1
     fi
@@ -84,15 +91,16 @@ consume() {
     exec timeout 120 java -Xmx256m $tools.VerifiableConsumer --bootstrap-server "$broker" \
         --topic "$topic" --group-id "$group" --reset-policy earliest
 }
-consume >"$work/first" & first=$!
+consume >"$work/first" & first=$! members=$!
 await consume offsets_committed "$work/first"
-consume >"$work/second" & second=$!
+consume >"$work/second" & second=$! members="$first $!"
 await join '"partition":' "$work/second"
 await rebalance partitions_revoked "$work/first"
 ask $tools.consumer.group.ConsumerGroupCommand --describe --members --group "$group" >"$work/members"
 require members "$(grep -c "$group" "$work/members")" = 2
 kill $second $first
 wait $second $first || true
+members=
 require leave "$(cat "$work/first" "$work/second" | grep -c shutdown_complete)" = 2
 ask $tools.consumer.group.ConsumerGroupCommand --describe --group "$group" >"$work/group"
 require group "$(awk -v group="$group" '$1 == group { sum += $4 } END { print sum }' "$work/group")" = 500

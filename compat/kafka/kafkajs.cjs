@@ -6,6 +6,7 @@ const { randomBytes } = require('node:crypto');
 const { CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = require('kafkajs');
 
 const PATIENCE_MS = 60_000;
+const PART_LIMIT_MS = 180_000;
 
 const fresh = (name) => `${name}-${randomBytes(6).toString('hex')}`;
 
@@ -152,7 +153,12 @@ async function main(broker) {
     admin: () => administer(admin, topic),
   };
   for (const [name, run] of Object.entries(parts)) {
+    const late = setTimeout(() => {
+      console.error(`failed: ${name} is not done in time`);
+      process.exit(1);
+    }, PART_LIMIT_MS);
     await run();
+    clearTimeout(late);
     console.log(`ok ${name}`);
   }
   await admin.disconnect();

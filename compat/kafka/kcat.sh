@@ -6,9 +6,14 @@ run=$(date +%s)-$$
 topic=kcat-$run
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+exec 3>&1
 
+# A minute is enough for anything; 124 is what ends when it is over.
 ask() {
-    timeout 60 kcat -b "$broker" "$@"
+    timeout 60 kcat -b "$broker" "$@" || {
+        echo "failed: kcat $* ends with $?" >&3
+        exit 1
+    }
 }
 
 # Says that a part went well if two files are the same.

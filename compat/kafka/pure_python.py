@@ -5,6 +5,7 @@
 Each part makes topics and groups of its own, and says `ok PART` when everything was as it should be.
 """
 
+import faulthandler
 import sys
 import time
 import uuid
@@ -13,6 +14,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
 
 PATIENCE_S = 60
+PART_LIMIT_S = 180
 
 
 def fresh(name):
@@ -154,12 +156,15 @@ def main():
     broker, failed = Broker(address), []
     for name in names or PARTS:
         started = time.monotonic()
+        # Says where everybody is, and ends the process.
+        faulthandler.dump_traceback_later(PART_LIMIT_S, exit=True)
         try:
             PARTS[name](broker)
             print(f"ok {name} {time.monotonic() - started:.1f} s", flush=True)
         except Exception as error:  # pylint: disable=broad-except
             print(f"failed {name}: {type(error).__name__}: {error}", flush=True)
             failed.append(name)
+        faulthandler.cancel_dump_traceback_later()
     broker.admin.close()
     sys.exit(1 if failed else 0)
 

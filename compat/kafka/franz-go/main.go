@@ -20,6 +20,9 @@ import (
 // How long anything may take.
 const patience = 60 * time.Second
 
+// How long a part may take that does not heed its context.
+const partLimit = 3 * patience
+
 // How long nothing more comes before it counts as nothing.
 const quiet = 500 * time.Millisecond
 
@@ -60,12 +63,17 @@ func main() {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		started := time.Now()
+		late := time.AfterFunc(partLimit, func() {
+			fmt.Printf("failed %s: not done in time\n", part.name)
+			os.Exit(1)
+		})
 		if err := part.run(ctx, it); err != nil {
 			fmt.Printf("failed %s: %v\n", part.name, err)
 			hasFailed = true
 		} else {
 			fmt.Printf("ok %s %.1f s\n", part.name, time.Since(started).Seconds())
 		}
+		late.Stop()
 		cancel()
 	}
 	it.admin.Close()

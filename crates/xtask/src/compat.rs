@@ -2,7 +2,8 @@
 //!
 //! Fetches each client by its own package manager (pip, npm, Go, Maven; kcat is the system's) into a place
 //! below `target`, starts a node on free loopback ports, and runs what stands in `compat/kafka`. It says
-//! which APIs each of them has asked for, and fails when one of them does.
+//! which APIs each of them has asked for, and fails when one of them does, or is not done in time: what a
+//! client does has a limit of its own, by which it says what it was about.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::footprint::{Process, executable};
+use crate::footprint::{Process, built};
 use crate::step::{self, cargo, is_installed};
 
 const SCRIPTS: &str = "compat/kafka";
@@ -23,6 +24,8 @@ const PLACE: &str = "target/compat";
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
 const FETCH_LIMIT: Duration = Duration::from_secs(15 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// How long the node may take to tell what it was asked for.
+const METRICS_LIMIT: Duration = Duration::from_secs(30);
 
 /// A client: how it is fetched, and how it is run.
 struct Client {
@@ -82,8 +85,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         );
     }
     let is_wanted = |client: &&Client| args.is_empty() || args.iter().any(|it| it == client.name);
-    let build = &mut cargo(&["build", "--release", "--package", "telpher"]);
-    step::run("release", build, BUILD_LIMIT)?;
+    let build = &mut cargo(&["build", "--package", "telpher"]);
+    step::run("build the node", build, BUILD_LIMIT)?;
     let place = std::env::current_dir()?.join(PLACE);
     fs::create_dir_all(&place)?;
     let served = serve(&place)?;
@@ -109,7 +112,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 
 /// A node with a directory of its own.
 fn serve(place: &Path) -> Result<Served> {
-    let mut command = Command::new(executable()?);
+    let mut command = Command::new(built("debug")?);
     command.args(["serve", "--dev", "--json", "--end-with-stdin"]);
     command.args(["--native-listen", "127.0.0.1:0", "--native-socket", "none"]);
     command.args(["--http-listen", "127.0.0.1:0"]);
@@ -131,6 +134,7 @@ impl Served {
     /// How often each API was asked for since the node has started.
     fn requests(&self) -> Result<BTreeMap<String, u64>> {
         let mut stream = TcpStream::connect(&self.http)?;
+        stream.set_read_timeout(Some(METRICS_LIMIT))?;
         stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n")?;
         let mut text = String::new();
         stream.read_to_string(&mut text)?;

@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use crate::expect_none;
 use crate::step::{self, cargo};
 
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
+
+/// How long a process may take to be ready.
+const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// Connections, and processes that hold them: one may have 20,000 descriptors on many systems.
 const CONNECTIONS: usize = 10_000;
@@ -47,7 +51,13 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// The node as the release is built.
 pub(crate) fn executable() -> Result<PathBuf> {
+    built("release")
+}
+
+/// The node as it was built into that directory below the target directory.
+pub(crate) fn built(profile: &str) -> Result<PathBuf> {
     let metadata = step::read(&mut cargo(&[
         "metadata",
         "--no-deps",
@@ -58,7 +68,7 @@ pub(crate) fn executable() -> Result<PathBuf> {
         .split_once("\"target_directory\":\"")
         .context("cargo names no target directory")?;
     let directory = rest.split('"').next().unwrap_or_default();
-    Ok(Path::new(directory).join("release/telpher"))
+    Ok(Path::new(directory).join(profile).join("telpher"))
 }
 
 /// A process of ours; ended with this.
@@ -66,12 +76,22 @@ pub(crate) struct Process(Child);
 
 impl Process {
     /// Starts it, and returns the line that it prints when it is ready.
+    ///
+    /// # Errors
+    /// When it ends before, or is not ready in a minute.
     pub(crate) fn start(command: &mut Command) -> Result<(Self, String)> {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Self(command.spawn().context("cannot start telpher")?);
         let stdout = process.0.stdout.take().context("it has no output")?;
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
+        let (said, heard) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let read = BufReader::new(stdout).read_line(&mut line);
+            // Nobody hears it who does not wait any more.
+            let _ = said.send(read.map(|_| line));
+        });
+        let line = heard.recv_timeout(READY_LIMIT);
+        let line = line.context("telpher is not ready in time")??;
         if line.is_empty() {
             bail!("telpher ended before it was ready");
         }

@@ -23,20 +23,33 @@ use anyhow::{Result, bail};
 use self::brokers::{Kafka, Node};
 use self::script::Script;
 use crate::expect_none;
+use crate::step::heading;
+
+/// Asks both about one thing.
+type Part = fn(&mut Script) -> Result<()>;
+
+/// What both are asked, in this order.
+const PARTS: [(&str, Part); 7] = [
+    ("topics", topics::compare),
+    ("records", records::compare),
+    ("producers", produced::compare),
+    ("groups", groups::compare),
+    ("transactions", transactions::compare),
+    ("users", users::compare),
+    ("rules", views::rules),
+];
 
 /// Starts both and compares them.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
-    let kafka = Kafka::start()?;
     let node = Node::start()?;
+    let kafka = Kafka::start()?;
     let mut script = Script::new(&kafka.address, &node.address)?;
-    topics::compare(&mut script)?;
-    records::compare(&mut script)?;
-    produced::compare(&mut script)?;
-    groups::compare(&mut script)?;
-    transactions::compare(&mut script)?;
-    users::compare(&mut script)?;
-    views::rules(&mut script)?;
+    for (name, compare) in PARTS {
+        heading(name);
+        compare(&mut script)?;
+    }
+    heading("what became of it");
     match script.tell() {
         0 => Ok(()),
         count => bail!("{count} answers differ from those of Apache Kafka"),

@@ -131,7 +131,8 @@ fn end(child: &mut Child, grouped: bool) -> Result<()> {
     Ok(())
 }
 
-fn now() -> Instant {
+/// What time it is.
+pub(crate) fn now() -> Instant {
     #[expect(
         clippy::disallowed_methods,
         reason = "a developer's tool: no simulation owns its time"

@@ -1,7 +1,6 @@
 //! The two that are compared: each with a directory of its own on free loopback ports.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
+use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,95 +9,98 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::footprint::{Process, built};
 use crate::step::{self, cargo};
 
 const KAFKA: &str = "bench/peers/bin/kafka";
-const NODE: &str = "target/debug/telpher";
 const PLACE: &str = "target/oracle";
+/// What Apache Kafka says of itself; it stays.
+const KAFKA_LOG: &str = "target/oracle/kafka.log";
 
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 const LOOK: Duration = Duration::from_millis(100);
-const LOOKS: u32 = 600;
+/// Two minutes.
+const LOOKS: u32 = 1_200;
 
 /// Apache Kafka.
 pub(super) struct Kafka {
     pub(super) address: String,
-    _running: Running,
+    running: Running,
+    _place: Place,
 }
 
 /// A node.
 pub(super) struct Node {
     pub(super) address: String,
-    _running: Running,
+    _process: Process,
+    _place: Place,
 }
 
-/// Ends with its directory.
-struct Running {
-    child: Child,
-    place: PathBuf,
-}
+/// Is killed when nobody wants it any more.
+struct Running(Child);
+
+/// A directory; removed when nobody wants it any more.
+struct Place(PathBuf);
 
 impl Kafka {
+    /// Starts it, and returns when it listens.
     pub(super) fn start() -> Result<Self> {
         ensure!(
             Path::new(KAFKA).is_file(),
             "Apache Kafka is not installed\nhint: cargo xtask peers --install kafka"
         );
-        let place = place("kafka")?;
+        step::heading("start Apache Kafka");
+        let place = Place::new("kafka")?;
         let (port, controller) = (free_port()?, free_port()?);
-        let command = &mut Command::new(KAFKA);
-        command
-            .args([port.to_string(), controller.to_string()])
-            .arg(&place);
-        let mut running = Running::start(command, place)?;
-        let address = format!("127.0.0.1:{port}");
+        let mut command = Command::new(KAFKA);
+        command.args([port.to_string(), controller.to_string()]);
+        let log = File::create(KAFKA_LOG)?;
+        command.arg(&place.0).stdin(Stdio::null());
+        command.stdout(log.try_clone()?).stderr(log);
+        let child = command.spawn().with_context(|| format!("{command:?}"))?;
+        let mut kafka = Self {
+            address: format!("127.0.0.1:{port}"),
+            running: Running(child),
+            _place: place,
+        };
+        kafka.listens()?;
+        Ok(kafka)
+    }
+
+    fn listens(&mut self) -> Result<()> {
         for _ in 0..LOOKS {
-            if TcpStream::connect(&address).is_ok() {
-                return Ok(Self {
-                    address,
-                    _running: running,
-                });
+            if TcpStream::connect(&self.address).is_ok() {
+                return Ok(());
             }
-            if let Some(status) = running.child.try_wait()? {
-                bail!("Apache Kafka has ended: {status}");
+            if let Some(status) = self.running.0.try_wait()? {
+                bail!("Apache Kafka has ended: {status}\nhint: see {KAFKA_LOG}");
             }
             thread::sleep(LOOK);
         }
-        bail!("Apache Kafka does not listen on {address}")
+        bail!(
+            "Apache Kafka does not listen on {}\nhint: see {KAFKA_LOG}",
+            self.address
+        )
     }
 }
 
 impl Node {
+    /// Builds and starts it.
     pub(super) fn start() -> Result<Self> {
         let build = &mut cargo(&["build", "--package", "telpher"]);
         step::run("build the node", build, BUILD_LIMIT)?;
-        let place = place("node")?;
-        let command = &mut Command::new(NODE);
-        command.args([
-            "serve",
-            "--json",
-            "--end-with-stdin",
-            "--log-level",
-            "error",
-        ]);
-        let loopback = "127.0.0.1:0";
-        command.args(["--native-listen", loopback, "--http-listen", loopback]);
-        command
-            .args(["--slim-listen", "none"])
-            .args(["--kafka-listen", loopback, "--data"])
-            .arg(&place);
-        let mut running = Running::start(command, place)?;
-        let stdout = running
-            .child
-            .stdout
-            .take()
-            .context("a node has an output")?;
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line)?;
-        let address = text_of(&line, "kafka").context("the node has no Kafka door")?;
+        let place = Place::new("node")?;
+        let mut command = Command::new(built("debug")?);
+        command.args(["serve", "--json", "--end-with-stdin"]);
+        command.args(["--log-level", "error", "--slim-listen", "none"]);
+        for door in ["--native-listen", "--http-listen", "--kafka-listen"] {
+            command.args([door, "127.0.0.1:0"]);
+        }
+        let (process, ready) = Process::start(command.arg("--data").arg(&place.0))?;
         Ok(Self {
-            address,
-            _running: running,
+            address: text_of(&ready, "kafka").context("the node has no Kafka door")?,
+            _process: process,
+            _place: place,
         })
     }
 }
@@ -110,30 +112,27 @@ fn text_of(line: &str, field: &str) -> Option<String> {
     Some(rest.split_once('"')?.0.to_owned())
 }
 
-impl Running {
-    fn start(command: &mut Command, place: PathBuf) -> Result<Self> {
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let child = command.spawn().with_context(|| format!("{command:?}"))?;
-        Ok(Self { child, place })
-    }
-}
-
 impl Drop for Running {
     fn drop(&mut self) {
         // One that has ended by itself cannot be ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.place);
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
-fn place(name: &str) -> Result<PathBuf> {
-    let place = PathBuf::from(PLACE).join(format!("{name}-{}", std::process::id()));
-    fs::create_dir_all(&place)?;
-    Ok(place.canonicalize()?)
+impl Place {
+    fn new(name: &str) -> Result<Self> {
+        let place = PathBuf::from(PLACE).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(&place)?;
+        Ok(Self(place.canonicalize()?))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What cannot be removed stays below `target`.
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 fn free_port() -> Result<u16> {

@@ -1,7 +1,7 @@
 //! A connection to a broker: one request, one answer.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use kafka::{RequestBody, api_versions, decode_response, encode_request, take_fra
 
 const CLIENT_ID: &str = "oracle";
 const FRAME_SIZE_MAX: usize = 64 << 20;
-const SILENCE: Duration = Duration::from_secs(15);
+/// How long an answer may take. The longest that is asked for is a group's first join, three seconds.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// The connection; it is made again when the broker ends it.
 #[derive(Debug)]
@@ -30,13 +31,12 @@ impl Door {
             served: BTreeMap::new(),
             correlation_id: 0,
         };
-        let served = door.ask(
-            3,
-            &api_versions::Request {
-                client_software_name: CLIENT_ID.to_owned(),
-                client_software_version: "1".to_owned(),
-            },
-        )?;
+        let request = api_versions::Request {
+            client_software_name: CLIENT_ID.to_owned(),
+            client_software_version: "1".to_owned(),
+        };
+        let served = door.ask(3, &request)?;
+        let served = served.context("the connection was closed")?;
         let apis = served.api_keys.iter();
         door.served = apis
             .map(|api| (api.api_key, (api.min_version, api.max_version)))
@@ -50,16 +50,28 @@ impl Door {
         range.is_some_and(|(min, max)| (*min..=*max).contains(&version))
     }
 
-    /// Asks and waits; after an error the connection is another.
-    pub(super) fn ask<R: RequestBody>(&mut self, version: i16, request: &R) -> Result<R::Response> {
+    /// Asks and waits; there is no answer if the broker ends the connection instead. After that, and after
+    /// an error, the connection is another.
+    ///
+    /// # Errors
+    /// When nobody is there any more, when no answer comes in time, or when it is none.
+    pub(super) fn ask<R: RequestBody>(
+        &mut self,
+        version: i16,
+        request: &R,
+    ) -> Result<Option<R::Response>> {
         let answer = self.try_ask(version, request);
-        if answer.is_err() {
+        if !matches!(answer, Ok(Some(_))) {
             self.stream = connect(&self.address)?;
         }
         answer
     }
 
-    fn try_ask<R: RequestBody>(&mut self, version: i16, request: &R) -> Result<R::Response> {
+    fn try_ask<R: RequestBody>(
+        &mut self,
+        version: i16,
+        request: &R,
+    ) -> Result<Option<R::Response>> {
         self.correlation_id += 1;
         let mut out = Vec::new();
         encode_request(
@@ -76,14 +88,19 @@ impl Door {
                 break frame;
             }
             let mut chunk = [0; 16 << 10];
-            match self.stream.read(&mut chunk)? {
-                0 => bail!("the connection was closed"),
-                size => arrived.extend_from_slice(&chunk[..size]),
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Ok(None),
+                Ok(size) => arrived.extend_from_slice(&chunk[..size]),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    bail!("there is no answer after {} s", SILENCE.as_secs())
+                }
+                Err(error) => return Err(error.into()),
             }
         };
         let (correlation_id, answer) = decode_response::<R>(&frame, version)?;
         match correlation_id == self.correlation_id {
-            true => Ok(answer),
+            true => Ok(Some(answer)),
             false => bail!("the answer is to something else"),
         }
     }

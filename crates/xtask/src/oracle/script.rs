@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use kafka::RequestBody;
 
 use super::door::Door;
 use super::otherwise::OTHERWISE;
+use crate::step::now;
 
 /// Fields that are anybody's own: ids that a broker makes up, addresses, words, and what Apache Kafka says
 /// of its own age.
@@ -53,7 +54,12 @@ const NOT_YET: [&str; 4] = [
 ];
 
 const PAUSE: Duration = Duration::from_millis(100);
-const PAUSES: u32 = 600;
+
+/// How long a broker may say that it is not ready.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long everything may take.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// How often both are asked what a broker hears from its controller a moment later.
 const LOOKS: u32 = 50;
@@ -62,6 +68,7 @@ const LOOKS: u32 = 50;
 pub(super) struct Script {
     oracle: Door,
     subject: Door,
+    began: Instant,
     asked: u32,
     differences: Vec<String>,
     unserved: Vec<String>,
@@ -74,6 +81,7 @@ impl Script {
         Ok(Self {
             oracle: Door::open(oracle)?,
             subject: Door::open(subject)?,
+            began: now(),
             asked: 0,
             differences: Vec::new(),
             unserved: Vec::new(),
@@ -84,7 +92,7 @@ impl Script {
     /// Asks both the same; the oracle's answer first.
     ///
     /// # Errors
-    /// When nobody is there any more.
+    /// When nobody is there any more, or nobody answers in time.
     pub(super) fn both<R: RequestBody>(
         &mut self,
         name: &str,
@@ -101,7 +109,7 @@ impl Script {
     /// controller, a moment after that has said that it is done. The request changes nothing.
     ///
     /// # Errors
-    /// When nobody is there any more.
+    /// When nobody is there any more, or nobody answers in time.
     pub(super) fn in_the_end<R: RequestBody>(
         &mut self,
         name: &str,
@@ -114,7 +122,7 @@ impl Script {
         for _ in 0..LOOKS {
             let theirs = ready(&mut self.oracle, version, request)?;
             let ours = ready(&mut self.subject, version, request)?;
-            if masked(&theirs) == masked(&ours) {
+            if theirs.map(|it| masked(&it)) == ours.map(|it| masked(&it)) {
                 break;
             }
             thread::sleep(PAUSE);
@@ -125,7 +133,7 @@ impl Script {
     /// Asks each what it is to be asked, where that holds ids of its own.
     ///
     /// # Errors
-    /// When nobody is there any more.
+    /// When nobody is there any more, or nobody answers in time.
     pub(super) fn each<R: RequestBody>(
         &mut self,
         name: &str,
@@ -136,14 +144,14 @@ impl Script {
         R::Response: Debug,
     {
         let title = format!("{} v{version}, {name}", R::KEY.api().name);
-        let expected = match ready(&mut self.oracle, version, of_oracle) {
-            Ok(expected) => expected,
-            // Some requests it drops without a word: there is nothing to be held against.
-            Err(error) => {
-                self.unserved
-                    .push(format!("{title}, by Apache Kafka: {error:#}"));
-                return Ok([None, None]);
-            }
+        let took = self.began.elapsed();
+        ensure!(took < LIMIT, "{title}: not asked after {took:.0?}");
+        let expected = ready(&mut self.oracle, version, of_oracle);
+        let expected = expected.with_context(|| format!("{title}, by Apache Kafka"))?;
+        // Some requests it drops without a word: there is nothing to be held against.
+        let Some(expected) = expected else {
+            self.unserved.push(format!("{title}, by Apache Kafka"));
+            return Ok([None, None]);
         };
         if !self.subject.serves::<R>(version) {
             self.unserved.push(title);
@@ -151,9 +159,13 @@ impl Script {
         }
         self.asked += 1;
         let answer = match ready(&mut self.subject, version, of_subject) {
-            Ok(answer) => answer,
-            Err(error) => {
-                self.differences.push(format!("{title}\n  {error:#}"));
+            Ok(Some(answer)) => answer,
+            nothing => {
+                let why = match nothing {
+                    Ok(_) => "the connection was closed".to_owned(),
+                    Err(error) => format!("{error:#}"),
+                };
+                self.differences.push(format!("{title}\n  {why}"));
                 return Ok([Some(expected), None]);
             }
         };
@@ -205,19 +217,22 @@ impl Script {
 }
 
 /// Asks until the broker is ready to answer.
-fn ready<R: RequestBody>(door: &mut Door, version: i16, request: &R) -> Result<R::Response>
+fn ready<R: RequestBody>(door: &mut Door, version: i16, request: &R) -> Result<Option<R::Response>>
 where
     R::Response: Debug,
 {
-    for _ in 0..PAUSES {
-        let answer = door.ask(version, request)?;
+    let began = now();
+    loop {
+        let Some(answer) = door.ask(version, request)? else {
+            return Ok(None);
+        };
         let text = format!("{answer:?}");
         if !NOT_YET.iter().any(|code| text.contains(code)) {
-            return Ok(answer);
+            return Ok(Some(answer));
         }
+        ensure!(began.elapsed() < PATIENCE, "is never ready: {text}");
         thread::sleep(PAUSE);
     }
-    door.ask(version, request)
 }
 
 /// The answer in words, with an underscore in place of what is anybody's own.
