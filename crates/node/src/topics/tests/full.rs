@@ -125,3 +125,28 @@ fn a_group_goes_on_with_what_it_has_on_a_full_disk() {
     let mut world = world.crash();
     assert_eq!(world.committed("g"), Some(9));
 }
+
+#[test]
+fn a_transaction_that_is_open_ends_on_a_full_disk_and_none_begins() {
+    let mut world = World::new();
+    let (topic, other) = (world.create("t", &[]), world.create("other", &[]));
+    let mut writer = world.init(60_000).unwrap();
+    world.add(&writer, &other).unwrap();
+    world.write(&mut writer, &other, "one").unwrap();
+    let committed = |world: &World| {
+        let fetched = world.fetch_as(&other, 0, Isolation::Committed);
+        values(&fetched.unwrap())
+    };
+    world.fill_up(&topic);
+    let refused = world.write(&mut writer, &other, "two");
+    assert_eq!(refused, Err(Storage::DiskFull.into()));
+    assert_eq!(committed(&world), []);
+    world.end(&writer, Ending::Commit).unwrap();
+    assert_eq!(committed(&world), pairs(0, &["one"]));
+    let refused = world.add(&writer, &other);
+    assert_eq!(refused, Err(Storage::DiskFull.into()));
+    let world = world.crash();
+    let other = world.topic("other");
+    let fetched = world.fetch_as(&other, 0, Isolation::Committed);
+    assert_eq!(values(&fetched.unwrap()), pairs(0, &["one"]));
+}

@@ -4,13 +4,13 @@ use super::*;
 
 /// A producer with a transactional id.
 #[derive(Clone, Copy)]
-struct Writer {
+pub(super) struct Writer {
     producer: Producer,
     sequence: i32,
 }
 
 impl World {
-    fn init(&mut self, timeout_ms: i32) -> Result<Writer, TransactionError> {
+    pub(super) fn init(&mut self, timeout_ms: i32) -> Result<Writer, TransactionError> {
         let init = InitProducer {
             name: Some("tx"),
             timeout_ms,
@@ -22,7 +22,11 @@ impl World {
         Ok(Writer { producer, sequence })
     }
 
-    fn add(&mut self, writer: &Writer, topic: &Arc<Topic>) -> Result<(), TransactionError> {
+    pub(super) fn add(
+        &mut self,
+        writer: &Writer,
+        topic: &Arc<Topic>,
+    ) -> Result<(), TransactionError> {
         let added = self
             .topics
             .add_partitions(&writer.claim(), &[(topic.clone(), 0)]);
@@ -30,7 +34,7 @@ impl World {
     }
 
     /// Produces in the transaction, which knows of the topic.
-    fn write(
+    pub(super) fn write(
         &mut self,
         writer: &mut Writer,
         topic: &Topic,
@@ -55,7 +59,7 @@ impl World {
         Ok(self.settle(placed))
     }
 
-    fn end(&mut self, writer: &Writer, ending: Ending) -> Result<(), TransactionError> {
+    pub(super) fn end(&mut self, writer: &Writer, ending: Ending) -> Result<(), TransactionError> {
         let ended = self.topics.end_transaction(&writer.claim(), ending);
         self.told(ended)
     }
