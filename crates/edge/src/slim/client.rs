@@ -56,7 +56,8 @@ pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Res
 struct Client {
     door: Door,
     remote: String,
-    connection: server::Connection<Io, Bytes>,
+    /// `None` once it has ended. What came before that is still in the streams.
+    connection: Option<server::Connection<Io, Bytes>>,
     ping: Option<PingPong>,
     pulse: Pulse,
     streams: Vec<Stream>,
@@ -68,7 +69,7 @@ impl Client {
             door: door.clone(),
             remote,
             ping: connection.ping_pong(),
-            connection,
+            connection: Some(connection),
             pulse: Pulse::new(door.options.negotiation_timeout),
             streams: Vec::new(),
         }
@@ -76,23 +77,30 @@ impl Client {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..ROUNDS_PER_POLL {
-            // This is also what reads from the network, and writes what the last round brought.
-            loop {
-                match self.connection.poll_accept(cx) {
-                    Poll::Pending => break,
-                    Poll::Ready(Some(Ok((request, respond)))) => self.open(request, respond),
-                    Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
-                }
-            }
+            self.poll_connection(cx);
             if self.poll_alarm(cx).is_ready() {
                 return Poll::Ready(());
             }
             if !self.poll_streams(cx) {
-                return Poll::Pending;
+                return match self.connection {
+                    None if self.streams.is_empty() => Poll::Ready(()),
+                    _ => Poll::Pending,
+                };
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Reads from the network, and writes what the last round brought.
+    fn poll_connection(&mut self, cx: &mut Context<'_>) {
+        while let Some(connection) = &mut self.connection {
+            match connection.poll_accept(cx) {
+                Poll::Pending => return,
+                Poll::Ready(Some(Ok((request, respond)))) => self.open(request, respond),
+                Poll::Ready(Some(Err(_)) | None) => self.connection = None,
+            }
+        }
     }
 
     /// Whether something went in or out.
@@ -151,6 +159,9 @@ impl Client {
 
     /// Ready when the client is not there any more, or never came to the point.
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.connection.is_none() {
+            return Poll::Pending;
+        }
         if let Some(ping) = &mut self.ping
             && self.pulse.is_asked()
             && let Poll::Ready(Ok(_)) = ping.poll_pong(cx)
@@ -158,17 +169,13 @@ impl Client {
             self.pulse.answer();
         }
         while self.pulse.poll(cx).is_ready() {
-            let now = Instant::now();
-            self.streams
-                .iter_mut()
-                .for_each(|stream| stream.check_time(now));
             let options = &self.door.options;
             let is_linked = self.streams.iter().any(Stream::is_linked);
             let interval = match is_linked {
                 true => options.keepalive,
                 false => options.negotiation_timeout,
             };
-            if self.pulse.rest(now, interval) {
+            if self.pulse.rest(Instant::now(), interval) {
                 continue;
             }
             if !is_linked {

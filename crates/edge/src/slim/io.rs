@@ -1,5 +1,8 @@
 //! A stream as HTTP wants it: what one flush writes goes out in one piece, and its beginning may be looked
 //! at before it is read.
+//!
+//! Writing never fails. Whoever takes nothing any more may have said something before he went: that is
+//! read to its end, and what is meant for him is for nobody.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -18,6 +21,10 @@ const HELD_SIZE_MAX: usize = 64 << 10;
 /// A client that sends this much at once may hold back the rest until it hears that this has arrived:
 /// SLIM's clients do not turn Nagle's algorithm off, and the system takes 40 ms to say so by itself.
 const LARGE: usize = 2 << 10;
+
+/// Size and type of HTTP/2's WINDOW_UPDATE (RFC 9113, 6.9). It comes alone when a client has read much,
+/// nothing answers it, and the client's next message would wait for it to be heard of.
+const WINDOW_UPDATE: [u8; 4] = [0, 0, 4, 8];
 
 /// A larger buffer is not kept by a connection that idles.
 const KEPT_SIZE_MAX: usize = 16 << 10;
@@ -77,7 +84,7 @@ impl Io {
         with_chunk(|chunk| {
             let count = ready!(poll_count(&mut *self.source, cx, chunk));
             if let Some(count) = count {
-                self.acknowledge(count);
+                self.acknowledge(&chunk[..count]);
                 take(&chunk[..count]);
             }
             Poll::Ready(count.is_some())
@@ -85,17 +92,13 @@ impl Io {
     }
 
     /// Writes a piece, which loses what was written.
-    pub(super) fn poll_write_piece(
-        &mut self,
-        cx: &mut Context<'_>,
-        piece: &mut Bytes,
-    ) -> Poll<io::Result<()>> {
-        ready!(self.poll_send(cx))?;
+    pub(super) fn poll_write_piece(&mut self, cx: &mut Context<'_>, piece: &mut Bytes) -> Poll<()> {
+        ready!(self.poll_send(cx));
         poll_write_all(&*self.sink, cx, piece)
     }
 
-    fn acknowledge(&self, read: usize) {
-        if read >= LARGE {
+    fn acknowledge(&self, read: &[u8]) {
+        if read.len() >= LARGE || read.starts_with(&WINDOW_UPDATE) {
             self.sink.acknowledge();
         }
     }
@@ -105,35 +108,51 @@ impl Io {
         self.sink.finish();
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Ready when everything that was written is with the system.
+    pub(super) fn poll_sent(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(self.poll_send(cx));
+        loop {
+            match self.sink.try_flush() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if ready!(self.sink.poll_writable(cx)).is_err() {
+                        return Poll::Ready(());
+                    }
+                }
+                Ok(()) | Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut rest = &self.held[self.written..];
         let sent = poll_write_all(&*self.sink, cx, &mut rest);
         self.written = self.held.len() - rest.len();
-        ready!(sent)?;
+        ready!(sent);
         self.written = 0;
         self.held.clear();
         self.held.shrink_to(KEPT_SIZE_MAX);
-        Poll::Ready(Ok(()))
+        Poll::Ready(())
     }
 }
 
-/// Writes until nothing is left.
-fn poll_write_all(
-    sink: &dyn Sink,
-    cx: &mut Context<'_>,
-    bytes: &mut impl Buf,
-) -> Poll<io::Result<()>> {
+/// Writes until nothing is left, or nobody is there to take it.
+fn poll_write_all(sink: &dyn Sink, cx: &mut Context<'_>, bytes: &mut impl Buf) -> Poll<()> {
     while bytes.has_remaining() {
-        match sink.try_write(bytes.chunk()) {
-            Ok(0) => return Poll::Ready(Err(ErrorKind::WriteZero.into())),
-            Ok(count) => bytes.advance(count),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                ready!(sink.poll_writable(cx))?;
+        let is_there = match sink.try_write(bytes.chunk()) {
+            Ok(count) => {
+                bytes.advance(count);
+                count > 0
             }
-            Err(error) => return Poll::Ready(Err(error)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                ready!(sink.poll_writable(cx)).is_ok()
+            }
+            Err(_) => false,
+        };
+        if !is_there {
+            bytes.advance(bytes.remaining());
         }
     }
-    Poll::Ready(Ok(()))
+    Poll::Ready(())
 }
 
 impl AsyncRead for Io {
@@ -152,7 +171,7 @@ impl AsyncRead for Io {
             return Poll::Ready(Ok(()));
         }
         let count = ready!(self.source.poll_read(cx, buffer.initialize_unfilled()))?;
-        self.acknowledge(count);
+        self.acknowledge(&buffer.initialize_unfilled()[..count]);
         buffer.advance(count);
         Poll::Ready(Ok(()))
     }
@@ -165,7 +184,7 @@ impl AsyncWrite for Io {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.held.len() >= HELD_SIZE_MAX {
-            ready!(self.poll_send(cx))?;
+            ready!(self.poll_send(cx));
         }
         let count = bytes.len().min(HELD_SIZE_MAX - self.held.len());
         self.held.extend_from_slice(&bytes[..count]);
@@ -173,19 +192,11 @@ impl AsyncWrite for Io {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_send(cx))?;
-        loop {
-            match self.sink.try_flush() {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    ready!(self.sink.poll_writable(cx))?;
-                }
-                flushed => return Poll::Ready(flushed),
-            }
-        }
+        self.poll_sent(cx).map(Ok)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.as_mut().poll_flush(cx))?;
+        ready!(self.poll_sent(cx));
         self.sink.finish();
         Poll::Ready(Ok(()))
     }
@@ -194,5 +205,66 @@ impl AsyncWrite for Io {
 impl Drop for Io {
     fn drop(&mut self) {
         self.sink.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Waker;
+
+    use super::*;
+
+    /// A client that has sent one piece.
+    struct Sent(Vec<u8>);
+
+    impl Source for Sent {
+        fn poll_read(&mut self, _: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+            buffer[..self.0.len()].copy_from_slice(&self.0);
+            Poll::Ready(Ok(self.0.len()))
+        }
+    }
+
+    /// Counts how often the client was told that something has arrived.
+    #[derive(Default)]
+    struct Told(AtomicUsize);
+
+    impl Sink for Told {
+        fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn poll_writable(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn acknowledge(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn finish(&self) {}
+
+        fn close(&self) {}
+    }
+
+    #[test]
+    fn a_client_that_may_hold_back_the_rest_is_told_at_once_and_no_other() {
+        let window_update = vec![0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0x80, 0];
+        let message = vec![0, 0, 4, 0, 0, 0, 0, 0, 1, 7, 7, 7, 7];
+        for (sent, told) in [(vec![7; LARGE], 1), (window_update, 1), (message, 0)] {
+            let sink = Arc::new(Told::default());
+            let mut io = Io::new(Stream {
+                source: Box::new(Sent(sent.clone())),
+                sink: sink.clone(),
+                peer: String::new(),
+            });
+            let mut space = vec![0; 2 * LARGE];
+            let mut buffer = ReadBuf::new(&mut space);
+            let mut cx = Context::from_waker(Waker::noop());
+            let read = Pin::new(&mut io).poll_read(&mut cx, &mut buffer);
+            assert!(matches!(read, Poll::Ready(Ok(()))));
+            assert_eq!(buffer.filled(), sent);
+            assert_eq!(sink.0.load(Ordering::Relaxed), told, "{:?}", &sent[..13]);
+        }
     }
 }

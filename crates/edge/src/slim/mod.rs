@@ -46,7 +46,7 @@ pub struct Options {
     pub queue_size_max: usize,
     /// Subscriptions of one connection.
     pub subscriptions_max: usize,
-    /// How long a client may take to negotiate its link.
+    /// How long a client may take to negotiate its link, and to read why it is sent away.
     pub negotiation_timeout: Duration,
     /// Silence after which the door pings; after two of them a client is dead.
     pub keepalive: Duration,

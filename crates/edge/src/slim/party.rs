@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! ## Connecting => Linked: its first message is a link negotiation, within the time it has
+//! ## Connecting, Linked => Ending: it was told why; it is cut off if it has not read so in time
 //! ```
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Context;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use node::{Connection, Counter};
 use slim::{Accepted, Ack, Act, Header, Link, Message};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use super::admission::Entered;
 use super::exchange::Round;
@@ -34,20 +35,17 @@ pub(super) struct Party {
     outlet: Arc<SlimOutlet>,
     /// Rings when what it came in with is good no more.
     expiry: Option<Pin<Box<Sleep>>>,
-    opened: Instant,
-    ending_since: Option<Instant>,
+    stage: Stage,
     pressure: Pressure,
     /// Whether something that it should not have sent was told of.
     has_warned: bool,
 }
 
-/// Whether a party has to be ended at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Time {
-    /// It has some left.
-    Left,
-    /// It was told to end and has not read so for too long.
-    Over,
+/// How far it has come, and how long it has for the next step.
+enum Stage {
+    Connecting(Pin<Box<Sleep>>),
+    Linked,
+    Ending(Pin<Box<Sleep>>),
 }
 
 impl Party {
@@ -58,15 +56,15 @@ impl Party {
             name,
             time_left,
         } = entered;
-        let expire = |left: Duration| Box::pin(tokio::time::sleep(left));
+        let alarm = |left: Duration| Box::pin(tokio::time::sleep(left));
+        let stage = Stage::Connecting(alarm(door.options.negotiation_timeout));
         Self {
             door: door.clone(),
             connection,
             name,
             outlet,
-            expiry: time_left.map(expire),
-            opened: Instant::now(),
-            ending_since: None,
+            expiry: time_left.map(alarm),
+            stage,
             pressure: Pressure::default(),
             has_warned: false,
         }
@@ -82,27 +80,32 @@ impl Party {
         self.outlet.link().is_some()
     }
 
-    /// Ends it when it has had its time to negotiate. Time is over when it has also had its time to
-    /// read what it was sent before the end.
-    pub(super) fn check_time(&mut self, now: Instant) -> Time {
-        let time = self.door.options.negotiation_timeout;
-        if self.outlet.ending().is_some() {
-            let since = *self.ending_since.get_or_insert(now);
-            return match now - since >= time {
-                true => Time::Over,
-                false => Time::Left,
-            };
+    /// Ends it when it has had its time to negotiate, or what it came in with is good no more. Ready when
+    /// it has also had its time to read what it was sent before the end.
+    pub(super) fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_expiry(cx);
+        loop {
+            let is_ending = self.outlet.ending().is_some();
+            match &mut self.stage {
+                Stage::Connecting(_) | Stage::Linked if is_ending => {
+                    let time = self.door.options.negotiation_timeout;
+                    self.stage = Stage::Ending(Box::pin(tokio::time::sleep(time)));
+                }
+                Stage::Connecting(_) if self.outlet.link().is_some() => self.stage = Stage::Linked,
+                Stage::Connecting(alarm) => {
+                    ready!(alarm.as_mut().poll(cx));
+                    let message = "no link negotiation arrived in time";
+                    self.outlet
+                        .end(Status::new(Code::DeadlineExceeded, message));
+                }
+                Stage::Linked => return Poll::Pending,
+                Stage::Ending(alarm) => return alarm.as_mut().poll(cx),
+            }
         }
-        if !self.is_linked() && now - self.opened >= time {
-            let message = "no link negotiation arrived in time";
-            self.outlet
-                .end(Status::new(Code::DeadlineExceeded, message));
-        }
-        Time::Left
     }
 
-    /// Ends it when what it came in with is good no more; it may come back with something newer.
-    pub(super) fn poll_expiry(&mut self, cx: &mut Context<'_>) {
+    /// It may come back with something newer.
+    fn poll_expiry(&mut self, cx: &mut Context<'_>) {
         if let Some(expiry) = &mut self.expiry
             && expiry.as_mut().poll(cx).is_ready()
         {

@@ -6,12 +6,11 @@ use bytes::Bytes;
 use h2::{Reason, RecvStream, SendStream};
 use node::Outlet as _;
 use slim::{Inbox, Item};
-use tokio::time::Instant;
 
 use super::Door;
 use super::admission::Entered;
 use super::exchange::Round;
-use super::party::{Party, Time};
+use super::party::Party;
 use super::status::{Code, Status};
 
 /// Pieces read before other clients of the thread get their turn.
@@ -25,7 +24,6 @@ pub(super) struct Stream {
     inbox: Inbox,
     /// The client sends no more.
     is_over: bool,
-    is_cut_off: bool,
 }
 
 impl Stream {
@@ -41,18 +39,12 @@ impl Stream {
             send,
             inbox: Inbox::new(door.options.message_size_max),
             is_over: false,
-            is_cut_off: false,
         }
     }
 
     /// Whether it has a link.
     pub(super) fn is_linked(&self) -> bool {
         self.party.is_linked()
-    }
-
-    /// Looks whether it has had its time.
-    pub(super) fn check_time(&mut self, now: Instant) {
-        self.is_cut_off |= self.party.check_time(now) == Time::Over;
     }
 
     /// Reads and writes what there is. Ready when the stream has ended; `progress` is set when
@@ -64,15 +56,19 @@ impl Stream {
         progress: &mut bool,
     ) -> Poll<()> {
         self.party.outlet().register(cx);
-        self.party.poll_expiry(cx);
-        if self.is_cut_off {
+        if self.party.poll_time(cx).is_ready() {
             self.send.send_reset(Reason::CANCEL);
             return Poll::Ready(());
         }
         if self.party.outlet().ending().is_none() {
             self.read(cx, round, progress);
         }
-        self.write(cx, progress)
+        let written = self.write(cx, progress);
+        match self.party.outlet().ending() {
+            // Whoever takes nothing any more may have said something before.
+            None => Poll::Pending,
+            Some(_) => written,
+        }
     }
 
     fn read(&mut self, cx: &mut Context<'_>, round: &mut Round, progress: &mut bool) {
@@ -112,6 +108,7 @@ impl Stream {
         }
     }
 
+    /// Ready when nothing more goes out.
     fn write(&mut self, cx: &mut Context<'_>, progress: &mut bool) -> Poll<()> {
         let outlet = self.party.outlet();
         while outlet.queued_size() > 0 {

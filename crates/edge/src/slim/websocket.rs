@@ -7,21 +7,18 @@
 mod upgrade;
 
 use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use node::Counter;
 use slim::websocket::{Event, Frames, Opcode, Violation};
-use tokio::io::AsyncWrite;
 use tokio::time::Instant;
 
 use super::Door;
 use super::admission::Entered;
 use super::exchange::Round;
 use super::io::Io;
-use super::party::{Party, Time};
+use super::party::Party;
 use super::pulse::Pulse;
 use super::status::{Code, Status};
 use super::transport::Strange;
@@ -71,7 +68,7 @@ impl Socket {
             party: Party::new(door, entered),
             io,
             frames: Frames::new(door.options.message_size_max),
-            pulse: Pulse::new(door.options.negotiation_timeout),
+            pulse: Pulse::new(door.options.keepalive),
             outgoing: Bytes::new(),
             is_over: false,
             closing: Closing::Open,
@@ -83,17 +80,13 @@ impl Socket {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..ROUNDS_PER_POLL {
             self.party.outlet().register(cx);
-            self.party.poll_expiry(cx);
-            if self.poll_pulse(cx).is_ready() {
+            if self.party.poll_time(cx).is_ready() || self.poll_pulse(cx).is_ready() {
                 return Poll::Ready(());
             }
             let has_read = self.read(cx);
-            match self.write(cx) {
-                Poll::Ready(Err(_)) => return Poll::Ready(()),
-                Poll::Ready(Ok(())) if self.is_over && self.closing == Closing::Done => {
-                    return Poll::Ready(());
-                }
-                _ => {}
+            let has_written = self.write(cx).is_ready();
+            if has_written && self.is_over && self.closing == Closing::Done {
+                return Poll::Ready(());
             }
             if !has_read {
                 return Poll::Pending;
@@ -163,9 +156,9 @@ impl Socket {
     }
 
     /// Ready when everything has gone out.
-    fn write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn write(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            ready!(self.io.poll_write_piece(cx, &mut self.outgoing))?;
+            ready!(self.io.poll_write_piece(cx, &mut self.outgoing));
             match self.next_piece() {
                 Some(piece) => self.outgoing = piece,
                 None => break,
@@ -175,12 +168,12 @@ impl Socket {
                 self.pulse.hear();
             }
         }
-        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        ready!(self.io.poll_sent(cx));
         if self.closing == Closing::Said {
             self.closing = Closing::Done;
             self.io.finish();
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(())
     }
 
     /// What goes out next: what is queued, then why it ends, if it does.
@@ -201,20 +194,13 @@ impl Socket {
         Some(frame.freeze())
     }
 
-    /// Ready when the client is not there any more, or does not read that it is to go.
+    /// Ready when the client is not there any more.
     fn poll_pulse(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.pulse.poll(cx).is_ready() {
-            let now = Instant::now();
-            if self.party.check_time(now) == Time::Over {
-                return Poll::Ready(());
-            }
-            let options = &self.door.options;
-            let is_linked = self.party.is_linked();
-            let interval = match is_linked {
-                true => options.keepalive,
-                false => options.negotiation_timeout,
-            };
-            if self.pulse.rest(now, interval) || !is_linked {
+            let keepalive = self.door.options.keepalive;
+            let is_heard = self.pulse.rest(Instant::now(), keepalive);
+            let is_ending = self.party.outlet().ending().is_some();
+            if is_heard || is_ending || !self.party.is_linked() {
                 continue;
             }
             if self.pulse.is_asked() {

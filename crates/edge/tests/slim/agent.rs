@@ -237,10 +237,15 @@ impl Agent {
 
     /// Subscribes; what it is answered if it is refused.
     pub(crate) async fn subscribe(&mut self, name: Name<'static>) -> Option<String> {
+        self.ask(name);
+        self.ack(self.next_id).await
+    }
+
+    /// Asks to be subscribed, and does not wait for the answer.
+    pub(crate) fn ask(&mut self, name: Name<'static>) {
         self.next_id += 1;
         let draft = self.draft(name, 1);
         self.send(&draft.subscribe(self.next_id, self.link()));
-        self.ack(self.next_id).await
     }
 
     /// Subscribes as a client does that has come back: nobody answers.

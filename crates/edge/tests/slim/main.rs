@@ -11,6 +11,7 @@ mod exchange;
 mod lasting;
 mod links;
 mod log;
+mod one_way;
 mod python;
 mod slow;
 mod websocket;

@@ -319,3 +319,27 @@ async fn whoever_answers_pings_stays_and_whoever_does_not_is_gone() {
     .await;
     drop(gone);
 }
+
+#[tokio::test]
+async fn whoever_does_not_hang_up_after_the_end_is_cut_off() {
+    let options = Options {
+        negotiation_timeout: Duration::from_secs(1),
+        // It is never asked for a sign of life.
+        keepalive: Duration::from_secs(24 * 60 * 60),
+        ..Options::default()
+    };
+    let bench = Bench::with_options(options).await;
+    let mut closing = subscribed(&bench, "closing", 1).await;
+    let mut refused = linked(&bench, "refused", 2).await;
+    let mut dismissed = linked(&bench, "dismissed", 3).await;
+    closing.send_frame(Frame::Close(None));
+    refused.send_frame(Frame::text("hello"));
+    bench.counted(Counter::ProtocolErrors, 1).await;
+    bench.node.close_all();
+    // Each has its end, and keeps its side open.
+    for agent in [&mut closing, &mut refused, &mut dismissed] {
+        assert!(agent.frame().await.is_close());
+    }
+    until("all to have gone", || bench.node.connection_count() == 0).await;
+    assert_eq!(bench.count(Counter::Silent), 0);
+}
