@@ -280,6 +280,12 @@ impl Recovery {
             DRAFT_OPEN => self.open(offset, offset, &DraftOpen::decode(bytes)?),
             DRAFT_CARRIED => {
                 let DraftCarried { draft, open } = DraftCarried::decode(bytes)?;
+                // Its number is where it was opened, and that lies behind us.
+                if draft >= offset {
+                    return Err(Malformed {
+                        what: "a carried draft",
+                    });
+                }
                 self.open(draft, offset, &open);
             }
             DRAFT_ERASE => self.erased = Some(offset),

@@ -109,6 +109,31 @@ fn chunks_that_do_not_follow_are_damage() {
     assert_eq!(recovery.finish().count(), 1);
 }
 
+#[test]
+fn a_draft_is_carried_behind_its_opening_or_it_is_damage() {
+    let mut recovery = Recovery::new(100);
+    let carried = |draft| {
+        let mut bytes = Vec::new();
+        let open = DraftOpen {
+            conversation: 1,
+            opened_ms: 2,
+            id: "a",
+            role: "assistant",
+            from: "",
+            metadata: b"",
+        };
+        DraftCarried { draft, open }.encode(&mut bytes);
+        bytes
+    };
+    for number in [4, 5] {
+        let record = carried(number);
+        assert!(recovery.record(4, DRAFT_CARRIED, &record).is_err());
+    }
+    recovery.record(4, DRAFT_CARRIED, &carried(3)).unwrap();
+    let numbers: Vec<_> = recovery.finish().map(|lost| lost.number).collect();
+    assert_eq!(numbers, [3]);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Open,
