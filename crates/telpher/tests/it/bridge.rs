@@ -6,9 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
+use serde_json::json;
 
 use crate::slim_python::python;
 use crate::support::{Ended, Node, Place, Running, UNTIL_GO, eventually, free_port};
+use crate::tls::write_certificates;
 
 const SECRET: &str = "a-secret-of-at-least-32-characters!!";
 
@@ -25,11 +27,32 @@ impl Scene {
     }
 
     fn with(flags: &str) -> Self {
+        Self::at(Place::new(), flags)
+    }
+
+    /// Everybody has to speak TLS, and trusts whoever signed.
+    fn with_tls(flags: &str) -> Self {
         let home = Place::new();
+        write_certificates(&home, "authority.pem");
+        let flags = format!("--tls-certificate chain.pem --tls-key key.pem {flags}");
+        let mut scene = Self::at(home, &flags);
+        let authority = scene.certificate("authority.pem");
+        scene.place = scene
+            .place
+            .with_variable("TELPHER_TLS_AUTHORITIES", &authority);
+        scene
+    }
+
+    fn at(home: Place, flags: &str) -> Self {
         let node = home.serve(flags);
         let place = Place::new().with_variable("TELPHER_URL", node.url("native"));
         place.write("secret", &format!("{SECRET}\n"));
         Self { node, home, place }
+    }
+
+    /// The path of a file that belongs to the node's TLS.
+    fn certificate(&self, file: &str) -> String {
+        self.home.path(file).display().to_string()
     }
 
     fn slim(&self) -> &str {
@@ -53,7 +76,7 @@ impl Scene {
     }
 
     fn application(&self, acts: &[&str]) -> Application {
-        Application::start(self.slim(), acts)
+        Application::start(self.slim(), &json!({}), acts)
     }
 
     fn run(&self, acts: &[&str]) -> Ended {
@@ -70,11 +93,13 @@ struct Application {
 }
 
 impl Application {
-    fn start(url: &str, acts: &[&str]) -> Self {
+    /// `shown` is what it shows and trusts.
+    fn start(url: &str, shown: &serde_json::Value, acts: &[&str]) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/bridge/applications.py");
         let (reader, input) = std::io::pipe().unwrap();
         let mut command = Command::new(python());
         command.arg(script).arg(url).args(acts).stdin(reader);
+        command.env("CLIENT", shown.to_string());
         Self {
             process: Running::spawn(&mut command),
             input,
@@ -363,6 +388,24 @@ fn what_cannot_be_used_is_said_at_once() {
             "cannot reach",
             "telpher serve",
         ),
+        (
+            "--secret-file secret --slim unix:///nowhere/slim.sock",
+            4,
+            "cannot reach",
+            "telpher serve",
+        ),
+        (
+            "--secret-file secret --slim https://127.0.0.1:1 --slim-authorities secret",
+            2,
+            "no certificate in it",
+            "--slim-authorities",
+        ),
+        (
+            "--secret-file secret --slim https://127.0.0.1:1 --slim-certificate secret --slim-key secret",
+            2,
+            "no certificate in it",
+            "--slim-certificate",
+        ),
     ] {
         let slim = if flags.contains("--slim") { "" } else { &slim };
         let ended = scene
@@ -393,4 +436,98 @@ fn a_node_that_asks_for_a_token_is_shown_one() {
     let mut bridge = place.start([&words[..], &["--slim-token", &token]].concat());
     bridge.wait_for_note("bridging ");
     tally(bridge);
+}
+
+/// A request each way, through bridges that reach the node with those words.
+fn ask_both_ways(scene: &Scene, url: &str, shown: &serde_json::Value, words: &[&str]) {
+    let start = |words: &[&str]| {
+        let mut bridge = scene.place.start([&bridging(url), words].concat());
+        bridge.wait_for_note("bridging ");
+        bridge
+    };
+    let agent = scene.place.listen(["org/ns/agent", "--echo", "--quiet"]);
+    let bridge = start(words);
+    let asking = Application::start(url, shown, &["ask"]);
+    asking.process.end().expect(0);
+    assert!(tally(bridge).starts_with("requests: 55 answered, 0 failed, 0 "));
+    agent.stop().expect(0);
+    let mut application = Application::start(url, shown, &["echo"]);
+    application.process.wait_for_note("listening");
+    let to = ["--to", "org/ns/app", "--as", "org/ns/bridge", "--reliable"];
+    let bridge = start(&[&to, words].concat());
+    let answer = scene.place.run("request org/ns/agent hello");
+    assert_eq!(answer.expect(0).stdout, "echo:hello");
+    assert!(tally(bridge).starts_with("requests: 1 answered, 0 failed, 0 "));
+}
+
+/// A bridge to the node at `url`.
+fn bridging(url: &str) -> [&str; 7] {
+    let name = "org/ns/agent";
+    [
+        "bridge",
+        "slim",
+        name,
+        "--secret-file",
+        "secret",
+        "--slim",
+        url,
+    ]
+}
+
+#[test]
+fn a_node_behind_tls_is_trusted_by_its_authority_alone() {
+    let scene = Scene::with_tls("");
+    let url = scene.slim();
+    assert!(url.starts_with("https://"), "{url}");
+    let authority = scene.certificate("authority.pem");
+    let trusting = ["--slim-authorities", &authority];
+    let shown = json!({ "authorities": authority });
+    ask_both_ways(&scene, url, &shown, &trusting);
+    // Nobody is trusted without a word, nor for another's.
+    let others = Place::new();
+    write_certificates(&others, "other.pem");
+    let other = others.path("other.pem").display().to_string();
+    for words in [&[][..], &["--slim-authorities", &other]] {
+        let ended = scene.place.run_words([&bridging(url), words].concat());
+        ended.expect(6).tells("certificate", "--slim-authorities");
+    }
+    // Plain text gets nowhere.
+    let plain = url.replacen("https", "http", 1);
+    let ended = scene.place.run_words(bridging(&plain));
+    ended
+        .expect(4)
+        .tells("cannot reach the SLIM node", "telpher serve");
+}
+
+#[test]
+fn a_node_that_asks_for_a_certificate_is_shown_one() {
+    let scene = Scene::with_tls("--slim-client-authorities authority.pem");
+    let authority = scene.certificate("authority.pem");
+    let (chain, key) = (scene.certificate("chain.pem"), scene.certificate("key.pem"));
+    let trusting = ["--slim-authorities", &authority];
+    let showing = ["--slim-certificate", &chain, "--slim-key", &key];
+    let url = scene.slim();
+    let ended = scene
+        .place
+        .run_words([&bridging(url)[..], &trusting].concat());
+    ended
+        .expect(6)
+        .tells("CertificateRequired", "--slim-certificate");
+    let shown = json!({ "authorities": authority, "certificate": chain, "key": key });
+    ask_both_ways(
+        &scene,
+        url,
+        &shown,
+        &[trusting.as_slice(), &showing].concat(),
+    );
+}
+
+#[test]
+fn a_unix_socket_is_as_good_as_a_port_for_a_bridge() {
+    let home = Place::new();
+    let path = home.path("slim.sock").display().to_string();
+    let scene = Scene::at(home, &format!("--slim-socket {path}"));
+    let url = scene.node.url("slim_socket");
+    assert_eq!(url, format!("unix://{path}"));
+    ask_both_ways(&scene, url, &json!({}), &[]);
 }

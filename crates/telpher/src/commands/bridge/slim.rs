@@ -9,6 +9,7 @@ mod running;
 mod sessions;
 mod tally;
 mod terms;
+mod tls;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,9 +73,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TOKEN")]
     slim_token: Option<String>,
 
-    /// Certificates (PEM) to trust behind https://
-    #[arg(long, value_name = "FILE")]
-    slim_authorities: Option<PathBuf>,
+    #[command(flatten)]
+    slim_tls: tls::Tls,
 
     /// How long a request may take; with --to the caller's own deadline may end it before
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
@@ -124,11 +124,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
                 .into_owned(),
         )
     };
-    let node = node::Node::new(
-        &args.slim,
-        slim_token.or_else(variable),
-        args.slim_authorities.as_deref(),
-    )?;
+    let node = node::Node::new(&args.slim, slim_token.or_else(variable), &args.slim_tls)?;
     block_on(async {
         let mut signals = Signals::listen()?;
         let names = Names {

@@ -9,7 +9,7 @@ use slim::Link;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
-use super::node::{Attached, Node, Reason, Receive, UNAUTHENTICATED, write};
+use super::node::{Attached, Node, Reason, Receive, UNAUTHENTICATED, UNTRUSTED, write};
 use crate::failure::{Exit, Failure};
 
 /// Messages and bytes that wait to be written; what is more is dropped, as a network drops.
@@ -59,12 +59,20 @@ impl Line {
     pub(super) async fn open(node: Node) -> Result<Self, Failure> {
         let attached = node.attach().await.map_err(|reason| {
             let message = format!("cannot reach the SLIM node at {}: {reason}", node.url());
-            match reason.starts_with(UNAUTHENTICATED) {
-                true => Failure::new(Exit::Denied, message)
-                    .hint("--slim-token TOKEN or TELPHER_SLIM_TOKEN carries it"),
-                false => Failure::new(Exit::Unavailable, message)
-                    .hint("`telpher serve` has a SLIM door at http://127.0.0.1:46357"),
-            }
+            let (exit, hint) = if reason.starts_with(UNAUTHENTICATED) {
+                let hint = "--slim-token TOKEN or TELPHER_SLIM_TOKEN carries it";
+                (Exit::Denied, hint)
+            } else if reason.starts_with(UNTRUSTED) {
+                let hint = "--slim-authorities FILE names the PEM file of the certificate to trust";
+                (Exit::Denied, hint)
+            } else if reason.contains("CertificateRequired") {
+                let hint = "--slim-certificate FILE and --slim-key FILE are what it is shown";
+                (Exit::Denied, hint)
+            } else {
+                let hint = "`telpher serve` has a SLIM door at http://127.0.0.1:46357";
+                (Exit::Unavailable, hint)
+            };
+            Failure::new(exit, message).hint(hint)
         })?;
         let (sender, events) = mpsc::channel(READS_MAX);
         tokio::spawn(async move {

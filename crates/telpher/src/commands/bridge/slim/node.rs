@@ -1,6 +1,5 @@
 //! A SLIM node: where it is, and how to become one of its applications.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +8,15 @@ use h2::client::SendRequest;
 use h2::{PingPong, RecvStream, SendStream};
 use http::{HeaderMap, Request};
 use net::Address;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use slim::{Inbox, Initiator, Item, Link, Message, Random};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::ClientConfig;
-use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::tls::Tls;
 use crate::failure::{Exit, Failure};
 
 const PATH: &str = "/dataplane.proto.v1.DataPlaneService/OpenChannel";
@@ -69,15 +69,14 @@ pub(super) type Reason = String;
 /// How the reason begins when a token is wanted.
 pub(super) const UNAUTHENTICATED: &str = "unauthenticated";
 
+/// How it begins when the two do not agree on TLS.
+pub(super) const UNTRUSTED: &str = "no TLS";
+
 trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 
 impl Node {
-    pub(super) fn new(
-        url: &str,
-        token: Option<String>,
-        authorities: Option<&Path>,
-    ) -> Result<Self, Failure> {
+    pub(super) fn new(url: &str, token: Option<String>, tls: &Tls) -> Result<Self, Failure> {
         let usage = |message: String| {
             Failure::new(Exit::Usage, message).hint("a SLIM node is http://, https:// or unix://")
         };
@@ -91,13 +90,7 @@ impl Node {
             .parse()
             .map_err(|_| usage(format!("`{url}` is no address of a SLIM node")))?;
         let tls = match address {
-            Address::Tls { .. } => {
-                let config = net::client_config(authorities)
-                    .map_err(|error| Failure::new(Exit::Usage, error))?;
-                let mut config = ClientConfig::clone(&config);
-                config.alpn_protocols = vec![b"h2".to_vec()];
-                Some(Arc::new(config))
-            }
+            Address::Tls { .. } => Some(tls.client_config()?),
             _ => None,
         };
         Ok(Self {
@@ -122,7 +115,7 @@ impl Node {
     }
 
     async fn attach_slowly(&self) -> Result<Attached, Reason> {
-        let socket = self.connect().await.map_err(|error| error.to_string())?;
+        let socket = self.connect().await?;
         let handshake = h2::client::Builder::new()
             .initial_window_size(WINDOW_SIZE)
             .initial_connection_window_size(2 * WINDOW_SIZE)
@@ -142,23 +135,24 @@ impl Node {
         negotiate(send, receive, pings, driver).await
     }
 
-    async fn connect(&self) -> std::io::Result<Box<dyn Socket>> {
-        match &self.address {
-            Address::Tls { host, port } => {
-                let socket = TcpStream::connect((host.as_str(), *port)).await?;
-                socket.set_nodelay(true)?;
-                let name = ServerName::try_from(host.clone()).map_err(std::io::Error::other)?;
-                let config = self.tls.clone().ok_or(std::io::ErrorKind::Unsupported)?;
-                let socket = TlsConnector::from(config).connect(name, socket).await?;
+    async fn connect(&self) -> Result<Box<dyn Socket>, Reason> {
+        match (&self.address, &self.tls) {
+            (Address::Tls { host, port }, Some(config)) => {
+                let socket = connect_tcp(host, *port).await?;
+                let untrusted = |error: &dyn std::fmt::Display| format!("{UNTRUSTED}: {error}");
+                let name = ServerName::try_from(host.clone()).map_err(|error| untrusted(&error))?;
+                let connecting = TlsConnector::from(config.clone()).connect(name, socket);
+                let socket = connecting.await.map_err(|error| untrusted(&error))?;
                 Ok(Box::new(socket))
             }
-            Address::Tcp { host, port } => {
-                let socket = TcpStream::connect((host.as_str(), *port)).await?;
-                socket.set_nodelay(true)?;
-                Ok(Box::new(socket))
+            (Address::Tcp { host, port }, _) => Ok(Box::new(connect_tcp(host, *port).await?)),
+            (Address::Unix { path }, _) => {
+                let socket = UnixStream::connect(path).await;
+                Ok(Box::new(socket.map_err(|error| error.to_string())?))
             }
-            Address::Unix { path } => Ok(Box::new(UnixStream::connect(path).await?)),
-            Address::Inproc { .. } => Err(std::io::ErrorKind::Unsupported.into()),
+            (Address::Tls { .. } | Address::Inproc { .. }, _) => {
+                Err("it is no place for a SLIM node".to_owned())
+            }
         }
     }
 
@@ -168,12 +162,11 @@ impl Node {
         client: SendRequest<Bytes>,
     ) -> Result<(SendStream<Bytes>, RecvStream), Reason> {
         let mut client = client.ready().await.map_err(|error| error.to_string())?;
-        let (scheme, authority) = match &self.address {
-            Address::Tls { host, port } => ("https", format!("{host}:{port}")),
-            Address::Tcp { host, port } => ("http", format!("{host}:{port}")),
-            _ => ("http", "localhost".to_owned()),
+        let place = match &self.address {
+            Address::Tls { .. } | Address::Tcp { .. } => self.url.trim_end_matches('/'),
+            _ => "http://localhost",
         };
-        let mut request = Request::post(format!("{scheme}://{authority}{PATH}"))
+        let mut request = Request::post(format!("{place}{PATH}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers");
         if let Some(token) = &self.token {
@@ -192,6 +185,17 @@ impl Node {
             None => Ok((send, response.into_body())),
         }
     }
+}
+
+async fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, Reason> {
+    let connecting = async {
+        let socket = TcpStream::connect((host, port)).await?;
+        socket.set_nodelay(true)?;
+        Ok(socket)
+    };
+    connecting
+        .await
+        .map_err(|error: std::io::Error| error.to_string())
 }
 
 async fn negotiate(
