@@ -100,7 +100,7 @@ const TASKS: [Task; 17] = [
     },
     Task {
         name: "compat",
-        about: "run clients that no one here wrote against a node: librdkafka, kafka-python, kafkajs, java",
+        about: "run clients that no one here wrote against a node: kcat, librdkafka, kafka-python, kafkajs, franz-go, java",
         run: compat::run,
     },
     Task {

@@ -11,7 +11,7 @@ use kafka::{RequestBody, api_versions, decode_response, encode_request, take_fra
 
 const CLIENT_ID: &str = "oracle";
 const FRAME_SIZE_MAX: usize = 64 << 20;
-/// How long an answer may take. The longest that is asked for is a group's first join, three seconds.
+/// How long an answer may take. The longest that Apache Kafka takes is a group's first join, three seconds.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// The connection; it is made again when the broker ends it.

@@ -20,6 +20,10 @@ pub(super) const OTHERWISE: &[(&str, &str)] = &[
     ("Produce v9, the fifth last", DUPLICATE),
     ("Produce v9, of an epoch that is none", EPOCH),
     ("AlterUserScramCredentials v0, of too many rounds", ROUNDS),
+    (
+        "AlterUserScramCredentials v0, to be gone, of whom there may be none",
+        KEPT,
+    ),
 ];
 
 const COLLIDE: &str = "names that become one in metrics are refused in one request as in two";
@@ -34,3 +38,4 @@ const DUPLICATE: &str =
 const EPOCH: &str =
     "whoever has an id has an epoch: Apache Kafka takes the batch, and knows no duplicate of it";
 const ROUNDS: &str = "more rounds are better: a million are taken, where Apache Kafka takes 16,384";
+const KEPT: &str = "whose password was taken, with those rounds, is there to be gone";

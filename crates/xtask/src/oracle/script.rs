@@ -119,15 +119,38 @@ impl Script {
     where
         R::Response: Debug,
     {
+        self.in_any_order(name, version, request, |_| ())
+    }
+
+    /// The same of answers that have no order in part; they are tidied before they are compared.
+    ///
+    /// # Errors
+    /// When nobody is there any more, or nobody answers in time.
+    pub(super) fn in_any_order<R: RequestBody>(
+        &mut self,
+        name: &str,
+        version: i16,
+        request: &R,
+        tidy: fn(&mut R::Response),
+    ) -> Result<[Option<R::Response>; 2]>
+    where
+        R::Response: Debug,
+    {
+        let words = |answer: Option<R::Response>| {
+            answer.map(|mut answer| {
+                tidy(&mut answer);
+                masked(&answer)
+            })
+        };
         for _ in 0..LOOKS {
             let theirs = ready(&mut self.oracle, version, request)?;
             let ours = ready(&mut self.subject, version, request)?;
-            if theirs.map(|it| masked(&it)) == ours.map(|it| masked(&it)) {
+            if words(theirs) == words(ours) {
                 break;
             }
             thread::sleep(PAUSE);
         }
-        self.both(name, version, request)
+        self.each_tidied(name, version, [request, request], tidy)
     }
 
     /// Asks each what it is to be asked, where that holds ids of its own.
@@ -138,7 +161,20 @@ impl Script {
         &mut self,
         name: &str,
         version: i16,
+        requests: [&R; 2],
+    ) -> Result<[Option<R::Response>; 2]>
+    where
+        R::Response: Debug,
+    {
+        self.each_tidied(name, version, requests, |_| ())
+    }
+
+    fn each_tidied<R: RequestBody>(
+        &mut self,
+        name: &str,
+        version: i16,
         [of_oracle, of_subject]: [&R; 2],
+        tidy: fn(&mut R::Response),
     ) -> Result<[Option<R::Response>; 2]>
     where
         R::Response: Debug,
@@ -149,7 +185,7 @@ impl Script {
         let expected = ready(&mut self.oracle, version, of_oracle);
         let expected = expected.with_context(|| format!("{title}, by Apache Kafka"))?;
         // Some requests it drops without a word: there is nothing to be held against.
-        let Some(expected) = expected else {
+        let Some(mut expected) = expected else {
             self.unserved.push(format!("{title}, by Apache Kafka"));
             return Ok([None, None]);
         };
@@ -158,7 +194,7 @@ impl Script {
             return Ok([Some(expected), None]);
         }
         self.asked += 1;
-        let answer = match ready(&mut self.subject, version, of_subject) {
+        let mut answer = match ready(&mut self.subject, version, of_subject) {
             Ok(Some(answer)) => answer,
             nothing => {
                 let why = match nothing {
@@ -169,6 +205,8 @@ impl Script {
                 return Ok([Some(expected), None]);
             }
         };
+        tidy(&mut expected);
+        tidy(&mut answer);
         self.compare(&title, masked(&expected), masked(&answer));
         Ok([Some(expected), Some(answer)])
     }

@@ -21,7 +21,7 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
         topics: ["absent", "plain"].map(named).to_vec(),
         ..describe_topic_partitions::Request::default()
     };
-    script.both("of what is there and what is not", 0, &pages)?;
+    script.in_the_end("of what is there and what is not", 0, &pages)?;
     partitions(script)?;
     configs(script)?;
     let cluster = describe_cluster::Request {
@@ -50,7 +50,7 @@ fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
         };
         // Version 1 cannot say that nothing is to be made.
         if version >= 4 {
-            script.both(title, version, &request)?;
+            script.in_the_end(title, version, &request)?;
         }
     }
     Ok(())
