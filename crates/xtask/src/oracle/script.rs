@@ -143,8 +143,10 @@ impl Script {
             })
         };
         for _ in 0..LOOKS {
-            let theirs = ready(&mut self.oracle, version, request)?;
-            let ours = ready(&mut self.subject, version, request)?;
+            let theirs = ready(&mut self.oracle, version, request)
+                .with_context(|| title::<R>(name, version))?;
+            let ours = ready(&mut self.subject, version, request)
+                .with_context(|| title::<R>(name, version))?;
             if words(theirs) == words(ours) {
                 break;
             }
@@ -179,7 +181,7 @@ impl Script {
     where
         R::Response: Debug,
     {
-        let title = format!("{} v{version}, {name}", R::KEY.api().name);
+        let title = title::<R>(name, version);
         let took = self.began.elapsed();
         ensure!(took < LIMIT, "{title}: not asked after {took:.0?}");
         let expected = ready(&mut self.oracle, version, of_oracle);
@@ -252,6 +254,11 @@ impl Script {
         );
         differ
     }
+}
+
+/// A request as it is told of.
+fn title<R: RequestBody>(name: &str, version: i16) -> String {
+    format!("{} v{version}, {name}", R::KEY.api().name)
 }
 
 /// Asks until the broker is ready to answer.
