@@ -37,11 +37,13 @@ pub(super) async fn serve(door: &Door, stream: net::Stream) {
     let by = Instant::now() + door.options.negotiation_timeout;
     let begins = poll_fn(|cx| {
         let beginning = io.poll_peek(cx, GET.len());
-        beginning.map(|bytes| bytes.starts_with(GET))
+        beginning.map(|bytes| (!bytes.is_empty()).then(|| bytes.starts_with(GET)))
     });
     let served = match tokio::time::timeout_at(by, begins).await {
-        Ok(true) => websocket::serve(door, io, &remote, by).await,
-        Ok(false) => client::serve(door, io, &remote, by).await,
+        // Whoever looks whether somebody is there.
+        Ok(None) => Ok(()),
+        Ok(Some(true)) => websocket::serve(door, io, &remote, by).await,
+        Ok(Some(false)) => client::serve(door, io, &remote, by).await,
         Err(late) => Err(late.into()),
     };
     if let Err(reason) = served {

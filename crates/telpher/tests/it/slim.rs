@@ -179,19 +179,16 @@ fn a_websocket_is_as_good_as_grpc() {
         "rpc",
     ];
     Applications::start(&websocket(&node), &open(), &kinds).end();
-    for counter in [
+    let counters = [
         "slim_malformed_messages",
         "slim_bad_macs",
         "protocol_errors",
         "dropped",
-    ] {
-        assert_eq!(
-            node.metric(&format!("telpher_{counter}_total")),
-            0,
-            "{counter}"
-        );
-    }
-    node.stop().expect(0);
+    ];
+    let counted = counters.map(|counter| node.metric(&format!("telpher_{counter}_total")));
+    let ended = node.stop();
+    assert_eq!(counted, [0; 4], "{counters:?}: {}", ended.stderr);
+    ended.expect(0);
 }
 
 #[test]
