@@ -9,7 +9,9 @@ use slim::Link;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
-use super::node::{Attached, Node, Reason, Receive, UNAUTHENTICATED, UNTRUSTED, write};
+use super::node::{
+    Attached, Node, Reason, Receive, UNAUTHENTICATED, UNCERTIFIED, UNTRUSTED, write,
+};
 use crate::failure::{Exit, Failure};
 
 /// Messages and bytes that wait to be written; what is more is dropped, as a network drops.
@@ -65,8 +67,8 @@ impl Line {
             } else if reason.starts_with(UNTRUSTED) {
                 let hint = "--slim-authorities FILE names the PEM file of the certificate to trust";
                 (Exit::Denied, hint)
-            } else if reason.contains("CertificateRequired") {
-                let hint = "--slim-certificate FILE and --slim-key FILE are what it is shown";
+            } else if reason.starts_with(UNCERTIFIED) {
+                let hint = "it may ask for a certificate: --slim-certificate FILE and --slim-key FILE are shown";
                 (Exit::Denied, hint)
             } else {
                 let hint = "`telpher serve` has a SLIM door at http://127.0.0.1:46357";

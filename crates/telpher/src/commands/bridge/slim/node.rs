@@ -72,6 +72,10 @@ pub(super) const UNAUTHENTICATED: &str = "unauthenticated";
 /// How it begins when the two do not agree on TLS.
 pub(super) const UNTRUSTED: &str = "no TLS";
 
+/// How it begins when the node hangs up where a certificate of ours is looked at. It says why, but what it
+/// says is lost if we write meanwhile.
+pub(super) const UNCERTIFIED: &str = "it hung up behind the TLS handshake";
+
 trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Socket for T {}
 
@@ -121,7 +125,7 @@ impl Node {
             .initial_connection_window_size(2 * WINDOW_SIZE)
             .max_frame_size(FRAME_SIZE_MAX)
             .handshake(socket);
-        let (client, mut connection) = handshake.await.map_err(|error| error.to_string())?;
+        let (client, mut connection) = handshake.await.map_err(|error| self.refusal(&error))?;
         let pings = connection.ping_pong().ok_or("it has no pings")?;
         let driver = Driver(tokio::spawn(async move {
             // The streams tell how it ended.
@@ -133,6 +137,14 @@ impl Node {
             inbox: Inbox::new(MESSAGE_SIZE_MAX),
         };
         negotiate(send, receive, pings, driver).await
+    }
+
+    /// Why there is no answer to the first thing that was said.
+    fn refusal(&self, error: &h2::Error) -> Reason {
+        match self.tls.is_some() && error.is_io() {
+            true => format!("{UNCERTIFIED}: {error}"),
+            false => error.to_string(),
+        }
     }
 
     async fn connect(&self) -> Result<Box<dyn Socket>, Reason> {
@@ -161,7 +173,7 @@ impl Node {
         &self,
         client: SendRequest<Bytes>,
     ) -> Result<(SendStream<Bytes>, RecvStream), Reason> {
-        let mut client = client.ready().await.map_err(|error| error.to_string())?;
+        let mut client = client.ready().await.map_err(|error| self.refusal(&error))?;
         let place = match &self.address {
             Address::Tls { .. } | Address::Tcp { .. } => self.url.trim_end_matches('/'),
             _ => "http://localhost",
@@ -175,7 +187,7 @@ impl Node {
         let request = request.body(()).map_err(|error| error.to_string())?;
         let sent = client.send_request(request, false);
         let (response, send) = sent.map_err(|error| error.to_string())?;
-        let response = response.await.map_err(|error| error.to_string())?;
+        let response = response.await.map_err(|error| self.refusal(&error))?;
         match status(response.headers()) {
             Some(reason) => Err(reason),
             None if !response.status().is_success() => Err(format!(
