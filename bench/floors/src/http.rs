@@ -4,11 +4,8 @@
 //! two system calls and the kernel's part of a round trip.
 
 use std::io;
-use std::thread;
 
-use contract::{Failure, Flags, Outcome, Serve, announce, end_with_parent};
-
-use crate::socket::{Listener, Socket};
+use crate::socket::Socket;
 
 /// A request and what may follow it in one read; a longer one ends its connection.
 const INBOX_SIZE: usize = 64 << 10;
@@ -16,23 +13,8 @@ const INBOX_SIZE: usize = 64 << 10;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 90\r\n\r\n\
     {\"success\":true,\"message\":\"Request allowed\",\"tokensConsumed\":1,\"remaining\":99,\"limit\":100}";
 
-/// Serves until the parent goes.
-pub(crate) fn serve(mut flags: Flags) -> Outcome<()> {
-    let options = Serve::take(&mut flags)?;
-    flags.finish()?;
-    let listener = Listener::bind(&options.listen)?;
-    end_with_parent(listener.files());
-    announce(&listener.address()?)?;
-    loop {
-        let socket = listener.accept().map_err(|error| {
-            Failure::run(format!("cannot accept: {error}"), "raise `ulimit -n`")
-        })?;
-        // A connection that breaks, or sends garbage, ends alone.
-        thread::spawn(move || answer(&socket));
-    }
-}
-
-fn answer(socket: &Socket) -> io::Result<()> {
+/// Answers one connection until it ends.
+pub(crate) fn answer(socket: &Socket) -> io::Result<()> {
     let mut inbox = vec![0; INBOX_SIZE];
     let mut answers = Vec::new();
     let mut filled = 0;

@@ -40,17 +40,7 @@ pub(crate) fn run(program: &str, threads: Threads, mut flags: Flags) -> Outcome<
         "blocking sockets, {threads} client thread(s), one write per read; the three modes are one \
          and the same here; replies are checked for length and id, before the window for every byte"
     );
-    Report {
-        program,
-        mode: load.mode.word(),
-        in_flight: load.in_flight,
-        size: load.size,
-        connections: load.connections,
-        tally: &tally,
-        notes: &notes,
-        extra: &[],
-    }
-    .print()
+    Report::of(program, &load, &tally, &notes).print()
 }
 
 /// The connections that one thread carries.

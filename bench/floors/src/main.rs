@@ -11,6 +11,7 @@ mod frame;
 mod http;
 mod load;
 mod poll;
+mod serve;
 mod socket;
 mod stream;
 mod zeroed;
@@ -54,12 +55,12 @@ fn run(arguments: &[String]) -> Outcome<()> {
         .collect();
     let flags = || Flags::parse(arguments[words.len()..].iter().cloned());
     match words.as_slice() {
-        ["echo", "serve"] => echo::serve(flags()?),
+        ["echo", "serve"] => serve::run(echo::echo, flags()?),
         ["echo", "load"] => load::run("echo-floor", load::Threads::PerConnection, flags()?),
         ["durable-echo", "serve"] => durable::serve(flags()?),
         ["durable-echo", "load"] => load::run("durable-echo-floor", load::Threads::One, flags()?),
-        ["http", "serve"] => http::serve(flags()?),
-        ["stream", "serve"] => stream::serve(flags()?),
+        ["http", "serve"] => serve::run(http::answer, flags()?),
+        ["stream", "serve"] => serve::run(stream::answer, flags()?),
         ["stream", "load"] => stream::load(flags()?),
         ["disk"] => disk::run(flags()?),
         _ => Err(Failure::usage(

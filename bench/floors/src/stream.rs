@@ -5,36 +5,17 @@
 //! it is that many bytes.
 
 use std::io;
-use std::thread;
 
-use contract::{
-    Bound, Failure, Flags, Load, Mode, Outcome, Report, Serve, Tally, announce, end_with_parent,
-    limit, monotonic_ns,
-};
+use contract::{Bound, Failure, Flags, Load, Mode, Outcome, Report, Tally, limit, monotonic_ns};
 
 use crate::echo::CHUNK_SIZE;
-use crate::socket::{Listener, Socket};
+use crate::socket::Socket;
 
 /// What one question may ask for.
 const ASKED_MAX: usize = 1 << 20;
 
-/// Answers until the parent goes.
-pub(crate) fn serve(mut flags: Flags) -> Outcome<()> {
-    let options = Serve::take(&mut flags)?;
-    flags.finish()?;
-    let listener = Listener::bind(&options.listen)?;
-    end_with_parent(listener.files());
-    announce(&listener.address()?)?;
-    loop {
-        let socket = listener.accept().map_err(|error| {
-            Failure::run(format!("cannot accept: {error}"), "raise `ulimit -n`")
-        })?;
-        // A connection that breaks, or asks for too much, ends alone.
-        thread::spawn(move || answer(&socket));
-    }
-}
-
-fn answer(socket: &Socket) -> io::Result<()> {
+/// Answers one connection until it ends.
+pub(crate) fn answer(socket: &Socket) -> io::Result<()> {
     let bytes = vec![7; ASKED_MAX];
     let mut question = [0; size_of::<u32>()];
     loop {
@@ -78,17 +59,7 @@ pub(crate) fn load(mut flags: Flags) -> Outcome<()> {
          latency is its share of the time that they took",
         reader.messages
     );
-    Report {
-        program: "stream-floor",
-        mode: load.mode.word(),
-        in_flight: load.in_flight,
-        size: load.size,
-        connections: load.connections,
-        tally: &tally,
-        notes: &notes,
-        extra: &[],
-    }
-    .print()
+    Report::of("stream-floor", &load, &tally, &notes).print()
 }
 
 struct Reader {

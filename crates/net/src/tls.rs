@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use parking_lot::Mutex;
+use rustls::client::WantsClientCert;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, Connection, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, ConfigBuilder, Connection, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncRead, ReadBuf};
@@ -60,8 +61,7 @@ fn server_config(
     key: &Path,
     authorities: Option<&Path>,
 ) -> Result<Arc<ServerConfig>, TlsError> {
-    let chain = read_certificates(certificate)?;
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|cause| file_error(key, cause))?;
+    let (chain, private) = read_identity(certificate, key)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()?;
@@ -80,16 +80,39 @@ fn server_config(
 /// The client side: trusts the certificates of the PEM file, or none at all when there is none
 /// (then every handshake fails; there is no way to skip verification).
 pub fn client_config(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, TlsError> {
+    Ok(Arc::new(client_builder(authorities)?.with_no_client_auth()))
+}
+
+/// The same, which shows a certificate to servers that ask for one.
+pub fn load_mutual_client_config(
+    authorities: Option<&Path>,
+    certificate: &Path,
+    key: &Path,
+) -> Result<Arc<ClientConfig>, TlsError> {
+    let builder = client_builder(authorities)?;
+    let (chain, private) = read_identity(certificate, key)?;
+    Ok(Arc::new(builder.with_client_auth_cert(chain, private)?))
+}
+
+fn client_builder(
+    authorities: Option<&Path>,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, TlsError> {
     let roots = match authorities {
         Some(path) => read_authorities(path)?,
         None => RootCertStore::empty(),
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions()?;
+    Ok(builder.with_root_certificates(roots))
+}
+
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn read_identity(certificate: &Path, key: &Path) -> Result<Identity, TlsError> {
+    let chain = read_certificates(certificate)?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|cause| file_error(key, cause))?;
+    Ok((chain, private))
 }
 
 fn read_authorities(path: &Path) -> Result<RootCertStore, TlsError> {

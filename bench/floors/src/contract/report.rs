@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use super::{Failure, Outcome, Tally};
+use super::{Failure, Load, Outcome, Tally};
 
 /// One result. Every program prints the same fields; one that has more appends them.
 pub struct Report<'a> {
@@ -25,7 +25,21 @@ pub struct Report<'a> {
     pub extra: &'a [(&'a str, f64)],
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
+    /// What a program has to say of a load, and no number of its own.
+    pub fn of(program: &'a str, load: &Load, tally: &'a Tally, notes: &'a str) -> Report<'a> {
+        Report {
+            program,
+            mode: load.mode.word(),
+            in_flight: load.in_flight,
+            size: load.size,
+            connections: load.connections,
+            tally,
+            notes,
+            extra: &[],
+        }
+    }
+
     /// Prints the report to stdout, unless it counts nothing.
     pub fn print(&self) -> Outcome<()> {
         if self.tally.latency.count() == 0 {

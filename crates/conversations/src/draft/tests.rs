@@ -2,6 +2,15 @@ use proptest::prelude::*;
 
 use super::*;
 
+const OPEN: DraftOpen<'static> = DraftOpen {
+    conversation: 1,
+    opened_ms: 2,
+    id: "a",
+    role: "assistant",
+    from: "",
+    metadata: b"",
+};
+
 fn texts(draft: &Draft, from: u32) -> Vec<(u32, &[u8])> {
     draft.chunks(from).collect()
 }
@@ -81,15 +90,7 @@ fn a_log_is_erased_once_every_draft_before_is_over_or_carried() {
 fn chunks_that_do_not_follow_are_damage() {
     let mut recovery = Recovery::new(100);
     let mut bytes = Vec::new();
-    DraftOpen {
-        conversation: 1,
-        opened_ms: 2,
-        id: "a",
-        role: "assistant",
-        from: "",
-        metadata: b"",
-    }
-    .encode(&mut bytes);
+    OPEN.encode(&mut bytes);
     recovery.record(0, DRAFT_OPEN, &bytes).unwrap();
     let chunks = |first, lines| {
         let mut bytes = Vec::new();
@@ -114,15 +115,7 @@ fn a_draft_is_carried_behind_its_opening_or_it_is_damage() {
     let mut recovery = Recovery::new(100);
     let carried = |draft| {
         let mut bytes = Vec::new();
-        let open = DraftOpen {
-            conversation: 1,
-            opened_ms: 2,
-            id: "a",
-            role: "assistant",
-            from: "",
-            metadata: b"",
-        };
-        DraftCarried { draft, open }.encode(&mut bytes);
+        DraftCarried { draft, open: OPEN }.encode(&mut bytes);
         bytes
     };
     for number in [4, 5] {

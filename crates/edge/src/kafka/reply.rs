@@ -22,9 +22,7 @@ impl Tag {
 
     /// The answer, to be written when it is its turn.
     pub(super) fn reply<R: ResponseBody + Send + 'static>(self, response: R) -> Reply {
-        Reply(Box::new(move |out| {
-            kafka::encode_response_with_errors(out, self.version, self.correlation_id, &response)
-        }))
+        self.reply_of_size(response, 0)
     }
 
     /// The same, of at least so many bytes, for which room is made once.

@@ -51,6 +51,16 @@ pub(crate) async fn committed(client: &mut Client) -> (ErrorCode, Option<i64>) {
     (group.error_code, offset)
 }
 
+/// A client that has written a record to the topic "t"; it is on disk.
+async fn with_a_record(bench: &mut Bench) -> Client {
+    let mut client = bench.with_topic("t").await;
+    client.send(9, &produce("t", 1, batch(b"one"))).await;
+    bench.connect().is_heard().await;
+    bench.sync();
+    client.receive::<kafka::produce::Request>(9).await;
+    client
+}
+
 #[tokio::test(start_paused = true)]
 async fn whoever_asks_a_group_is_answered_though_the_disk_is_not_heard_of() {
     let mut bench = Bench::new();
@@ -202,11 +212,7 @@ async fn whoever_is_in_a_transaction_is_answered_though_the_disk_is_not_heard_of
 #[tokio::test(start_paused = true)]
 async fn whoever_looks_after_topics_is_answered_though_the_disk_is_not_heard_of() {
     let mut bench = Bench::new();
-    let mut client = bench.with_topic("t").await;
-    client.send(9, &produce("t", 1, batch(b"one"))).await;
-    bench.connect().is_heard().await;
-    bench.sync();
-    client.receive::<kafka::produce::Request>(9).await;
+    let mut client = with_a_record(&mut bench).await;
 
     client.create_topic("new").await;
     let (_, told) = client.receive::<kafka::create_topics::Request>(7).await;
@@ -291,11 +297,7 @@ async fn whoever_changes_users_is_answered_though_the_disk_is_not_heard_of() {
 #[tokio::test(start_paused = true)]
 async fn whoever_reads_is_answered_though_the_disk_is_not_heard_of() {
     let mut bench = Bench::new();
-    let mut client = bench.with_topic("t").await;
-    client.send(9, &produce("t", 1, batch(b"one"))).await;
-    bench.connect().is_heard().await;
-    bench.sync();
-    client.receive::<kafka::produce::Request>(9).await;
+    let mut client = with_a_record(&mut bench).await;
     bench.reads_nothing();
     let told = client.ask(12, &fetch("t", 0, 500)).await;
     let partition = &told.responses[0].partitions[0];

@@ -189,7 +189,7 @@ fn ask(
     })
 }
 
-/// An answer without records: they are there, and empty.
+/// Bytes of all records of an answer.
 fn records_size(response: &Response) -> usize {
     let topics = response.responses.iter();
     let partitions = topics.flat_map(|topic| &topic.partitions);
@@ -197,6 +197,7 @@ fn records_size(response: &Response) -> usize {
     records.map(Records::size).sum()
 }
 
+/// An answer without records: they are there, and empty.
 fn empty(index: i32) -> PartitionResponse {
     PartitionResponse {
         partition_index: index,

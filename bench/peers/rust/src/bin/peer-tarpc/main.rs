@@ -104,17 +104,7 @@ fn load(mut flags: Flags) -> Outcome<()> {
         }
         drive(&load, &callers).await
     })?;
-    Report {
-        program: PROGRAM,
-        mode: load.mode.word(),
-        in_flight: load.in_flight,
-        size: load.size,
-        connections: load.connections,
-        tally: &tally,
-        notes: NOTES,
-        extra: &[],
-    }
-    .print()
+    Report::of(PROGRAM, &load, &tally, NOTES).print()
 }
 
 async fn open(address: &Address) -> Outcome<EchoClient> {

@@ -57,15 +57,5 @@ fn load(mut flags: Flags) -> Outcome<()> {
             ));
         }
     };
-    Report {
-        program,
-        mode: load.mode.word(),
-        in_flight: load.in_flight,
-        size: load.size,
-        connections: load.connections,
-        tally: &tally,
-        notes: &format!("{NOTES}; {how}"),
-        extra: &[],
-    }
-    .print()
+    Report::of(program, &load, &tally, &format!("{NOTES}; {how}")).print()
 }

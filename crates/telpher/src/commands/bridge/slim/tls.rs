@@ -1,14 +1,9 @@
 //! Whom a bridge trusts behind `https://`, and what it shows there.
 
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::ClientConfig;
-use rustls::crypto::ring::default_provider;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use crate::failure::{Exit, Failure};
 
@@ -42,31 +37,19 @@ impl Tls {
     /// As gRPC wants it.
     pub(super) fn client_config(&self) -> Result<Arc<ClientConfig>, Failure> {
         let authorities = self.authorities.as_deref();
-        let config = net::client_config(authorities).map_err(|error| unusable(&error))?;
-        let mut config = ClientConfig::clone(&config);
+        let config = match (&self.certificate, &self.key) {
+            (Some(certificate), Some(key)) => {
+                net::load_mutual_client_config(authorities, certificate, key)
+            }
+            _ => net::client_config(authorities),
+        };
+        let mut config = ClientConfig::clone(&*config.map_err(|error| unusable(&error))?);
         config.alpn_protocols = vec![b"h2".to_vec()];
-        if let (Some(certificate), Some(key)) = (&self.certificate, &self.key) {
-            let shown = SingleCertAndKey::from(load(certificate, key)?);
-            config.client_auth_cert_resolver = Arc::new(shown);
-        }
         Ok(Arc::new(config))
     }
 }
 
-fn load(certificate: &Path, key: &Path) -> Result<CertifiedKey, Failure> {
-    let of = |path: &Path, error: &dyn Display| unusable(&format!("{}: {error}", path.display()));
-    let chain: Vec<_> = CertificateDer::pem_file_iter(certificate)
-        .and_then(Iterator::collect)
-        .map_err(|error| of(certificate, &error))?;
-    if chain.is_empty() {
-        return Err(of(certificate, &"no certificate in it"));
-    }
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| of(key, &error))?;
-    let loaded = CertifiedKey::from_der(chain, private, &default_provider());
-    loaded.map_err(|error| of(key, &error))
-}
-
-fn unusable(problem: &dyn Display) -> Failure {
+fn unusable(problem: &net::TlsError) -> Failure {
     Failure::new(Exit::Usage, problem)
         .hint("--slim-authorities, --slim-certificate and --slim-key are files with PEM")
 }
