@@ -100,7 +100,7 @@ const TASKS: [Task; 17] = [
     },
     Task {
         name: "compat",
-        about: "run clients that no one here wrote against a node: kcat, librdkafka, kafka-python, kafkajs, franz-go, java",
+        about: "run other projects' clients against a node: all, or the families (kafka) and clients that are named",
         run: compat::run,
     },
     Task {
