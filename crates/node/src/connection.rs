@@ -8,6 +8,7 @@ use mailbox::Again;
 use model::{ErrorCode, Name};
 use routing::{ConnectionId, Target, Ticket};
 
+use crate::access::Principal;
 use crate::conversations::{Cold, Slot as Conversation};
 use crate::counters::{Counter, Tally};
 use crate::handle::Inner;
@@ -104,6 +105,11 @@ impl Connection {
     /// The connection's number.
     pub fn id(&self) -> ConnectionId {
         self.peer.id
+    }
+
+    /// The proven identity of the client.
+    pub fn principal(&self) -> &Principal {
+        &self.peer.facts.principal
     }
 
     /// Begins to hand in what one read brought.

@@ -203,10 +203,12 @@ impl Handle {
         }
     }
 
-    /// Whether a client of that kind is connected.
-    pub fn is_any_client(&self, condition: impl Fn(&Facts) -> bool) -> bool {
-        let peers = self.inner.peers.lock();
-        peers.values().any(|peer| condition(&peer.facts))
+    /// The facts of an open connection, by the source that the node's own agents are told of its
+    /// requests (`connection:7`).
+    pub fn facts_of_source(&self, source: &str) -> Option<Facts> {
+        let id = source.strip_prefix("connection:")?.parse().ok()?;
+        let peer = self.inner.peer(ConnectionId(id))?;
+        Some(peer.facts.clone())
     }
 
     /// Ends the connections of those clients for which there is a reason, and tells it to them.

@@ -7,6 +7,7 @@
 //!
 //! The node knows names, messages and decisions. It does not know frames, HTTP, JSON or sockets.
 
+pub mod access;
 mod bell;
 pub mod config;
 mod connection;

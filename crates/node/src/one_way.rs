@@ -152,10 +152,13 @@ impl Turn<'_> {
                 .lane
                 .lock()
                 .admit(message.size(), throttle.id, self.now_ns);
+            let source = subscriber
+                .with_source
+                .then(|| receiver.source_from(self.peer));
             let outgoing = Outgoing::Send {
                 to: &subscriber.name,
                 method,
-                source: subscriber.with_source.then_some(&*self.peer.source),
+                source: source.as_deref(),
                 message,
             };
             if admission == Admission::Full {

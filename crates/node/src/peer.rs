@@ -1,5 +1,6 @@
 //! A client as the rest of the node sees it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use parking_lot::Mutex;
 use routing::ConnectionId;
 use topics::User;
 
+use crate::access::Principal;
 use crate::lane::Lane;
 use crate::ports::{Outgoing, Outlet, Pushed};
 use crate::quotas::Charged;
@@ -16,8 +18,10 @@ use crate::tokens::Token;
 /// What a door knows of a client when it opens a connection.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The agent's name, when it gave one.
+    /// The agent's name, when it claimed one; the principal's name then.
     pub name: Option<Name>,
+    /// The client's proven identity, and the names that it may use.
+    pub principal: Principal,
     /// Where it is, for people.
     pub remote: String,
     /// Which door it came in by.
@@ -60,6 +64,11 @@ pub(crate) struct Peer {
     pub(crate) subscriptions: Mutex<BTreeSet<Name>>,
 }
 
+/// The source of a client that has no name.
+fn source_of(id: ConnectionId) -> String {
+    format!("connection:{}", id.0)
+}
+
 impl Peer {
     pub(crate) fn new(
         id: ConnectionId,
@@ -67,20 +76,29 @@ impl Peer {
         outlet: Arc<dyn Outlet>,
         opened_unix_ms: u64,
     ) -> Self {
-        let source = match &facts.name {
-            Some(name) => name.to_string(),
-            None => format!("connection:{}", id.0),
+        let source = match facts.name.is_some() || facts.principal.is_proven() {
+            true => facts.principal.name().to_string(),
+            false => source_of(id),
         };
         let lane = Mutex::new(Lane::new(facts.credit_messages, facts.credit_bytes));
         Self {
             id,
-            charged: Charged::new(&facts),
+            charged: Charged::new(&facts.principal),
             facts,
             outlet,
             lane,
             source,
             opened_unix_ms,
             subscriptions: Mutex::default(),
+        }
+    }
+
+    /// The source of a message of `sender`, as this client is told. The node's own agents are told the
+    /// connection, so that they can look up its principal.
+    pub(crate) fn source_from<'a>(&self, sender: &'a Self) -> Cow<'a, str> {
+        match self.facts.trusted {
+            true => source_of(sender.id).into(),
+            false => sender.source.as_str().into(),
         }
     }
 

@@ -129,6 +129,7 @@ impl World {
         let outlet: Arc<dyn Outlet> = noted.clone();
         let facts = Facts {
             name: None,
+            principal: crate::access::Principal::open(),
             remote: "test".to_owned(),
             door: "test",
             token: None,

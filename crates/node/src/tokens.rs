@@ -1,4 +1,4 @@
-//! Bearer tokens: who may connect, stored as salted hashes in the data directory.
+//! Bearer tokens: their hashes, roles and names, in the data directory.
 //!
 //! Once the file exists, authentication is on, also when no token is left in it. A file that
 //! cannot be understood, or that disappears from under a running node, is an error and never "no
@@ -7,14 +7,19 @@
 //! The store does not know doors or clocks: the time and the random bytes are passed in.
 
 mod file;
+mod index;
 mod secret;
 mod store;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use file::{FILE_NAME, TokensError};
+pub use index::Index;
 pub use secret::{ENTROPY_SIZE, Secret};
-pub use store::{AddError, RevokeError, TokenStore};
+pub use store::{AddError, ChangeError, TokenStore};
+
+use crate::access::Pattern;
 
 /// What a token's bearer may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -45,13 +50,43 @@ impl fmt::Display for Role {
 /// A token as the store knows it: enough to recognise the secret, not to tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What the owner calls it, unique in the store.
+    /// The token's name, unique in the store.
     pub name: String,
     /// What its bearer may do.
     pub role: Role,
     /// Seconds since 1970-01-01 UTC.
     pub created_s: u64,
+    /// The names that the bearer may use; an empty list stands for `default/default/NAME` alone.
+    /// `None` for a token that an earlier version made: its bearer may use any name.
+    pub names: Option<Arc<[Pattern]>>,
     fingerprint: secret::Fingerprint,
+}
+
+impl Token {
+    /// Makes a token and its secret. `entropy` must come from a source fit for secrets.
+    pub fn generate(
+        name: &str,
+        role: Role,
+        names: Option<Arc<[Pattern]>>,
+        created_s: u64,
+        entropy: &[u8; ENTROPY_SIZE],
+    ) -> (Secret, Self) {
+        let (secret, fingerprint) = secret::generate(entropy);
+        let token = Self {
+            name: name.to_owned(),
+            role,
+            created_s,
+            names,
+            fingerprint,
+        };
+        (secret, token)
+    }
+
+    /// Whether the bearer may use every name: by `*/*/*`, or because an earlier version made it.
+    pub fn is_free(&self) -> bool {
+        let is_any = |names: &Arc<[Pattern]>| names.iter().any(Pattern::is_any);
+        self.names.as_ref().is_none_or(is_any)
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use model::{ErrorCode, Name};
 use parking_lot::RwLockReadGuard;
 use routing::{Table, Ticket};
 
+use crate::access::Principal;
 use crate::connection::{Local, Path, Route};
 use crate::counters::Counter;
 use crate::handle::Inner;
@@ -53,6 +54,11 @@ impl<'a> Turn<'a> {
             now_ns: inner.ports.clock.now_ns(),
             unix_ms: None,
         }
+    }
+
+    /// The proven identity of the client.
+    pub fn principal(&self) -> &Principal {
+        &self.peer.facts.principal
     }
 
     /// Milliseconds since 1970, looked at once per turn.
@@ -165,10 +171,8 @@ impl<'a> Turn<'a> {
     ) -> Result<Name, (ErrorCode, String)> {
         let invalid = |error: model::NameError| (ErrorCode::InvalidArgument, error.to_string());
         let mut name = Name::parse(name).map_err(invalid)?;
-        if name.org() == SYSTEM_ORG && !self.peer.facts.trusted {
-            let message = format!("names of `{SYSTEM_ORG}/` belong to the node itself");
-            return Err((ErrorCode::Denied, message));
-        }
+        let allowed = self.peer.facts.principal.check(&name);
+        allowed.map_err(|forbidden| (ErrorCode::Denied, forbidden.to_string()))?;
         if name.instance().is_none() {
             let instance = format!("i-{:012x}", self.inner.ports.entropy.next_u64() >> 16);
             name = name.with_instance(&instance).map_err(invalid)?;
@@ -303,12 +307,15 @@ impl<'a> Turn<'a> {
                 full += 1;
                 continue;
             };
+            let source = subscriber
+                .with_source
+                .then(|| responder.source_from(self.peer));
             let outgoing = Outgoing::Request {
                 to: &subscriber.name,
                 method,
                 ticket,
                 stream,
-                source: subscriber.with_source.then_some(&*self.peer.source),
+                source: source.as_deref(),
                 message,
             };
             let handed = responder.push(outgoing, &mut self.local.dirty);

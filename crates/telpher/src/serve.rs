@@ -89,7 +89,8 @@ pub(crate) fn run(
     let config = &config;
 
     let ports = ports::real();
-    let gate = Arc::new(TokenGate::new(tokens, ports.clock.clone()));
+    let gate = Arc::new(TokenGate::new(tokens));
+    gate.follow().map_err(threads_failure)?;
     let (journal, sync_times) = journal::open(config, &ports)?;
     let means = Means {
         gate: gate.clone(),

@@ -1,4 +1,4 @@
-//! The same routes for whoever is in already: a request is a JSON object instead of bytes on a socket.
+//! The routes for clients of the native protocol: a request is a JSON object instead of bytes on a socket.
 //!
 //! ```json
 //! {"method": "GET", "path": "/v1/conversations/c1/messages?last=5", "headers": {"if-match": "\"4\""},
@@ -26,36 +26,22 @@ use serde_json::value::RawValue;
 
 use super::body;
 use super::problem::Problem;
-use crate::gate::{Gate, Pass, Refused, Role};
+use crate::gate::{Gate, Pass};
 use crate::json::Text;
 
 /// Bytes of a piece of a body, at most.
 const PIECE_SIZE: usize = 256 << 10;
 
-/// The routes of a node, for callers that need no token: they came in by another door.
+/// The routes of a node, for clients that came in by another door.
 #[derive(Clone)]
 pub struct Local {
+    node: node::Handle,
     service: TowerToHyperService<Router>,
 }
 
 impl std::fmt::Debug for Local {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Local")
-    }
-}
-
-/// Whoever is in already is an agent, whatever else it is.
-struct Inside(Arc<dyn Gate>);
-
-impl Gate for Inside {
-    fn admit(&self, token: &str) -> Result<Pass, Refused> {
-        match self.0.admit(token) {
-            Err(_) if token.is_empty() => Ok(Pass {
-                role: Role::Agent,
-                token: None,
-            }),
-            judged => judged,
-        }
     }
 }
 
@@ -85,23 +71,32 @@ pub struct Answer {
 }
 
 impl Local {
-    /// The routes of `node`. What only an administrator may takes a token of one, in the field
-    /// `authorization`, as soon as there are tokens.
+    /// The routes of `node`.
     pub fn new(node: node::Handle, gate: Arc<dyn Gate>) -> Self {
-        let routes = super::routes(node, Arc::new(Inside(gate)));
+        let routes = super::routes(node.clone(), gate);
         Self {
+            node,
             service: TowerToHyperService::new(routes.router),
         }
     }
 
-    /// Asks. Whatever is wrong with the question is an answer too.
-    pub async fn ask(&self, asked: &[u8]) -> Answer {
-        match request(asked) {
-            Err(problem) => Answer::new(problem.into_response()),
-            Ok(request) => match self.service.call(request).await {
-                Ok(response) => Answer::new(response),
-                Err(never) => match never {},
-            },
+    /// Asks for a client that came in by another door: `source` is its connection, as the node's own
+    /// agents are told it. The request is charged and judged as the client's own, unless it has a
+    /// field `authorization`. Whatever is wrong with the question is an answer too.
+    pub async fn ask(&self, source: Option<&str>, asked: &[u8]) -> Answer {
+        let mut request = match request(asked) {
+            Err(problem) => return Answer::new(problem.into_response()),
+            Ok(request) => request,
+        };
+        if !request.headers().contains_key(header::AUTHORIZATION)
+            && let Some(facts) = source.and_then(|source| self.node.facts_of_source(source))
+        {
+            let pass = Pass::with(facts.principal, facts.token);
+            request.extensions_mut().insert(pass);
+        }
+        match self.service.call(request).await {
+            Ok(response) => Answer::new(response),
+            Err(never) => match never {},
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::Name;
+use node::access::Principal;
 use node::topics::{Producing, Topics, User};
 use node::{Connection, Counter, Facts, Refusal};
 
@@ -10,7 +10,6 @@ use super::inbox::Trust;
 use super::outlet::KafkaOutlet;
 use super::sasl::{Exchange, Identity};
 use super::{Door, Place};
-use crate::gate::Role;
 
 /// See the module's documentation.
 pub(super) struct Client {
@@ -26,8 +25,8 @@ pub(super) struct Client {
     connection: Option<Connection>,
     /// As whom it came in, if as a user.
     user: Option<Arc<User>>,
-    /// What it may do, once it is in.
-    role: Role,
+    /// Its proven identity, once it is in.
+    principal: Option<Principal>,
     /// What was appended and the line has not been told of.
     producing: Option<Producing>,
 }
@@ -69,7 +68,7 @@ impl Client {
             exchange: Exchange::default(),
             connection: None,
             user: None,
-            role: Role::Agent,
+            principal: None,
             producing: None,
         };
         if !door.asks_who_it_is()
@@ -77,9 +76,9 @@ impl Client {
         {
             client.admit(Identity {
                 name: None,
-                token: pass.token,
+                principal: pass.principal().clone(),
+                token: pass.token().cloned(),
                 user: None,
-                role: pass.role,
             })?;
         }
         Ok(client)
@@ -89,12 +88,13 @@ impl Client {
     pub(super) fn admit(&mut self, identity: Identity) -> Result<(), Unadmitted> {
         let Identity {
             name,
+            principal,
             token,
             user,
-            role,
         } = identity;
         let facts = Facts {
-            name: name.and_then(|name| Name::parse(&name).ok()),
+            name,
+            principal: principal.clone(),
             remote: self.remote.clone(),
             door: "kafka",
             token,
@@ -114,7 +114,7 @@ impl Client {
         }
         self.connection = Some(connection);
         self.user = user;
-        self.role = role;
+        self.principal = Some(principal);
         Ok(())
     }
 
@@ -127,9 +127,14 @@ impl Client {
         self.connection.is_some()
     }
 
-    /// Whether it may look after others.
+    /// The proven identity of the client, once it is admitted.
+    pub(super) fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    /// Whether the client is an administrator.
     pub(super) fn is_admin(&self) -> bool {
-        self.is_admitted() && self.role == Role::Admin
+        self.principal().is_some_and(Principal::is_admin)
     }
 
     /// Whether it came in as that user.

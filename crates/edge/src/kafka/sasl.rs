@@ -7,13 +7,15 @@
 
 use std::sync::Arc;
 
+use model::Name;
+use node::access::{Forbidden, Principal};
 use node::tokens::Token;
 use node::topics::{Hash, User};
 
 use super::Door;
 use super::scram::{Challenge, Failed};
 use super::users::has_password;
-use crate::gate::{Refused, Role};
+use crate::gate::{Pass, Refused, Role};
 
 /// How a client says who it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +63,12 @@ pub(super) enum Exchange {
 /// Whom a client has proven to be.
 #[derive(Debug)]
 pub(super) struct Identity {
-    /// As it says it.
-    pub(super) name: Option<String>,
+    /// The name that the client claims or has proven, if it is a Telpher name.
+    pub(super) name: Option<Name>,
+    pub(super) principal: Principal,
     pub(super) token: Option<Arc<Token>>,
-    /// Whose password it knows.
+    /// The user whose password it knows.
     pub(super) user: Option<Arc<User>>,
-    pub(super) role: Role,
 }
 
 /// What the broker says to a client's step.
@@ -79,7 +81,7 @@ pub(super) enum Said {
 }
 
 /// Why a client is not let in: it is told no more than that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Denied {
     /// Not a step of the exchange that was begun.
     #[error("the client is not in an exchange")]
@@ -90,6 +92,9 @@ pub(super) enum Denied {
     /// See [`Refused`].
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// See [`Forbidden`].
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
 }
 
 impl Exchange {
@@ -140,25 +145,41 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Identity, Denied> {
         };
     }
     let pass = door.gate.admit(password)?;
-    match &pass.token {
-        // Where no token is asked for any will do, unless there are users.
-        None if door.users.is_any() => Err(Failed::Credentials.into()),
-        _ => Ok(Identity {
-            name: Some(name.to_owned()),
-            token: pass.token,
-            user: None,
-            role: pass.role,
-        }),
+    // Where no token is asked for any will do, unless there are users.
+    if pass.token().is_none() && door.users.is_any() {
+        return Err(Failed::Credentials.into());
+    }
+    let (name, principal) = named(&pass, name)?;
+    Ok(Identity {
+        name,
+        principal,
+        token: pass.token().cloned(),
+        user: None,
+    })
+}
+
+/// The name that a client claims beside its token, and its principal under that name. The token's own
+/// name, or none, claims nothing.
+fn named(pass: &Pass, name: &str) -> Result<(Option<Name>, Principal), Denied> {
+    let principal = pass.principal();
+    let is_own = pass.token().is_some_and(|token| token.name == name);
+    match Name::parse(name) {
+        Ok(claimed) if !is_own => {
+            let principal = principal.claim(&claimed)?;
+            Ok((Some(claimed), principal))
+        }
+        _ => Ok((None, principal.clone())),
     }
 }
 
-/// Whoever knows a user's password. It may do what everybody may at the other doors while no token is
-/// asked for, and else what agents may.
+/// The identity of a user that has proven its password. It may do what everybody may at the other
+/// doors while no token is asked for, and else what agents may.
 fn of_user(door: &Door, user: Arc<User>) -> Identity {
+    let role = door.gate.admit("").map_or(Role::Agent, |pass| pass.role());
     Identity {
-        name: Some(user.name.clone()),
+        name: Name::parse(&user.name).ok(),
+        principal: Principal::of_user(&user.name, role),
         token: None,
         user: Some(user),
-        role: door.gate.admit("").map_or(Role::Agent, |pass| pass.role),
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::{ErrorCode, Name};
 use net::Stream;
+use node::access::Principal;
 use node::{Counter, Facts, Failure};
 use wire::{Correlation, FEATURES, Header, Hello, Inbox, Item, Kind, Role, Welcome};
 
@@ -113,15 +114,24 @@ fn admit(
         "" => None,
         text => Some(Name::parse(text).map_err(|e| (ErrorCode::InvalidArgument, e.to_string()))?),
     };
-    let token = match origin {
-        Origin::System => None,
+    let (principal, token) = match origin {
+        Origin::System => (Principal::node(), None),
         Origin::Network => {
             let pass = door.gate.admit(hello.token);
-            pass.map_err(|refused| refusal(door, refused))?.token
+            let pass = pass.map_err(|refused| refusal(door, refused))?;
+            (pass.principal().clone(), pass.token().cloned())
         }
+    };
+    let principal = match &name {
+        None => principal,
+        Some(name) => principal.claim(name).map_err(|forbidden| {
+            let message = forbidden.to_string();
+            (ErrorCode::Denied, message)
+        })?,
     };
     let facts = Facts {
         name,
+        principal,
         remote: remote.to_owned(),
         door: "native",
         token,

@@ -11,13 +11,14 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderMap, header};
+use node::access::Principal;
 use node::tokens::Token;
 use node::{Connection, Counter, Facts, Refusal};
 
 use super::jwt::{Bearer, is_jwt};
 use super::outlet::{Framing, SlimOutlet};
 use super::{Door, Options};
-use crate::gate::Refused;
+use crate::gate::{Refused, Role};
 
 /// What a client shows.
 #[derive(Debug, Default)]
@@ -52,9 +53,9 @@ pub(super) enum Denied {
     Full(#[from] Refusal),
 }
 
-#[derive(Default)]
 struct Admitted {
     name: Arc<str>,
+    principal: Principal,
     token: Option<Arc<Token>>,
     time_left: Option<Duration>,
 }
@@ -68,6 +69,7 @@ pub(super) fn enter(
 ) -> Result<Entered, Denied> {
     let Admitted {
         name,
+        principal,
         token,
         time_left,
     } = admit(door, shown).inspect_err(|_| {
@@ -77,6 +79,7 @@ pub(super) fn enter(
     let outlet = Arc::new(SlimOutlet::new(remote.to_owned(), size_max, framing));
     let facts = Facts {
         name: None,
+        principal,
         remote: remote.to_owned(),
         door: "slim",
         token,
@@ -107,17 +110,24 @@ fn admit(door: &Door, Shown { name, token }: Shown) -> Result<Admitted, Denied> 
         let Bearer { subject, time_left } =
             bearer.map_err(|error| Denied::Jwt(error.to_string()))?;
         return Ok(Admitted {
+            principal: Principal::of_user(&subject, Role::Agent),
             name: subject.into(),
             token: None,
             time_left: Some(time_left),
         });
     }
     let pass = door.gate.admit(&token)?;
-    let Some(token) = pass.token else {
+    let principal = pass.principal().clone();
+    let Some(token) = pass.token().cloned() else {
         // Nobody has to show a token of the node; a JWT is another matter.
         return match jwt {
             Some(_) => Err(Refused::Missing.into()),
-            None => Ok(Admitted::default()),
+            None => Ok(Admitted {
+                name: Arc::default(),
+                principal,
+                token: None,
+                time_left: None,
+            }),
         };
     };
     if name.is_some_and(|name| name != token.name) {
@@ -125,6 +135,7 @@ fn admit(door: &Door, Shown { name, token }: Shown) -> Result<Admitted, Denied> 
     }
     Ok(Admitted {
         name: token.name.as_str().into(),
+        principal,
         token: Some(token),
         time_left: None,
     })

@@ -21,7 +21,7 @@ async fn whatever_is_asked_of_the_door_may_be_asked_within() {
     let door = Door::open().await;
     let local = Local::new(door.node.clone(), std::sync::Arc::new(edge::Open));
     let path = "/v1/conversations/c-1/messages";
-    let ask = async |asked: Value| whole(local.ask(asked.to_string().as_bytes()).await).await;
+    let ask = async |asked: Value| whole(local.ask(None, asked.to_string().as_bytes()).await).await;
     let batch = said(&"x".repeat(600 << 10));
     let (head, body) = ask(json!({"method": "POST", "path": path, "body": batch})).await;
     assert_eq!(head["status"], 201, "{}", String::from_utf8_lossy(&body));
@@ -65,7 +65,7 @@ async fn a_question_that_is_wrong_is_answered() {
             "there is one",
         ),
     ] {
-        let (head, body) = whole(local.ask(asked.as_bytes()).await).await;
+        let (head, body) = whole(local.ask(None, asked.as_bytes()).await).await;
         assert_eq!(head["status"], 400, "{asked}");
         let problem: Value = serde_json::from_slice(&body).unwrap();
         let detail = problem["detail"].as_str().unwrap();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use edge::{Gate, Pass, Refused, Role};
 use journal::disk::simulated::{Call, Fault, Kind};
+use node::access::Principal;
 use serde_json::{Value, json};
 
 use crate::{Answer, Door, client, serve_routes};
@@ -497,7 +498,7 @@ impl Gate for TwoTokens {
             "" => return Err(Refused::Missing),
             _ => return Err(Refused::Unknown),
         };
-        Ok(Pass { role, token: None })
+        Ok(Pass::new(Principal::anonymous(role)))
     }
 }
 
@@ -532,12 +533,13 @@ async fn only_an_administrator_changes_anything() {
     assert_eq!(ask("/v1/halt", "admin", &halt).await, 200);
     let local = edge::http::Local::new(door.node.clone(), Arc::new(TwoTokens));
     for (headers, status) in [
-        (json!({}), 403),
+        (json!({}), 401),
+        (json!({"authorization": "Bearer agent"}), 403),
         (json!({"authorization": "Bearer admin"}), 200),
     ] {
         let asked = json!({"method": "POST", "path": "/v1/resume", "headers": headers,
             "body": {"prefix": "acme", "reason": "x"}});
-        let answer = local.ask(asked.to_string().as_bytes()).await;
+        let answer = local.ask(None, asked.to_string().as_bytes()).await;
         let head: Value = serde_json::from_slice(&answer.head()).unwrap();
         assert_eq!(head["status"], status);
     }

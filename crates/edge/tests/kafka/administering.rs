@@ -6,6 +6,7 @@ use edge::kafka::Nobody;
 use edge::{Gate, Pass, Refused, Role};
 use kafka::{ErrorCode, RequestBody, Secret, alter_user_scram_credentials as alter, metadata};
 use kafka::{describe_configs, describe_user_scram_credentials as describe};
+use node::access::Principal;
 
 use crate::{Bench, Client};
 
@@ -14,10 +15,7 @@ struct Agents;
 
 impl Gate for Agents {
     fn admit(&self, _: &str) -> Result<Pass, Refused> {
-        Ok(Pass {
-            role: Role::Agent,
-            token: None,
-        })
+        Ok(Pass::new(Principal::anonymous(Role::Agent)))
     }
 }
 

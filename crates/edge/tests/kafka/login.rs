@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use edge::kafka::Nobody;
 use edge::{Gate, Open, Pass, Refused, Role};
 use kafka::{ErrorCode, Secret, sasl_authenticate, sasl_handshake};
+use node::access::Principal;
 use ring::{digest, hmac, pbkdf2};
 
 use crate::{Bench, Client, One};
@@ -17,10 +18,7 @@ struct Word;
 impl Gate for Word {
     fn admit(&self, token: &str) -> Result<Pass, Refused> {
         match token {
-            "open" => Ok(Pass {
-                role: Role::Agent,
-                token: None,
-            }),
+            "open" => Ok(Pass::new(Principal::anonymous(Role::Agent))),
             "" => Err(Refused::Missing),
             _ => Err(Refused::Unknown),
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use edge::slim::Options;
 use edge::{Gate, Pass, Refused, Role};
 use http::Request;
+use node::access::Principal;
 use node::{Counter, Limits};
 use slim::{ConnectionKind, Negotiation};
 use tokio::time::timeout;
@@ -120,10 +121,7 @@ impl Gate for Password {
     fn admit(&self, token: &str) -> Result<Pass, Refused> {
         match token {
             "" => Err(Refused::Missing),
-            "secret" => Ok(Pass {
-                role: Role::Agent,
-                token: None,
-            }),
+            "secret" => Ok(Pass::new(Principal::anonymous(Role::Agent))),
             _ => Err(Refused::Unknown),
         }
     }

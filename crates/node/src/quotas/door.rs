@@ -1,7 +1,8 @@
 //! Limits on what a client does at the doors, whatever it says of its costs.
 //!
-//! Charged is the client's name; without one its token's, `default/default/TOKEN`; without either
-//! all of them share `default/default/anonymous`. Nothing of what was denied is done.
+//! The subject of a charge is the client's [`Principal`]: the name that it has proven. All clients
+//! that have proven none and claim none share `default/default/anonymous`. Nothing of what was denied
+//! is done.
 //!
 //! What a `sync` limit counts is told when the take is on disk: the answer waits with those of the
 //! connection that wait for the disk anyway, and a call, which others answer, is [held](call) until
@@ -11,7 +12,7 @@ mod call;
 
 use std::sync::{Arc, Weak};
 
-use model::{ErrorCode, Name};
+use model::ErrorCode;
 use parking_lot::Mutex;
 use quota::{Cost, Hold, Settled, Subject, Unit};
 
@@ -19,9 +20,9 @@ use super::Quotas;
 use super::desk::Desk;
 use super::outcome::{Outcome, Take};
 use super::take::Turn as Whose;
+use crate::access::Principal;
 use crate::durable::Durable;
 use crate::handle::Inner;
-use crate::peer::Facts;
 use crate::ports::Failure;
 use crate::turn::Turn;
 
@@ -94,23 +95,13 @@ pub(crate) struct Charged {
 }
 
 impl Charged {
-    /// As the client introduced itself.
-    pub(crate) fn new(facts: &Facts) -> Self {
-        let principal = match &facts.name {
-            Some(name) => name.base().to_owned(),
-            None => of_token(facts.token.as_ref().map(|token| &*token.name)),
-        };
-        let desk = Mutex::default();
-        Self { principal, desk }
+    /// Under the principal's name.
+    pub(crate) fn new(principal: &Principal) -> Self {
+        Self {
+            principal: principal.subject().to_owned(),
+            desk: Mutex::default(),
+        }
     }
-}
-
-const ANONYMOUS: &str = "default/default/anonymous";
-
-/// Who is charged that has no name.
-fn of_token(token: Option<&str>) -> String {
-    let name = token.and_then(|token| Name::parse(&format!("default/default/{token}")).ok());
-    name.map_or_else(|| ANONYMOUS.to_owned(), |name| name.base().to_owned())
 }
 
 impl Turn<'_> {
@@ -173,16 +164,16 @@ fn charged(desk: &Desk, principal: &str) -> Hold {
 }
 
 impl Quotas<'_> {
-    /// Whether somebody without a connection and a name may do what costs that, by its token's name;
-    /// and what must be on disk before that is told. Without a limit on any of it, one atomic says so.
-    pub fn admit_token(
+    /// Whether a client without a connection of its own may do what costs that; and what must be on
+    /// disk before that is told. Without a limit on any of it, one atomic says so.
+    pub fn admit_principal(
         self,
-        token: Option<&str>,
+        principal: &Principal,
         costs: &[Cost],
     ) -> Result<Option<Durable>, Throttled> {
         match self.state().is_at_doors() {
             false => Ok(None),
-            true => self.admit_at_door(&mut Desk::new(), &of_token(token), costs),
+            true => self.admit_at_door(&mut Desk::new(), principal.subject(), costs),
         }
     }
 

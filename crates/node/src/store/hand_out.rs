@@ -190,7 +190,8 @@ impl Hands<'_> {
             to: &subscriber.name,
             method: parts.method,
             ticket,
-            source: subscriber.with_source.then_some(write.sender),
+            // The node's own agents trust a source: it is never one that was read from disk.
+            source: (subscriber.with_source && !peer.facts.trusted).then_some(write.sender),
             delivery: parts.delivery,
             message: Message {
                 deadline_ms: Some(u32::try_from(ack_timeout.as_millis()).unwrap_or(u32::MAX)),

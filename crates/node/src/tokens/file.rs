@@ -1,15 +1,18 @@
 //! The file of the tokens: `tokens.toml` in the data directory.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::secret::Fingerprint;
+use super::secret::Fields;
 use super::{Role, Token};
+use crate::access::Pattern;
 use crate::ports::DiskError;
 
 /// The file's name in the data directory.
 pub const FILE_NAME: &str = "tokens.toml";
 
-const VERSION: u32 = 1;
+/// The version that is written. Version 1 had salted hashes and no names; it is read, too.
+const VERSION: u32 = 2;
 
 const HEAD: &str = "\
 # The tokens of this node; the secrets themselves are not here. Change it with `telpher token`.
@@ -51,17 +54,26 @@ struct Row {
     name: String,
     role: Role,
     created: u64,
-    salt: String,
-    hash: String,
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    names: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    salt: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
 }
 
 pub(super) fn encode(tokens: &[Token]) -> String {
     let rows = tokens.iter().map(|token| {
-        let (salt, hash) = token.fingerprint.to_hex();
+        let Fields { sha256, salt, hash } = Fields::from(&token.fingerprint);
+        let names = token.names.as_ref();
         Row {
             name: token.name.clone(),
             role: token.role,
             created: token.created_s,
+            names: names.map(|names| names.iter().map(ToString::to_string).collect()),
+            sha256,
             salt,
             hash,
         }
@@ -83,23 +95,43 @@ pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<Vec<Token>, TokensErro
     let text = std::str::from_utf8(bytes).map_err(|error| damaged(error.to_string()))?;
     let document: Document =
         toml::from_str(text).map_err(|error| damaged(error.message().to_owned()))?;
-    if document.version != VERSION {
+    if !(1..=VERSION).contains(&document.version) {
         return Err(damaged(format!(
-            "its version is {}, not {VERSION}",
+            "its version is {}, not 1 to {VERSION}",
             document.version
         )));
     }
+    let mut names = HashSet::with_capacity(document.tokens.len());
     let mut tokens: Vec<Token> = Vec::with_capacity(document.tokens.len());
     for row in document.tokens {
-        let fingerprint = Fingerprint::from_hex(&row.salt, &row.hash)
-            .ok_or_else(|| damaged(format!("salt or hash of `{}` is not hex", row.name)))?;
-        if tokens.iter().any(|token| token.name == row.name) {
-            return Err(damaged(format!("`{}` stands in it twice", row.name)));
+        let Row {
+            name,
+            role,
+            created,
+            names: patterns,
+            sha256,
+            salt,
+            hash,
+        } = row;
+        let fields = Fields { sha256, salt, hash };
+        let fingerprint = fields.read().ok_or_else(|| {
+            damaged(format!(
+                "`{name}` has neither `sha256` nor `salt` and `hash` in hexadecimal"
+            ))
+        })?;
+        if !names.insert(name.clone()) {
+            return Err(damaged(format!("`{name}` stands in it twice")));
         }
+        let parse = |texts: Vec<String>| {
+            let patterns = texts.iter().map(|text| Pattern::parse(text));
+            let patterns: Result<Vec<_>, _> = patterns.collect();
+            patterns.map_err(|error| damaged(format!("`for` of `{name}`: {error}")))
+        };
         tokens.push(Token {
-            name: row.name,
-            role: row.role,
-            created_s: row.created,
+            names: patterns.map(parse).transpose()?.map(Into::into),
+            name,
+            role,
+            created_s: created,
             fingerprint,
         });
     }

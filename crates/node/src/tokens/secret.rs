@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ring::hmac;
+use ring::{digest, hmac};
 
 /// What every token begins with, so that people and scanners of leaked secrets recognise one.
 const PREFIX: &str = "tlp_";
@@ -11,8 +11,11 @@ const SECRET_SIZE: usize = 32;
 const SALT_SIZE: usize = 16;
 const HASH_SIZE: usize = 32;
 
-/// Random bytes that one token takes: its secret's and its salt's.
-pub const ENTROPY_SIZE: usize = SECRET_SIZE + SALT_SIZE;
+/// Bytes of a token's text.
+const TEXT_SIZE: usize = PREFIX.len() + 43;
+
+/// Random bytes that one token takes.
+pub const ENTROPY_SIZE: usize = SECRET_SIZE;
 
 /// A token's text, `tlp_` and 43 characters: shown once, then forgotten.
 pub struct Secret(String);
@@ -30,45 +33,93 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A salt and the HMAC-SHA-256 of the token's text under it. The text holds 256 random bits, so
-/// a slow hash would add nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fingerprint {
-    salt: [u8; SALT_SIZE],
-    hash: [u8; HASH_SIZE],
+/// SHA-256 of a token's text. The text holds 256 random bits: neither a salt nor a slow hash would
+/// make it harder to find, and a hash without a salt is found in one look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Digest([u8; HASH_SIZE]);
+
+impl Digest {
+    pub(super) fn of(text: &str) -> Self {
+        let mut bytes = [0; HASH_SIZE];
+        bytes.copy_from_slice(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
+        Self(bytes)
+    }
+}
+
+/// The part of a token that the node keeps of its secret.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Fingerprint {
+    /// See [`Digest`].
+    Digest(Digest),
+    /// A salt and the HMAC-SHA-256 of the text under it, as earlier versions kept it.
+    Salted {
+        salt: [u8; SALT_SIZE],
+        hash: [u8; HASH_SIZE],
+    },
 }
 
 impl Fingerprint {
     /// Whether this is the text's, in a time that does not depend on how nearly.
     pub(super) fn matches(&self, text: &str) -> bool {
-        hmac::verify(&key(&self.salt), text.as_bytes(), &self.hash).is_ok()
+        match self {
+            // Two digests that begin alike say nothing of the texts.
+            Self::Digest(own) => *own == Digest::of(text),
+            Self::Salted { salt, hash } => {
+                let key = hmac::Key::new(hmac::HMAC_SHA256, salt);
+                hmac::verify(&key, text.as_bytes(), hash).is_ok()
+            }
+        }
     }
+}
 
-    pub(super) fn to_hex(&self) -> (String, String) {
-        (hex(&self.salt), hex(&self.hash))
-    }
-
-    pub(super) fn from_hex(salt: &str, hash: &str) -> Option<Self> {
-        Some(Self {
-            salt: unhex(salt)?,
-            hash: unhex(hash)?,
-        })
-    }
+/// Whether a text has the shape of a token.
+pub(super) fn is_token(text: &str) -> bool {
+    text.len() == TEXT_SIZE && text.starts_with(PREFIX)
 }
 
 /// A new secret and its fingerprint.
 pub(super) fn generate(entropy: &[u8; ENTROPY_SIZE]) -> (Secret, Fingerprint) {
-    let (bytes, rest) = entropy.split_at(SECRET_SIZE);
-    let mut salt = [0; SALT_SIZE];
-    salt.copy_from_slice(rest);
-    let text = format!("{PREFIX}{}", base64_url(bytes));
-    let mut hash = [0; HASH_SIZE];
-    hash.copy_from_slice(hmac::sign(&key(&salt), text.as_bytes()).as_ref());
-    (Secret(text), Fingerprint { salt, hash })
+    let text = format!("{PREFIX}{}", base64_url(entropy));
+    let fingerprint = Fingerprint::Digest(Digest::of(&text));
+    (Secret(text), fingerprint)
 }
 
-fn key(salt: &[u8]) -> hmac::Key {
-    hmac::Key::new(hmac::HMAC_SHA256, salt)
+/// The fields of a fingerprint in the file, as hexadecimal digits.
+#[derive(Default)]
+pub(super) struct Fields {
+    pub(super) sha256: Option<String>,
+    pub(super) salt: Option<String>,
+    pub(super) hash: Option<String>,
+}
+
+impl From<&Fingerprint> for Fields {
+    fn from(fingerprint: &Fingerprint) -> Self {
+        match fingerprint {
+            Fingerprint::Digest(Digest(bytes)) => Self {
+                sha256: Some(hex(bytes)),
+                ..Self::default()
+            },
+            Fingerprint::Salted { salt, hash } => Self {
+                salt: Some(hex(salt)),
+                hash: Some(hex(hash)),
+                ..Self::default()
+            },
+        }
+    }
+}
+
+impl Fields {
+    /// The fingerprint, if the fields are those of one.
+    pub(super) fn read(&self) -> Option<Fingerprint> {
+        match (&self.sha256, &self.salt, &self.hash) {
+            (Some(sha256), None, None) => Some(Fingerprint::Digest(Digest(unhex(sha256)?))),
+            (None, Some(salt), Some(hash)) => Some(Fingerprint::Salted {
+                salt: unhex(salt)?,
+                hash: unhex(hash)?,
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// Base 64 with the URL-safe alphabet and no padding (RFC 4648, section 5).
@@ -125,34 +176,43 @@ mod tests {
     #[test]
     fn only_its_own_secret_matches_a_fingerprint() {
         let (secret, fingerprint) = generate(&[7; ENTROPY_SIZE]);
-        assert_eq!(secret.reveal().len(), PREFIX.len() + 43);
+        assert!(is_token(secret.reveal()));
         assert!(fingerprint.matches(secret.reveal()));
         assert!(!fingerprint.matches(""));
         assert!(!fingerprint.matches(&secret.reveal()[..46]));
         let (other, _) = generate(&[8; ENTROPY_SIZE]);
         assert!(!fingerprint.matches(other.reveal()));
         assert!(!format!("{secret:?}").contains(secret.reveal()));
+        for text in ["", "tlp_", &secret.reveal()[..46], &"x".repeat(47)] {
+            assert!(!is_token(text), "{text}");
+        }
     }
 
     #[test]
-    fn the_salt_alone_makes_another_hash() {
-        let mut entropy = [7; ENTROPY_SIZE];
-        let (first, first_print) = generate(&entropy);
-        entropy[ENTROPY_SIZE - 1] ^= 1;
-        let (second, second_print) = generate(&entropy);
-        assert_eq!(first.reveal(), second.reveal());
-        assert_ne!(first_print.hash, second_print.hash);
-    }
-
-    #[test]
-    fn a_fingerprint_reads_back_from_its_hex() {
-        let (_, fingerprint) = generate(&[9; ENTROPY_SIZE]);
-        let (salt, hash) = fingerprint.to_hex();
-        assert_eq!(Fingerprint::from_hex(&salt, &hash), Some(fingerprint));
-        assert_eq!(Fingerprint::from_hex(&salt, &hash[1..]), None);
-        assert_eq!(
-            Fingerprint::from_hex(&salt, &hash.replace(&hash[..2], "+1")),
-            None
-        );
+    fn a_fingerprint_reads_back_from_its_fields() {
+        let (_, digest) = generate(&[9; ENTROPY_SIZE]);
+        let salted = Fingerprint::Salted {
+            salt: [1; SALT_SIZE],
+            hash: [2; HASH_SIZE],
+        };
+        for fingerprint in [digest, salted] {
+            let fields = Fields::from(&fingerprint);
+            assert_eq!(fields.read(), Some(fingerprint.clone()));
+            let cut = |text: &Option<String>| text.as_ref().map(|text| text[1..].to_owned());
+            let wrong = Fields {
+                sha256: cut(&fields.sha256),
+                salt: fields.salt.clone(),
+                hash: cut(&fields.hash),
+            };
+            assert_eq!(wrong.read(), None);
+        }
+        assert_eq!(Fields::default().read(), None);
+        let both = Fields {
+            sha256: Some("00".repeat(HASH_SIZE)),
+            salt: Some("00".repeat(SALT_SIZE)),
+            hash: Some("00".repeat(HASH_SIZE)),
+        };
+        assert_eq!(both.read(), None);
+        assert_eq!(unhex::<1>("+1"), None);
     }
 }

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::{self, FILE_NAME, TokensError};
-use super::secret::{self, ENTROPY_SIZE, Secret};
+use super::secret::{ENTROPY_SIZE, Secret};
 use super::{Role, Token};
+use crate::access::Pattern;
 use crate::ports::{Disk, Lock, LockError};
 
 /// Longest name of a token, in bytes.
@@ -13,9 +14,8 @@ const NAME_LENGTH_MAX: usize = 64;
 
 /// The tokens of one data directory.
 ///
-/// A running node keeps one behind a lock, and calls [`TokenStore::reload`] before it verifies somebody
-/// and now and then while somebody is connected who was verified; that is one small read. After a
-/// reload that changed something it asks [`TokenStore::knows`] of each of them.
+/// A running node calls [`TokenStore::reload`] a few times a second, on a thread of its own, and looks
+/// tokens up in an [`Index`](super::Index) of what was read.
 pub struct TokenStore {
     disk: Arc<dyn Disk>,
     path: PathBuf,
@@ -49,9 +49,9 @@ pub enum AddError {
     Tokens(#[from] TokensError),
 }
 
-/// Why a token was not revoked.
+/// A token was not revoked or changed.
 #[derive(Debug, thiserror::Error)]
-pub enum RevokeError {
+pub enum ChangeError {
     /// There is none of that name.
     #[error("there is no token `{name}`")]
     Unknown {
@@ -92,23 +92,6 @@ impl TokenStore {
         &self.tokens
     }
 
-    /// The token of that text. The time taken does not depend on which it is, nor on how much of
-    /// a wrong text is right.
-    pub fn verify(&self, text: &str) -> Option<&Token> {
-        let mut found = None;
-        for token in &self.tokens {
-            if token.fingerprint.matches(text) {
-                found = Some(token);
-            }
-        }
-        found
-    }
-
-    /// Whether the token, verified earlier, is still valid.
-    pub fn knows(&self, token: &Token) -> bool {
-        self.tokens.contains(token)
-    }
-
     /// Reads the file again and says whether it changed. After an error the tokens are those of
     /// before: what was revoked in a file that cannot be read is not yet refused, and nobody is
     /// let in who was not.
@@ -130,12 +113,14 @@ impl TokenStore {
         Ok(true)
     }
 
-    /// Adds a token; the secret is not kept. `now_s` counts from 1970-01-01 UTC, `entropy` must
-    /// come from a source fit for secrets.
+    /// Adds a token for the names of these patterns; without one, for `default/default/NAME`. The
+    /// secret is not kept. `now_s` counts from 1970-01-01 UTC, `entropy` must come from a source fit
+    /// for secrets.
     pub fn add(
         &mut self,
         name: &str,
         role: Role,
+        names: &[Pattern],
         now_s: u64,
         entropy: &[u8; ENTROPY_SIZE],
     ) -> Result<Secret, AddError> {
@@ -151,34 +136,43 @@ impl TokenStore {
                 name: name.to_owned(),
             });
         }
-        let (secret, fingerprint) = secret::generate(entropy);
+        let (secret, token) = Token::generate(name, role, Some(names.into()), now_s, entropy);
         let mut tokens = self.tokens.clone();
-        tokens.push(Token {
-            name: name.to_owned(),
-            role,
-            created_s: now_s,
-            fingerprint,
-        });
+        tokens.push(token);
         self.store(tokens)?;
         Ok(secret)
     }
 
-    /// Revokes a token.
-    pub fn revoke(&mut self, name: &str) -> Result<Token, RevokeError> {
+    /// Replaces the patterns of the names that a token's bearer may use. The secret stays.
+    pub fn bind(&mut self, name: &str, names: &[Pattern]) -> Result<(), ChangeError> {
         let _lock = self.lock()?;
         self.reload()?;
-        let Some(index) = self.tokens.iter().position(|token| token.name == name) else {
-            let names = self.tokens.iter().map(|token| token.name.as_str());
-            let nearest = model::nearest(name, names).map(str::to_owned);
-            return Err(RevokeError::Unknown {
-                name: name.to_owned(),
-                nearest,
-            });
-        };
+        let index = self.find(name)?;
+        let mut tokens = self.tokens.clone();
+        tokens[index].names = Some(names.into());
+        Ok(self.store(tokens)?)
+    }
+
+    /// Revokes a token.
+    pub fn revoke(&mut self, name: &str) -> Result<Token, ChangeError> {
+        let _lock = self.lock()?;
+        self.reload()?;
+        let index = self.find(name)?;
         let mut tokens = self.tokens.clone();
         let revoked = tokens.remove(index);
         self.store(tokens)?;
         Ok(revoked)
+    }
+
+    fn find(&self, name: &str) -> Result<usize, ChangeError> {
+        let index = self.tokens.iter().position(|token| token.name == name);
+        index.ok_or_else(|| {
+            let names = self.tokens.iter().map(|token| token.name.as_str());
+            ChangeError::Unknown {
+                name: name.to_owned(),
+                nearest: model::nearest(name, names).map(str::to_owned),
+            }
+        })
     }
 
     fn store(&mut self, tokens: Vec<Token>) -> Result<(), TokensError> {

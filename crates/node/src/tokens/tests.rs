@@ -9,6 +9,10 @@ fn open(dir: &Path) -> Result<TokenStore, TokensError> {
     TokenStore::open(Arc::new(RealDisk), dir)
 }
 
+fn verify<'a>(index: &'a Index, text: &str) -> Option<&'a Token> {
+    index.find(text).map(|position| &index.tokens()[position])
+}
+
 fn entropy(seed: u8) -> [u8; ENTROPY_SIZE] {
     [seed; ENTROPY_SIZE]
 }
@@ -19,28 +23,32 @@ fn a_token_is_recognised_after_a_restart_until_it_is_revoked() {
     let mut store = open(dir.path()).unwrap();
     assert!(!store.required());
     let ci = store
-        .add("ci", Role::Agent, 1_760_000_000, &entropy(1))
+        .add("ci", Role::Agent, &[], 1_760_000_000, &entropy(1))
         .unwrap();
     let ops = store
-        .add("ops", Role::Admin, 1_760_000_001, &entropy(2))
+        .add("ops", Role::Admin, &[], 1_760_000_001, &entropy(2))
         .unwrap();
 
     let mut store = open(dir.path()).unwrap();
     assert!(store.required());
     assert_eq!(store.list().len(), 2);
-    let token = store.verify(ci.reveal()).unwrap().clone();
+    let index = Index::new(store.list());
+    let token = verify(&index, ci.reveal()).unwrap();
     assert_eq!(
         (token.name.as_str(), token.role, token.created_s),
         ("ci", Role::Agent, 1_760_000_000)
     );
-    assert_eq!(store.verify(ops.reveal()).unwrap().role, Role::Admin);
-    assert!(store.verify("").is_none());
-    assert!(store.verify("tlp_").is_none());
+    assert_eq!(verify(&index, ops.reveal()).unwrap().role, Role::Admin);
+    assert!(verify(&index, "").is_none());
+    assert!(verify(&index, "tlp_").is_none());
+    assert_eq!(index.position(token), Some(0));
 
     store.revoke("ci").unwrap();
-    assert!(store.verify(ci.reveal()).is_none());
-    assert!(!store.knows(&token));
-    assert!(open(dir.path()).unwrap().verify(ops.reveal()).is_some());
+    let index = Index::new(store.list());
+    assert!(verify(&index, ci.reveal()).is_none());
+    assert_eq!(index.position(token), None);
+    let index = Index::new(open(dir.path()).unwrap().list());
+    assert!(verify(&index, ops.reveal()).is_some());
 }
 
 #[test]
@@ -48,7 +56,7 @@ fn the_secret_is_not_in_the_file_and_the_file_is_its_users_alone() {
     let dir = tempfile::tempdir().unwrap();
     let secret = open(dir.path())
         .unwrap()
-        .add("ci", Role::Agent, 0, &entropy(1))
+        .add("ci", Role::Agent, &[], 0, &entropy(1))
         .unwrap();
     let path = dir.path().join(FILE_NAME);
     let text = std::fs::read_to_string(&path).unwrap();
@@ -66,14 +74,14 @@ fn the_secret_is_not_in_the_file_and_the_file_is_its_users_alone() {
 fn a_name_is_unique_and_plain() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path()).unwrap();
-    store.add("ci", Role::Agent, 0, &entropy(1)).unwrap();
+    store.add("ci", Role::Agent, &[], 0, &entropy(1)).unwrap();
     assert!(matches!(
-        store.add("ci", Role::Agent, 0, &entropy(2)),
+        store.add("ci", Role::Agent, &[], 0, &entropy(2)),
         Err(AddError::Exists { .. })
     ));
     for name in ["", "two words", "a/b", "ü", &"x".repeat(65)] {
         assert!(matches!(
-            store.add(name, Role::Agent, 0, &entropy(3)),
+            store.add(name, Role::Agent, &[], 0, &entropy(3)),
             Err(AddError::Name { .. })
         ));
     }
@@ -84,9 +92,11 @@ fn a_name_is_unique_and_plain() {
 fn revoking_a_name_that_is_not_there_tells_the_nearest() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path()).unwrap();
-    store.add("builder", Role::Agent, 0, &entropy(1)).unwrap();
+    store
+        .add("builder", Role::Agent, &[], 0, &entropy(1))
+        .unwrap();
     match store.revoke("bulider") {
-        Err(RevokeError::Unknown { nearest, .. }) => {
+        Err(ChangeError::Unknown { nearest, .. }) => {
             assert_eq!(nearest.as_deref(), Some("builder"))
         }
         other => panic!("{other:?}"),
@@ -97,7 +107,7 @@ fn revoking_a_name_that_is_not_there_tells_the_nearest() {
 fn authentication_stays_on_when_the_last_token_goes() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = open(dir.path()).unwrap();
-    store.add("ci", Role::Agent, 0, &entropy(1)).unwrap();
+    store.add("ci", Role::Agent, &[], 0, &entropy(1)).unwrap();
     store.revoke("ci").unwrap();
     assert!(store.required());
     assert!(open(dir.path()).unwrap().required());
@@ -112,12 +122,20 @@ fn a_damaged_file_is_an_error_and_never_no_tokens() {
     let cases = [
         (String::new(), "version"),
         ("version = ".to_owned(), ""),
-        ("version = 2".to_owned(), "version is 2"),
+        ("version = 3".to_owned(), "version is 3"),
         ("version = 1\nowner = 'me'".to_owned(), "owner"),
-        (format!("version = 1\n[[token]]\n{row}"), "salt"),
+        (format!("version = 1\n[[token]]\n{row}"), "neither"),
         (
             format!("version = 1\n[[token]]\n{row}salt = '00'\n{hash}"),
-            "not hex",
+            "neither",
+        ),
+        (
+            format!("version = 2\n{token}sha256 = '{}'\n", "00".repeat(32)),
+            "neither",
+        ),
+        (
+            format!("version = 2\n{token}for = ['a/b']\n"),
+            "`for` of `a`",
         ),
         (
             format!("version = 1\n{}", token.replace("agent", "king")),
@@ -150,10 +168,10 @@ fn a_reload_follows_the_file_and_keeps_the_tokens_when_it_cannot() {
     let mut node = open(dir.path()).unwrap();
     assert!(!node.reload().unwrap());
 
-    let secret = store.add("ci", Role::Agent, 0, &entropy(1)).unwrap();
-    assert!(node.verify(secret.reveal()).is_none());
+    let secret = store.add("ci", Role::Agent, &[], 0, &entropy(1)).unwrap();
+    assert!(verify(&Index::new(node.list()), secret.reveal()).is_none());
     assert!(node.reload().unwrap());
-    assert!(node.verify(secret.reveal()).is_some());
+    assert!(verify(&Index::new(node.list()), secret.reveal()).is_some());
     assert!(!node.reload().unwrap());
 
     let path = dir.path().join(FILE_NAME);
@@ -164,7 +182,7 @@ fn a_reload_follows_the_file_and_keeps_the_tokens_when_it_cannot() {
         node.reload(),
         Err(TokensError::Disappeared { .. })
     ));
-    assert!(node.required() && node.verify(secret.reveal()).is_some());
+    assert!(node.required() && verify(&Index::new(node.list()), secret.reveal()).is_some());
 }
 
 #[test]
@@ -172,14 +190,56 @@ fn two_processes_do_not_lose_each_others_change() {
     let dir = tempfile::tempdir().unwrap();
     let mut first = open(dir.path()).unwrap();
     let mut second = open(dir.path()).unwrap();
-    first.add("one", Role::Agent, 0, &entropy(1)).unwrap();
-    second.add("two", Role::Agent, 0, &entropy(2)).unwrap();
+    first.add("one", Role::Agent, &[], 0, &entropy(1)).unwrap();
+    second.add("two", Role::Agent, &[], 0, &entropy(2)).unwrap();
     assert_eq!(open(dir.path()).unwrap().list().len(), 2);
 
     let _held = RealDisk.lock(&dir.path().join("tokens.lock")).unwrap();
-    let refused = first.add("three", Role::Agent, 0, &entropy(3));
+    let refused = first.add("three", Role::Agent, &[], 0, &entropy(3));
     assert!(matches!(
         refused,
         Err(AddError::Lock(LockError::Held { .. }))
+    ));
+}
+
+/// As version 0.1.0 wrote it, for the text of [`EARLIER`].
+const EARLIER_FILE: &str = include_str!("fixtures/version_1.toml");
+const EARLIER: &str = "tlp_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+
+#[test]
+fn a_token_of_an_earlier_version_is_found_and_may_use_any_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(FILE_NAME);
+    RealDisk.write(&path, EARLIER_FILE.as_bytes()).unwrap();
+    let mut store = open(dir.path()).unwrap();
+    let index = Index::new(store.list());
+    let wrong = format!("{}X", &EARLIER[..46]);
+    for _ in 0..2 {
+        assert_eq!(verify(&index, EARLIER).unwrap().name, "builder");
+        assert!(verify(&index, &wrong).is_none());
+    }
+    assert!(index.tokens()[0].is_free());
+
+    // It stays as it is beside what is added, and is bound without a new secret.
+    let new = store.add("new", Role::Agent, &[], 0, &entropy(4)).unwrap();
+    let mut later = Index::new(open(dir.path()).unwrap().list());
+    later.learn(&index);
+    assert_eq!(verify(&later, EARLIER).unwrap().names, None);
+    assert_eq!(
+        verify(&later, new.reveal()).unwrap().names.as_deref(),
+        Some(&[][..])
+    );
+    let names = [Pattern::parse("acme/pay/*").unwrap()];
+    store.bind("builder", &names).unwrap();
+    let bound = Index::new(open(dir.path()).unwrap().list());
+    let token = verify(&bound, EARLIER).unwrap();
+    assert_eq!(token.names.as_deref(), Some(&names[..]));
+    assert!(!token.is_free());
+    assert!(matches!(
+        store.bind("bilder", &names),
+        Err(ChangeError::Unknown {
+            nearest: Some(_),
+            ..
+        })
     ));
 }

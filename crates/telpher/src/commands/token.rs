@@ -1,9 +1,10 @@
-//! `telpher token`: who may connect.
+//! `telpher token`: authentication by bearer tokens, and the names that their bearers may use.
 
 use std::sync::Arc;
 
+use node::access::Pattern;
 use node::ports::{LockError, RealDisk};
-use node::tokens::{AddError, ENTROPY_SIZE, RevokeError, Role, TokenStore, TokensError};
+use node::tokens::{AddError, ChangeError, ENTROPY_SIZE, Role, Token, TokenStore, TokensError};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 
@@ -14,25 +15,51 @@ use crate::utc;
 
 const EXAMPLES: &str = "\
 Examples:
-  telpher token add builder                      a token for an agent; shown once
-  telpher token add ops --role admin             a token for whoever administers the node
-  TELPHER_TOKEN=$(telpher token add builder)     straight into a shell's variable
+  telpher token add builder                      for the agent `default/default/builder`
+  telpher token add pay --for 'acme/pay/*'       for all agents of a namespace
+  telpher token add ops --role admin             for an administrator of the node
+  TELPHER_TOKEN=$(telpher token add ci)          straight into a shell's variable
+  telpher token bind builder --for acme/search/crawler --for 'acme/test/*'
+                                                 other names for a token, which keeps its secret
   telpher token list --json
   telpher token revoke builder
 
-A running node follows within a second. Once the first token was added, everybody needs one.";
+Names. A token is bound to patterns of names, `org/namespace/agent` with `*` for any part. Its bearer \
+connects, subscribes, takes quota, manages mailboxes and deletes under these names only; without \
+--for under `default/default/NAME` only. An agent that connects without a name is the first pattern's, \
+with the token's name for an open agent: `acme/pay/pay` above. Everything it does is charged, halted \
+and shown under its name. `--for '*/*/*'` allows every name but those of `telpher/`; administrators \
+may use every name anyway. Any bearer may send to every name, and read.
 
-/// Add, list and revoke the bearer tokens of a node
+A running node follows within a second: clients whose token was revoked or bound anew are \
+disconnected. Once the first token was added, every client needs one.";
+
+/// Add, list, bind and revoke the bearer tokens of a node
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
     /// Add a token and print it; it cannot be shown again
     Add {
-        /// What to call it: letters, digits, `.`, `_` and `-`
+        /// The token's name: letters, digits, `.`, `_` and `-`
         name: String,
         /// What its bearer may do
         #[arg(long, value_enum, default_value_t = RoleArg::Agent)]
         role: RoleArg,
+        /// Names that its bearer may use, `*` for any part; several are allowed
+        #[arg(long = "for", value_name = "PATTERN")]
+        names: Vec<Pattern>,
+        #[command(flatten)]
+        data: DataArgs,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// Bind a token to other names; its secret stays
+    Bind {
+        /// The token's name
+        name: String,
+        /// Names that its bearer may use from now on; without one `default/default/NAME` only
+        #[arg(long = "for", value_name = "PATTERN")]
+        names: Vec<Pattern>,
         #[command(flatten)]
         data: DataArgs,
         #[command(flatten)]
@@ -47,7 +74,7 @@ pub(crate) enum Command {
     },
     /// Revoke a token
     Revoke {
-        /// Its name
+        /// The token's name
         name: String,
         #[command(flatten)]
         data: DataArgs,
@@ -78,9 +105,22 @@ pub(crate) fn run(command: Command, environment: &Environment) -> Result<(), Fai
         Command::Add {
             name,
             role,
+            names,
             data,
             format,
-        } => add(&mut open(&data, environment)?, &name, role.into(), format),
+        } => add(
+            &mut open(&data, environment)?,
+            &name,
+            role.into(),
+            &names,
+            format,
+        ),
+        Command::Bind {
+            name,
+            names,
+            data,
+            format,
+        } => bind(&mut open(&data, environment)?, &name, &names, format),
         Command::List { data, format } => list(&open(&data, environment)?, format),
         Command::Revoke { name, data, format } => {
             revoke(&mut open(&data, environment)?, &name, format)
@@ -93,34 +133,71 @@ fn open(data: &DataArgs, environment: &Environment) -> Result<TokenStore, Failur
     TokenStore::open(Arc::new(RealDisk), &loaded.config.data.dir).map_err(store_failure)
 }
 
-fn add(store: &mut TokenStore, name: &str, role: Role, format: Format) -> Result<(), Failure> {
+fn add(
+    store: &mut TokenStore,
+    name: &str,
+    role: Role,
+    names: &[Pattern],
+    format: Format,
+) -> Result<(), Failure> {
     let mut entropy = [0; ENTROPY_SIZE];
     SystemRandom::new()
         .fill(&mut entropy)
         .map_err(|_| Failure::new(Exit::Failed, "the system has no random bytes"))?;
     let now_s = utc::now_s();
     let secret = store
-        .add(name, role, now_s, &entropy)
+        .add(name, role, names, now_s, &entropy)
         .map_err(add_failure)?;
+    let names = texts(name, Some(names));
     if !format.json {
+        let allowed = match role {
+            Role::Admin => "every name".to_owned(),
+            Role::Agent => names.join(", "),
+        };
         output::note(&format!(
-            "token `{name}` ({role}) added; this is the only time it is shown:"
+            "token `{name}` ({role}, for {allowed}) added; this is the only time it is shown:"
         ));
     }
     let value = json!({
         "name": name,
         "role": role.as_str(),
+        "for": names,
         "created": utc::format(now_s),
         "token": secret.reveal(),
     });
     output::print(format, &value, &format!("{}\n", secret.reveal()))
 }
 
+fn bind(
+    store: &mut TokenStore,
+    name: &str,
+    names: &[Pattern],
+    format: Format,
+) -> Result<(), Failure> {
+    store.bind(name, names).map_err(change_failure)?;
+    let names = texts(name, Some(names));
+    let value = json!({ "name": name, "for": names });
+    let text = format!("token `{name}` is for {}\n", names.join(", "));
+    output::print(format, &value, &text)
+}
+
+/// The patterns of a token as they are shown; `None` is a token of an earlier version.
+fn texts(name: &str, patterns: Option<&[Pattern]>) -> Vec<String> {
+    match patterns {
+        None => vec!["*/*/*".to_owned()],
+        Some([]) => vec![format!("default/default/{name}")],
+        Some(patterns) => patterns.iter().map(ToString::to_string).collect(),
+    }
+}
+
 fn list(store: &TokenStore, format: Format) -> Result<(), Failure> {
+    let names = |token: &Token| texts(&token.name, token.names.as_deref());
     let value = store.list().iter().map(|token| {
         json!({
             "name": token.name,
             "role": token.role.as_str(),
+            "for": names(token),
+            "bound": token.names.is_some(),
             "created": utc::format(token.created_s),
         })
     });
@@ -132,12 +209,13 @@ fn list(store: &TokenStore, format: Format) -> Result<(), Failure> {
         });
         return Ok(());
     }
-    let head = ["NAME", "ROLE", "CREATED"].map(str::to_owned);
+    let head = ["NAME", "ROLE", "CREATED", "FOR"].map(str::to_owned);
     let rows = store.list().iter().map(|token| {
         [
             token.name.clone(),
             token.role.to_string(),
             utc::format(token.created_s),
+            names(token).join(" "),
         ]
     });
     let rows: Vec<_> = std::iter::once(head).chain(rows).collect();
@@ -145,7 +223,7 @@ fn list(store: &TokenStore, format: Format) -> Result<(), Failure> {
 }
 
 fn revoke(store: &mut TokenStore, name: &str, format: Format) -> Result<(), Failure> {
-    store.revoke(name).map_err(revoke_failure)?;
+    store.revoke(name).map_err(change_failure)?;
     let value = json!({ "revoked": name, "tokens_left": store.list().len() });
     if !format.json && store.list().is_empty() {
         output::note("no token is left: nobody can connect until one is added");
@@ -175,17 +253,17 @@ fn add_failure(error: AddError) -> Failure {
     }
 }
 
-fn revoke_failure(error: RevokeError) -> Failure {
+fn change_failure(error: ChangeError) -> Failure {
     match error {
-        RevokeError::Unknown { ref nearest, .. } => {
+        ChangeError::Unknown { ref nearest, .. } => {
             let failure = Failure::new(Exit::NotFound, &error);
             match nearest {
                 Some(nearest) => failure.hint(format!("did you mean `{nearest}`?")),
                 None => failure.hint("`telpher token list` shows what there is"),
             }
         }
-        RevokeError::Lock(error) => lock_failure(error),
-        RevokeError::Tokens(error) => store_failure(error),
+        ChangeError::Lock(error) => lock_failure(error),
+        ChangeError::Tokens(error) => store_failure(error),
     }
 }
 

@@ -65,7 +65,7 @@ fn answer(source: &Source, body: &[u8]) -> Result<Value, Fault> {
     let pass = source.gate.admit(&asked.token);
     let pass =
         pass.map_err(|error| Fault::with_code(ErrorCode::Unauthenticated, error.to_string()))?;
-    if pass.role != Role::Admin {
+    if pass.role() != Role::Admin {
         let message = "a backup takes an administrator's token";
         return Err(Fault::with_code(ErrorCode::Denied, message));
     }

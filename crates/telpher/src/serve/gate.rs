@@ -1,154 +1,176 @@
 //! Judges tokens for every door, in step with the data directory.
+//!
+//! Doors look tokens up in an index that never changes; a thread of its own reads the file, makes the
+//! next index and revokes the passes of tokens that are gone or changed. No door waits for a lock or a
+//! disk.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use edge::{Gate, Pass, Refused, Role};
-use node::Clock;
-use node::tokens::{self, Token, TokenStore};
+use arc_swap::ArcSwap;
+use edge::{Gate, Pass, Refused};
+use node::access::Principal;
+use node::tokens::{Index, Token, TokenStore};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
-/// The tokens are read again before somebody is judged, at most this often.
-const RELOAD_INTERVAL_NS: u64 = 1_000_000_000;
+/// How often the tokens are read. A change counts within a second.
+const RELOAD_INTERVAL: Duration = Duration::from_millis(400);
 
 /// The data directory's tokens. A token that was added or revoked counts within a second. When the
-/// tokens cannot be read, nobody comes in, and who is in stays.
+/// tokens cannot be read, nobody comes in, and clients that are in stay.
 pub(super) struct TokenGate {
-    clock: Arc<dyn Clock>,
-    state: Mutex<State>,
-    /// Somebody showed a token that is valid.
-    admitted: Notify,
+    judged: ArcSwap<Judged>,
+    /// Changed by one reader at a time.
+    store: Mutex<TokenStore>,
+    /// Counts changes of the tokens.
+    changes: watch::Sender<u64>,
 }
 
-struct State {
-    store: TokenStore,
-    readable: bool,
-    read_ns: u64,
-    /// Counts changes of the tokens.
-    changes: u64,
+/// The tokens as they were last read.
+struct Judged {
+    index: Index,
+    /// By the token's position in the index.
+    passes: Vec<Pass>,
+    /// For clients without a token, where none is required.
+    open: Option<Pass>,
+    is_readable: bool,
 }
 
 impl TokenGate {
     /// A gate that knows the tokens as `store` has just read them.
-    pub(super) fn new(store: TokenStore, clock: Arc<dyn Clock>) -> Self {
-        let read_ns = clock.now_ns();
+    pub(super) fn new(store: TokenStore) -> Self {
+        let judged = Judged::new(&store, None);
         Self {
-            clock,
-            state: Mutex::new(State {
-                store,
-                readable: true,
-                read_ns,
-                changes: 0,
-            }),
-            admitted: Notify::new(),
+            judged: ArcSwap::from_pointee(judged),
+            store: Mutex::new(store),
+            changes: watch::Sender::new(0),
         }
     }
 
-    /// Waits until somebody has shown a valid token since last time.
-    pub(super) async fn admission(&self) {
-        self.admitted.notified().await;
+    /// Reads the tokens a few times a second, on a thread that ends with the gate.
+    pub(super) fn follow(self: &Arc<Self>) -> std::io::Result<()> {
+        let gate = Arc::downgrade(self);
+        let thread = std::thread::Builder::new().name("tokens".to_owned());
+        thread.spawn(move || reload_for_ever(&gate)).map(drop)
     }
 
-    /// Reads the tokens and says how often they have changed.
-    pub(super) fn refresh(&self) -> u64 {
-        let now_ns = self.clock.now_ns();
-        let mut state = self.state.lock();
-        state.reload(now_ns);
-        state.changes
+    /// Receives the count of changes of the tokens.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// Whether the token is still valid, as the tokens were last read.
     pub(super) fn knows(&self, token: &Token) -> bool {
-        self.state.lock().store.knows(token)
+        self.judged.load().index.position(token).is_some()
+    }
+
+    /// Reads the tokens again.
+    pub(super) fn reload(&self) {
+        let mut store = self.store.lock();
+        let outcome = store.reload();
+        let before = self.judged.load();
+        match &outcome {
+            Ok(false) if before.is_readable => return,
+            Ok(false) => tracing::info!("tokens are readable again"),
+            Ok(true) => tracing::info!(tokens = store.list().len(), "tokens have changed"),
+            Err(_) if !before.is_readable => return,
+            Err(error) => tracing::error!(%error, "no client is let in"),
+        }
+        let mut next = Judged::new(&store, Some(&before));
+        next.is_readable = outcome.is_ok();
+        let next = Arc::new(next);
+        self.judged.store(next.clone());
+        if let Ok(true) = outcome {
+            // Behind the swap: a pass that is handed out from now on is one of the new index.
+            before.revoke_unless_in(&next.index);
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+fn reload_for_ever(gate: &Weak<TokenGate>) {
+    loop {
+        std::thread::sleep(RELOAD_INTERVAL);
+        match gate.upgrade() {
+            Some(gate) => gate.reload(),
+            None => return,
+        }
+    }
+}
+
+impl Judged {
+    /// Takes over the passes of tokens that are the same as before.
+    fn new(store: &TokenStore, before: Option<&Self>) -> Self {
+        let mut index = Index::new(store.list());
+        if let Some(before) = before {
+            index.learn(&before.index);
+        }
+        let pass = |token: &Token| {
+            let same = before.and_then(|before| {
+                let position = before.index.position(token)?;
+                before.passes.get(position).cloned()
+            });
+            same.unwrap_or_else(|| Pass::of_token(Arc::new(token.clone())))
+        };
+        Self {
+            passes: index.tokens().iter().map(pass).collect(),
+            index,
+            open: (!store.required()).then(|| Pass::new(Principal::open())),
+            is_readable: true,
+        }
+    }
+
+    fn revoke_unless_in(&self, index: &Index) {
+        for (token, pass) in self.index.tokens().iter().zip(&self.passes) {
+            if index.position(token).is_none() {
+                pass.revoke();
+            }
+        }
     }
 }
 
 impl Gate for TokenGate {
     fn admit(&self, token: &str) -> Result<Pass, Refused> {
-        let now_ns = self.clock.now_ns();
-        let mut state = self.state.lock();
-        if now_ns.saturating_sub(state.read_ns) >= RELOAD_INTERVAL_NS {
-            state.reload(now_ns);
-        }
-        if !state.readable {
+        let judged = self.judged.load();
+        if !judged.is_readable {
             return Err(Refused::Broken);
         }
-        if !state.store.required() {
-            return Ok(Pass {
-                role: Role::Admin,
-                token: None,
-            });
+        if let Some(pass) = &judged.open {
+            return Ok(pass.clone());
         }
         if token.is_empty() {
             return Err(Refused::Missing);
         }
-        let token = state.store.verify(token).ok_or(Refused::Unknown)?;
-        let role = match token.role {
-            tokens::Role::Admin => Role::Admin,
-            tokens::Role::Agent => Role::Agent,
-        };
-        let token = Some(Arc::new(token.clone()));
-        self.admitted.notify_one();
-        Ok(Pass { role, token })
-    }
-}
-
-impl State {
-    fn reload(&mut self, now_ns: u64) {
-        self.read_ns = now_ns;
-        let outcome = self.store.reload();
-        self.changes += u64::from(matches!(outcome, Ok(true)));
-        match &outcome {
-            Ok(true) => tracing::info!(tokens = self.store.list().len(), "tokens have changed"),
-            Ok(false) if !self.readable => tracing::info!("tokens are readable again"),
-            Ok(false) => {}
-            Err(error) if self.readable => tracing::error!(%error, "nobody is let in"),
-            Err(_) => {}
-        }
-        self.readable = outcome.is_ok();
+        let position = judged.index.find(token).ok_or(Refused::Unknown)?;
+        Ok(judged.passes[position].clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
-
+    use edge::Role;
     use node::ports::{Disk, RealDisk};
     use node::tokens::{ENTROPY_SIZE, FILE_NAME};
 
     use super::*;
 
-    #[derive(Default)]
-    struct TestClock(AtomicU64);
-
-    impl Clock for TestClock {
-        fn now_ns(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
-        }
-
-        fn unix_ms(&self) -> u64 {
-            0
-        }
-    }
-
     #[test]
     fn the_gate_follows_the_data_directory_and_shuts_when_it_cannot() {
         let dir = tempfile::tempdir().unwrap();
         let open = || TokenStore::open(Arc::new(RealDisk), dir.path()).unwrap();
-        let clock = Arc::new(TestClock::default());
-        let gate = TokenGate::new(open(), clock.clone());
-        let role = |token: &str| gate.admit(token).map(|pass| pass.role);
-        let pass = || clock.0.fetch_add(RELOAD_INTERVAL_NS, Ordering::Relaxed);
+        let gate = TokenGate::new(open());
+        let role = |token: &str| gate.admit(token).map(|pass| pass.role());
         assert_eq!(role(""), Ok(Role::Admin));
 
         let agent = open()
-            .add("a", tokens::Role::Agent, 0, &[1; ENTROPY_SIZE])
+            .add("a", Role::Agent, &[], 0, &[1; ENTROPY_SIZE])
             .unwrap();
         let admin = open()
-            .add("b", tokens::Role::Admin, 0, &[2; ENTROPY_SIZE])
+            .add("b", Role::Admin, &[], 0, &[2; ENTROPY_SIZE])
             .unwrap();
         assert_eq!(role(""), Ok(Role::Admin), "not yet read again");
-        pass();
+        gate.reload();
         assert_eq!(role(""), Err(Refused::Missing));
         assert_eq!(role("tlp_x"), Err(Refused::Unknown));
         assert_eq!(role(agent.reveal()), Ok(Role::Agent));
@@ -157,27 +179,44 @@ mod tests {
         let path = dir.path().join(FILE_NAME);
         let good = RealDisk.read(&path).unwrap().unwrap();
         RealDisk.write(&path, b"garbage").unwrap();
-        pass();
+        gate.reload();
         assert_eq!(role(agent.reveal()), Err(Refused::Broken));
         RealDisk.write(&path, &good).unwrap();
-        pass();
+        gate.reload();
         assert_eq!(role(agent.reveal()), Ok(Role::Agent));
 
-        let held = gate.admit(agent.reveal()).unwrap().token.unwrap();
-        let before = gate.refresh();
+        let held = gate.admit(agent.reveal()).unwrap();
+        let kept = gate.admit(admin.reveal()).unwrap();
+        let token = held.token().unwrap();
+        let before = *gate.changes().borrow();
         open().revoke("a").unwrap();
-        assert!(gate.knows(&held), "not yet read again");
-        assert_eq!(gate.refresh(), before + 1);
-        assert!(!gate.knows(&held));
+        assert!(gate.knows(token), "not yet read again");
+        gate.reload();
+        assert_eq!(*gate.changes().borrow(), before + 1);
+        assert!(!gate.knows(token) && held.is_revoked());
+        assert!(!kept.is_revoked());
         RealDisk.write(&path, b"garbage").unwrap();
-        assert_eq!(gate.refresh(), before + 1);
+        gate.reload();
+        assert_eq!(*gate.changes().borrow(), before + 1);
+        assert!(!kept.is_revoked(), "clients that are in stay");
         RealDisk.write(&path, &good).unwrap();
-        assert_eq!(gate.refresh(), before + 2);
-        assert!(gate.knows(&held));
+        gate.reload();
+        assert_eq!(*gate.changes().borrow(), before + 2);
+        assert!(gate.knows(token) && !kept.is_revoked());
+        assert!(!gate.admit(agent.reveal()).unwrap().is_revoked());
+
+        // A token whose rights change is revoked for clients that are in.
+        let bound = gate.admit(agent.reveal()).unwrap();
+        let names = ["acme/pay/*".parse().unwrap()];
+        open().bind("a", &names).unwrap();
+        gate.reload();
+        assert!(bound.is_revoked());
+        let pass = gate.admit(agent.reveal()).unwrap();
+        assert_eq!(pass.principal().subject(), "acme/pay/a");
 
         open().revoke("a").unwrap();
         open().revoke("b").unwrap();
-        pass();
+        gate.reload();
         assert_eq!(role(agent.reveal()), Err(Refused::Unknown));
         assert_eq!(role(""), Err(Refused::Missing));
     }

@@ -1,7 +1,7 @@
-//! Sends those away whose token was revoked while they were connected.
+//! Ends connections whose token was revoked or changed while they were open.
 //!
-//! Another process changes the tokens, so somebody has to look: only while there is a connection that
-//! a token has let in. Whoever came before the first token was made had none that could be revoked.
+//! Requests and streams of the HTTP door hold the pass that was revoked, and end by themselves. A
+//! client that came before the first token was made had none that could be revoked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,27 +11,17 @@ use node::{Counter, Facts, Handle};
 
 use super::gate::TokenGate;
 
-/// How often the tokens are read: a connection outlives its token by less than a second.
-const INTERVAL: Duration = Duration::from_millis(500);
+/// After this time a connection is open that was admitted by the tokens of before.
+const SECOND_LOOK: Duration = Duration::from_millis(300);
 
 /// Enforces revocations for ever.
 pub(super) async fn enforce(gate: Arc<TokenGate>, node: Handle) {
-    let mut enforced = gate.refresh();
-    let mut is_settled = true;
-    loop {
-        if !node.is_any_client(|client| client.token.is_some()) {
-            gate.admission().await;
-        }
-        tokio::time::sleep(INTERVAL).await;
-        let changes = gate.refresh();
-        if changes == enforced && is_settled {
-            continue;
-        }
+    let mut changes = gate.changes();
+    // The sender is the gate's.
+    while changes.changed().await.is_ok() {
         dismiss(&gate, &node);
-        // Once more after the next pause: somebody may have been let in by the tokens of before, and
-        // been connected only behind our look at who is.
-        is_settled = changes == enforced;
-        enforced = changes;
+        tokio::time::sleep(SECOND_LOOK).await;
+        dismiss(&gate, &node);
     }
 }
 
@@ -42,7 +32,7 @@ fn dismiss(gate: &TokenGate, node: &Handle) {
             return None;
         }
         node.counters().count(Counter::Unauthenticated);
-        Some(format!("the token `{}` was revoked", token.name))
+        Some(format!("the token `{}` was revoked or changed", token.name))
     };
     let count = node.dismiss(ErrorCode::Unauthenticated, reason);
     if count > 0 {

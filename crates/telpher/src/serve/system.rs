@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use client::{Attached, Client, Connecting, Fault, ItemSender, Request, Server};
+use client::{Attached, Client, Connecting, Fault, ItemSender, Request, Server, SubscribeOptions};
 use edge::Gate;
 use edge::http::{Local, agents_json, connections_json};
 use edge::native::Door;
@@ -54,7 +54,9 @@ impl SystemAgent {
 
 async fn attach(server: Server, client: &Client, name: &str) -> Result<Attached, Failure> {
     let name = Name::parse(name).map_err(failed)?;
-    server.attach(client, &name).await.map_err(failed)
+    let options = SubscribeOptions::new().with_source();
+    let attached = server.attach_with(client, &name, options).await;
+    attached.map_err(failed)
 }
 
 fn failed(error: impl std::fmt::Display) -> Failure {
@@ -97,7 +99,8 @@ fn http_server(node: &Handle, gate: Arc<dyn Gate>) -> Server {
     Server::new().handle_stream("request", move |request: Request, items: ItemSender| {
         let local = local.clone();
         async move {
-            let mut answer = local.ask(&request.body).await;
+            let source = request.context().source();
+            let mut answer = local.ask(source, &request.body).await;
             items.send(answer.head()).await?;
             while let Some(piece) = answer.next().await {
                 items.send(piece.map_err(Fault::new)?).await?;

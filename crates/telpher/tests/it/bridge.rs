@@ -419,7 +419,7 @@ fn what_cannot_be_used_is_said_at_once() {
 fn a_node_that_asks_for_a_token_is_shown_one() {
     let home = Place::new();
     let token = home
-        .run("token add bridge")
+        .run("token add bridge --for */*/*")
         .expect(0)
         .stdout
         .trim()

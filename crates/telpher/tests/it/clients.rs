@@ -278,7 +278,7 @@ fn what_is_wrong_on_the_command_line_is_a_usage_error() {
 fn a_token_is_asked_for_refused_and_accepted() {
     let home = Place::new();
     let token = home
-        .run("token add tester")
+        .run("token add tester --for */*/*")
         .expect(0)
         .stdout
         .trim()

@@ -216,7 +216,7 @@ fn a_connection_too_many_is_refused_and_the_others_stay() {
 #[test]
 fn a_wrong_token_is_refused_and_the_right_one_is_not() {
     let place = Place::new();
-    let added = place.run("token add tester --json");
+    let added = place.run("token add tester --for */*/* --json");
     let token = added.expect(0).json()["token"].as_str().unwrap().to_owned();
     let node = place.serve("");
     for (wrong, says) in [("", "required"), ("tlp_wrong", "unknown")] {

@@ -94,7 +94,11 @@ fn plain_text_at_a_tls_door_gets_nowhere_and_harms_nobody() {
 fn the_http_door_speaks_tls_and_asks_for_the_token() {
     let home = Place::new();
     write_certificates(&home, "authority.pem");
-    let token = home.run("token add tester").stdout.trim().to_owned();
+    let token = home
+        .run("token add tester --for */*/*")
+        .stdout
+        .trim()
+        .to_owned();
     let node = serve(&home);
     assert_eq!(get(&home, &node, "/livez", ""), 200);
     assert_eq!(get(&home, &node, "/metrics", ""), 401);

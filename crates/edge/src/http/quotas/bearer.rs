@@ -1,13 +1,10 @@
-//! Who asks for a change.
-
-use std::convert::Infallible;
-use std::sync::Arc;
+//! The client of a request, and administrators among them.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use model::ErrorCode;
+use model::{ErrorCode, Name};
+use node::access::Principal;
 use node::quotas::{By, Durable, Unit};
-use node::tokens::Token;
 
 use crate::gate::{Pass, Role};
 use crate::http::problem::Problem;
@@ -30,21 +27,35 @@ impl Admin {
     }
 }
 
-/// Who is charged for what is done without a connection: its token, as at the native door.
+/// The client of a request.
 #[derive(Clone, Debug)]
-pub(in crate::http) struct Client(Option<Arc<Token>>);
+pub(in crate::http) struct Client(Pass);
 
 impl Client {
+    /// The proven identity: the name that is charged and halted, and the names that it may use.
+    pub(in crate::http) fn principal(&self) -> &Principal {
+        self.0.principal()
+    }
+
+    /// The pass by which the request was admitted, and which may be revoked.
+    pub(in crate::http) fn pass(&self) -> &Pass {
+        &self.0
+    }
+
+    /// Refuses a name that the client may not use.
+    pub(in crate::http) fn check(&self, name: &Name) -> Result<(), Problem> {
+        let checked = self.principal().check(name);
+        checked.map_err(|forbidden| Problem::of(ErrorCode::Denied, forbidden.to_string()))
+    }
+
     /// Whether it may append so many bytes; and what must be on disk before that is told.
     pub(in crate::http) fn charge_bytes(
         &self,
         node: &node::Handle,
         bytes: u64,
     ) -> Result<Option<Durable>, Problem> {
-        let token = self.0.as_ref().map(|token| &*token.name);
-        let admitted = node
-            .quotas()
-            .admit_token(token, &[(Unit::APPENDED_BYTES, bytes)]);
+        let costs = [(Unit::APPENDED_BYTES, bytes)];
+        let admitted = node.quotas().admit_principal(self.principal(), &costs);
         admitted.map_err(|throttled| {
             let problem = Problem::of(throttled.code(), throttled.message());
             match throttled.retry_after_ms() {
@@ -56,11 +67,13 @@ impl Client {
 }
 
 impl<S: Sync> FromRequestParts<S> for Client {
-    type Rejection = Infallible;
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let pass = parts.extensions.get::<Pass>();
-        Ok(Self(pass.and_then(|pass| pass.token.clone())))
+        // Every route that has a client is behind the gate.
+        let missing = || Problem::of(ErrorCode::Internal, "the request was not authenticated");
+        pass.cloned().map(Self).ok_or_else(missing)
     }
 }
 
@@ -69,8 +82,8 @@ impl<S: Sync> FromRequestParts<S> for Admin {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         match parts.extensions.get::<Pass>() {
-            Some(pass) if pass.role == Role::Admin => {
-                let token = pass.token.as_ref();
+            Some(pass) if pass.role() == Role::Admin => {
+                let token = pass.token();
                 let who = token.map_or_else(|| "anybody".to_owned(), |token| token.name.clone());
                 Ok(Self { who })
             }

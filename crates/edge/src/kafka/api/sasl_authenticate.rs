@@ -28,6 +28,13 @@ pub(in crate::kafka) fn answer(client: &mut Client, request: &Request) -> Respon
             let message = "there was no SaslHandshake before".to_owned();
             return failure(ErrorCode::IllegalSaslState, message);
         }
+        // The credentials are right: the client may know what is wrong with the name.
+        Err(Denied::Forbidden(forbidden)) => {
+            client.count_refusal();
+            tracing::info!(remote = client.remote(), %forbidden, "kafka client refused");
+            let message = format!("Authentication failed: {forbidden}");
+            return failure(ErrorCode::SaslAuthenticationFailed, message);
+        }
         Err(denied) => {
             client.count_refusal();
             tracing::info!(remote = client.remote(), %denied, "kafka client refused");
