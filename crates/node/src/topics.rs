@@ -100,6 +100,8 @@ pub struct Options {
     pub producer_silent_ms: i64,
     /// How long a transaction may ask for at most, in milliseconds.
     pub transaction_timeout_ms_max: i32,
+    /// How long a record stays after its append whatever its timestamp says, in milliseconds.
+    pub retention_check_interval_ms: i64,
     /// Groups.
     pub groups: ::topics::groups::Options,
     /// Bytes of keys that one compaction holds at most.
@@ -117,6 +119,7 @@ impl Default for Options {
             producers_max: 10_000,
             producer_silent_ms: 24 * 3600 * 1000,
             transaction_timeout_ms_max: 15 * 60 * 1000,
+            retention_check_interval_ms: 5 * 60 * 1000,
             groups: ::topics::groups::Options::default(),
             compaction_size_max: 64 << 20,
             defaults: Config::default(),

@@ -2,8 +2,9 @@
 //!
 //! A producer's batch is checked once (its length, its checksum, its header: [`validate()`]), gets its
 //! offset and the leader's epoch written into it where the checksum does not look ([`BatchMut`]),
-//! and is then stored and handed out byte for byte. Nothing on that way looks at a record. What must
-//! look inside (compaction, tools, benches) walks [`Records`], and unpacks them first where they are
+//! and is then stored and handed out byte for byte. Uncompressed records are stepped over once
+//! ([`survey()`]), which sets the maximum timestamp right. What must look inside (compaction, tools,
+//! benches) walks [`Records`], and unpacks them first where they are
 //! compressed, which is behind the feature `codecs`. [`Builder`] makes batches of our own,
 //! [`Marker`] the ones that end a transaction.
 //!
@@ -40,6 +41,7 @@ mod marker;
 mod patch;
 mod record;
 mod retain;
+mod survey;
 mod validate;
 mod varint;
 
@@ -51,4 +53,5 @@ pub use marker::{Marker, MarkerKind, NotAMarker};
 pub use patch::BatchMut;
 pub use record::{BadRecord, Headers, Place, RECORD_SIZE_MIN, Record, Records};
 pub use retain::{Retained, retain};
+pub use survey::{Survey, survey, survey_payload};
 pub use validate::{Rejected, Rules, validate};

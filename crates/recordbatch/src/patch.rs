@@ -34,6 +34,16 @@ impl<'a> BatchMut<'a> {
         let attributes = attributes.with_timestamp_type(TimestampType::Append);
         self.put(CRC_FROM, attributes.0.to_be_bytes());
         self.put(MAX_TIMESTAMP_AT, now_ms.to_be_bytes());
+        self.seal();
+    }
+
+    /// Sets the maximum timestamp, and the checksum anew.
+    pub fn set_max_timestamp(&mut self, max_timestamp: i64) {
+        self.put(MAX_TIMESTAMP_AT, max_timestamp.to_be_bytes());
+        self.seal();
+    }
+
+    fn seal(&mut self) {
         let crc = crc32c::crc32c(&self.bytes[CRC_FROM..]);
         self.put(CRC_AT, crc.to_be_bytes());
     }

@@ -1,7 +1,7 @@
 //! What is asked of a producer's batch before it is let in.
 //!
-//! The questions are those of Apache Kafka's `LogValidator` and `UnifiedLog`, but for what would
-//! take a look at every record; [`crate::Records::check`] is that look, for whoever wants it.
+//! The questions are those of Apache Kafka's `LogValidator` and `UnifiedLog`, but for those about each
+//! record: [`crate::survey()`] asks them of uncompressed records, [`crate::Records::check`] of any.
 
 use crate::attributes::{Compression, TimestampType};
 use crate::batch::Batch;
@@ -139,8 +139,8 @@ fn count(header: &Header, size: usize) -> Result<(), Rejected> {
     })
 }
 
-/// That the maximum is not below the base is not asked: a broker sets the maximum right where a
-/// client did not, and clients rely on it.
+/// The maximum may be below the base: a broker sets the maximum right where a client did not, and
+/// clients rely on it ([`crate::BatchMut::set_max_timestamp`]).
 fn timestamps(header: &Header) -> Result<(), Rejected> {
     let (base_timestamp, max_timestamp) = (header.base_timestamp, header.max_timestamp);
     if base_timestamp.min(max_timestamp) < NO_TIMESTAMP {

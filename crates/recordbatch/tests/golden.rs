@@ -2,8 +2,8 @@
 //! checksums by another program. Never made anew.
 
 use recordbatch::{
-    Attributes, Batch, BatchMut, Builder, Marker, MarkerKind, Producer, Rejected, Rules, Template,
-    TimestampType, validate,
+    Attributes, Batch, BatchMut, Builder, Marker, MarkerKind, Producer, Rejected, Rules, Survey,
+    Template, TimestampType, survey, validate,
 };
 
 const RULES: Rules = Rules {
@@ -38,6 +38,11 @@ fn a_batch_of_two_records() {
     let (batch, rest) = Batch::split(&bytes).unwrap();
     assert!(rest.is_empty());
     assert_eq!(validate(&batch, RULES), Ok(()));
+    let timestamps = Survey {
+        timestamp_max: TIMESTAMP + 10,
+        timestamp_min: Some(TIMESTAMP),
+    };
+    assert_eq!(survey(&batch), Some(Ok(timestamps)));
     let records: Vec<_> = batch.records().unwrap().map(Result::unwrap).collect();
     let seen: Vec<_> = records
         .iter()

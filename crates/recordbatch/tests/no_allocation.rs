@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use recordbatch::{
     Attributes, Batch, BatchMut, Builder, Compression, Header, Marker, Records, Rules, Template,
-    codecs, seal, validate,
+    codecs, seal, survey, validate,
 };
 
 thread_local! {
@@ -71,7 +71,7 @@ fn read(bytes: &mut [u8]) {
     let rules = Rules {
         batch_size_max: usize::MAX,
     };
-    let _ = (validate(&batch, rules), Marker::decode(&batch));
+    let _ = (validate(&batch, rules), Marker::decode(&batch), survey(&batch));
     let records = Records::new(batch.header(), batch.payload());
     let headers = records.flatten().map(|it| it.headers().count());
     assert!(headers.sum::<usize>() <= batch.payload().len());

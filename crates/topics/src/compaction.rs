@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::ProducerId;
-use crate::index::Index;
+use crate::index::{Entry, Index};
 use crate::partition::{Change, Ending, Partition, Place};
 use crate::transactions::Aborted;
 
@@ -143,8 +143,13 @@ impl Left {
             record: survivor.record,
             now_ms: 0,
         };
-        self.0
-            .appended(place, survivor.size, survivor.timestamp_max);
+        // The times of what was compacted replace these; see [`Partition::compacted`].
+        let entry = Entry {
+            size: survivor.size,
+            timestamp_max: survivor.timestamp_max,
+            dated_ms: 0,
+        };
+        self.0.appended(place, entry);
     }
 }
 

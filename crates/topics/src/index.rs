@@ -19,6 +19,34 @@ pub(crate) struct Block {
     pub(crate) timestamp_max: i64,
     /// The first offset of the first batch that has it.
     pub(crate) peak: u64,
+    /// When its newest batch was appended, in milliseconds since 1970-01-01 UTC.
+    pub(crate) appended_ms: i64,
+    /// The time that its age counts from: the newest [`dated_ms`] of its batches.
+    pub(crate) dated_ms: i64,
+}
+
+/// How far ahead of its append a record's timestamp counts for retention, in milliseconds: one hour,
+/// Kafka's default of `message.timestamp.after.max.ms`.
+pub(crate) const AHEAD_MS_MAX: i64 = 3_600_000;
+
+/// The time from which the age of a batch counts: its timestamp, at most [`AHEAD_MS_MAX`] after the
+/// append, or the time of the append if it has no timestamp.
+pub(crate) fn dated_ms(timestamp: i64, appended_ms: i64) -> i64 {
+    match timestamp {
+        ..0 => appended_ms,
+        _ => timestamp.min(appended_ms.saturating_add(AHEAD_MS_MAX)),
+    }
+}
+
+/// Facts of a batch that the index takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Bytes.
+    pub(crate) size: u32,
+    /// The highest timestamp in the batch.
+    pub(crate) timestamp_max: i64,
+    /// The time that its age counts from.
+    pub(crate) dated_ms: i64,
 }
 
 /// The highest timestamp, and the first batch that has it.
@@ -61,12 +89,20 @@ impl Index {
         }
     }
 
+    /// Gives every block its times.
+    pub(crate) fn date<E>(
+        &mut self,
+        mut one: impl FnMut(&mut Block) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.blocks.iter_mut().try_for_each(&mut one)
+    }
+
     pub(crate) fn parts(&self) -> (u64, &[Block]) {
         (self.block_bytes, &self.blocks)
     }
 
-    pub(crate) fn appended(&mut self, place: Place, size: u32, timestamp: i64) {
-        let size = u64::from(size);
+    pub(crate) fn appended(&mut self, place: Place, entry: Entry) {
+        let (size, timestamp) = (u64::from(entry.size), entry.timestamp_max);
         self.bytes = self.bytes.saturating_add(size);
         match self.blocks.last_mut() {
             Some(block) if block.bytes < self.block_bytes => {
@@ -74,6 +110,8 @@ impl Index {
                 if timestamp > block.timestamp_max {
                     (block.timestamp_max, block.peak) = (timestamp, place.offset);
                 }
+                block.appended_ms = block.appended_ms.max(place.now_ms);
+                block.dated_ms = block.dated_ms.max(entry.dated_ms);
             }
             _ => self.blocks.push(Block {
                 record: place.record,
@@ -81,6 +119,8 @@ impl Index {
                 bytes: size,
                 timestamp_max: timestamp,
                 peak: place.offset,
+                appended_ms: place.now_ms,
+                dated_ms: entry.dated_ms,
             }),
         }
         if self.blocks.len() > self.blocks_max {
@@ -102,6 +142,7 @@ impl Index {
     pub(crate) fn replace(&mut self, until: u64, rest: u64, end: u64, before: Self) {
         let behind = self.blocks.partition_point(|it| it.offset < until);
         let mut blocks = before.blocks;
+        self.date_like_before(&mut blocks, until);
         // Blocks may have become one while others were looked at.
         if let Some(across) = behind.checked_sub(1).map(|at| self.blocks[at])
             && self.blocks.get(behind).map_or(end, |it| it.offset) > until
@@ -118,6 +159,20 @@ impl Index {
         *self = Self::restore(block_bytes, blocks, self.blocks_max);
         while self.blocks.len() > self.blocks_max {
             self.thin();
+        }
+    }
+
+    /// Gives blocks that replace those before `until` the append times of what they replace: rewriting
+    /// a batch does not make it younger.
+    fn date_like_before(&self, blocks: &mut [Block], until: u64) {
+        let ends: Vec<_> = blocks.iter().skip(1).map(|it| it.offset).collect();
+        for (block, end) in blocks.iter_mut().zip(ends.into_iter().chain([until])) {
+            let first = self.blocks.partition_point(|it| it.offset <= block.offset);
+            let behind = self.blocks.partition_point(|it| it.offset < end);
+            let replaced = &self.blocks[first.saturating_sub(1).min(behind)..behind];
+            let newest = |time: fn(&Block) -> i64| replaced.iter().map(time).max();
+            block.appended_ms = newest(|it| it.appended_ms).unwrap_or(block.appended_ms);
+            block.dated_ms = newest(|it| it.dated_ms).unwrap_or(block.dated_ms);
         }
     }
 
@@ -192,6 +247,8 @@ impl Block {
             bytes: self.bytes.saturating_add(next.bytes),
             timestamp_max: highest.timestamp_max,
             peak: highest.peak,
+            appended_ms: self.appended_ms.max(next.appended_ms),
+            dated_ms: self.dated_ms.max(next.dated_ms),
             ..*self
         }
     }

@@ -25,7 +25,7 @@ pub use terms::{Batch, Change, Decision, Ending, Limits, Marker, Place, Refusal,
 pub use view::ProducerView;
 
 use crate::epochs::Epochs;
-use crate::index::Index;
+use crate::index::{Entry, Index, dated_ms};
 use crate::producers::Producers;
 use crate::transactions::{Aborted, Transactions};
 use crate::{ProducerId, producers};
@@ -96,7 +96,12 @@ impl Partition {
             self.transactions.begin(id, place.offset);
         }
         self.producers.forget_above(self.limits.producers_max);
-        self.index.appended(place, batch.size, batch.timestamp_max);
+        let entry = Entry {
+            size: batch.size,
+            timestamp_max: batch.timestamp_max,
+            dated_ms: dated_ms(batch.timestamp_max.max(batch.timestamp_base), place.now_ms),
+        };
+        self.index.appended(place, entry);
         self.end = place.offset + u64::from(batch.offsets);
     }
 
@@ -108,7 +113,12 @@ impl Partition {
                 .finish(marker.id, first..place.offset, marker.ending);
         }
         self.producers.forget_above(self.limits.producers_max);
-        self.index.appended(place, marker.size, marker.timestamp);
+        let entry = Entry {
+            size: marker.size,
+            timestamp_max: marker.timestamp,
+            dated_ms: dated_ms(marker.timestamp, place.now_ms),
+        };
+        self.index.appended(place, entry);
         self.end = place.offset + 1;
     }
 

@@ -11,9 +11,10 @@
 //!                   2 CHANGE       what u8: 1 log start | offset u64
 //!                                           2 leader | epoch i32 | start u64
 //!                                           3 cleaned | offset u64
-//!                   3 PARTITION    see `partition`
+//!                   3 PARTITION_UNDATED   see `partition`; read, and not written any more
 //!                   4 COMPACTED    first u64 | end u64 | rest u64: what was compacted is those records
 //!                                  of the stream beside, what was not begins with record `rest`
+//!                   5 PARTITION    see `partition`
 //! the catalogue     1 TOPIC        id 16 | name text | partitions u32 | created_ms i64
 //!                                  | count × (key u8 | value text)
 //!                   2 TOPIC_GONE   id 16
@@ -29,7 +30,7 @@
 //! ```
 //!
 //! Of a topic, a transaction and a user the newest record counts. BATCH and CHANGE count in their order,
-//! from the PARTITION on that says where it was taken.
+//! from the PARTITION or PARTITION_UNDATED on that says where it was taken.
 
 mod catalogue;
 mod coordinator;
@@ -42,10 +43,12 @@ pub use partition::{Compacted, Snapshot};
 pub const BATCH: u8 = 1;
 /// Tag of a [`crate::Change`].
 pub const CHANGE: u8 = 2;
-/// Tag of a [`Snapshot`].
-pub const PARTITION: u8 = 3;
+/// Tag of a [`Snapshot`] of a version that kept no append times.
+pub const PARTITION_UNDATED: u8 = 3;
 /// Tag of a [`Compacted`].
 pub const COMPACTED: u8 = 4;
+/// Tag of a [`Snapshot`].
+pub const PARTITION: u8 = 5;
 /// Tag of a [`crate::Topic`].
 pub const TOPIC: u8 = 1;
 /// Tag of the [`crate::TopicId`] of a topic that was deleted: its 16 bytes.

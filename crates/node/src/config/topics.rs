@@ -24,6 +24,12 @@ options! {
     /// that are young enough.
     "topics.retention_size" => retention_size: ByteSize = ByteSize::bytes(0);
 
+    /// Retention by time deletes no record sooner than this after its append, whatever its timestamp
+    /// says (Kafka's log.retention.check.interval.ms). A record whose time is over then is deleted
+    /// within 10 s.
+    "topics.retention_check_interval" => retention_check_interval: Duration = Duration::from_secs(300),
+        from "0ms" to "24h";
+
     /// Partitions of all topics.
     "topics.partitions_max" => partitions_max: u32 = 100_000, from "1" to "1000000";
 
@@ -65,6 +71,8 @@ impl Options {
             partitions_max: self.partitions_max,
             producers_max: self.producers_max as usize,
             producer_silent_ms: i64::try_from(self.producer_silence.as_millis())
+                .unwrap_or(i64::MAX),
+            retention_check_interval_ms: i64::try_from(self.retention_check_interval.as_millis())
                 .unwrap_or(i64::MAX),
             transaction_timeout_ms_max: i32::try_from(self.transaction_timeout_max.as_millis())
                 .unwrap_or(i32::MAX),

@@ -10,7 +10,7 @@ use ::topics::{
 use bytes::Bytes as Shared;
 use journal::{Journal, Record, Status, Ticket};
 use parking_lot::{Mutex, MutexGuard};
-use recordbatch::{Batch as Bytes, MarkerKind};
+use recordbatch::{Batch as Bytes, MarkerKind, TimestampType};
 
 use super::error::UnknownPartition;
 use super::hints::Hints;
@@ -139,6 +139,12 @@ impl Slot {
         match it.tag {
             record::PARTITION => {
                 let snapshot = Partition::decode(&it.payload, limits(options))?;
+                live.partition = snapshot.partition;
+                live.next_record = snapshot.records;
+            }
+            record::PARTITION_UNDATED => {
+                let written_ms = i64::try_from(it.time_ms).unwrap_or(i64::MAX);
+                let snapshot = Partition::decode_undated(&it.payload, limits(options), written_ms)?;
                 live.partition = snapshot.partition;
                 live.next_record = snapshot.records;
             }
@@ -396,6 +402,11 @@ pub(super) fn facts(batch: &Bytes<'_>) -> Option<Batch> {
         offsets: u32::try_from(i64::from(header.last_offset_delta) + 1).ok()?,
         size: u32::try_from(batch.bytes().len()).ok()?,
         timestamp_max: header.max_timestamp,
+        timestamp_base: match header.attributes.timestamp_type() {
+            // What the producer said does not count then.
+            TimestampType::Append => header.max_timestamp,
+            TimestampType::Create => header.base_timestamp,
+        },
         producer: header.producer().map(|it| Sequenced {
             id: ProducerId(it.id),
             epoch: it.epoch,

@@ -4,7 +4,7 @@ use std::task::{Poll, Waker};
 
 use ::topics::{Claim, Decision, Denied, Participant, ProducerId, record};
 use journal::{Index, Round, ShardId, Status, Ticket};
-use recordbatch::{Batch, BatchMut, validate};
+use recordbatch::{Batch, BatchMut, survey, validate};
 
 use super::counts::Appends;
 use super::error::{ProduceError, Storage};
@@ -118,12 +118,14 @@ impl Producing {
         if rules.is_compacted {
             keys::check(&batch)?;
         }
+        let survey = survey(&batch).transpose()?;
+        let timestamp_max = survey.map(|it| it.timestamp_max);
         let header = batch.header();
         let Some(producer) = header
             .producer()
             .filter(|_| header.attributes.is_transactional())
         else {
-            return placing.place(slot, &batch);
+            return placing.place(slot, &batch, timestamp_max);
         };
         let claim = Claim {
             name: transactional_id.ok_or(Denied::NoName)?,
@@ -137,7 +139,7 @@ impl Producing {
         // Held until it is appended: the transaction does not end meanwhile.
         let coordinating = topics.state.transactions.lock();
         coordinating.verify(&claim, &participant)?;
-        placing.place(slot, &batch)
+        placing.place(slot, &batch, timestamp_max)
     }
 }
 
@@ -148,10 +150,17 @@ impl Drop for Producing {
 }
 
 impl Placing<'_> {
-    /// Decides and appends, under the partition's lock.
-    fn place(&mut self, slot: &Slot, batch: &Batch<'_>) -> Result<Placed, ProduceError> {
+    /// Decides and appends, under the partition's lock. The maximum timestamp is that of the records, if
+    /// they were looked at; else what the batch says.
+    fn place(
+        &mut self,
+        slot: &Slot,
+        batch: &Batch<'_>,
+        timestamp_max: Option<i64>,
+    ) -> Result<Placed, ProduceError> {
         let state = &self.topics.state;
         let mut facts = facts(batch).ok_or(ProduceError::NotOne)?;
+        facts.timestamp_max = timestamp_max.unwrap_or(facts.timestamp_max);
         let mut live = slot.lock(&state.journal)?;
         let mut woken = Woken::default();
         let (offset, end, stamp, is_duplicate) = match live.partition.decide(&facts)? {
@@ -163,9 +172,9 @@ impl Placing<'_> {
             Decision::Append { offset } => {
                 let (now_ms, stamp) = (self.topics.now_ms(), self.topics.time_ms());
                 if live.rules.timestamps == Timestamps::Append {
-                    facts.timestamp_max = stamp;
+                    (facts.timestamp_max, facts.timestamp_base) = (stamp, stamp);
                 }
-                self.stamp(&live, batch, offset, stamp)?;
+                self.stamp(&live, batch, offset, facts.timestamp_max)?;
                 let mut guard = self.round.lock(slot.at.shard, now_ms);
                 let appended = guard.append(slot.at.stream, None, record::BATCH, self.placed);
                 let appended = appended.map_err(|it| Storage::append(&state.journal, it))?;
@@ -194,7 +203,7 @@ impl Placing<'_> {
         live: &Live,
         batch: &Batch<'_>,
         offset: u64,
-        stamp: i64,
+        timestamp_max: i64,
     ) -> Result<(), ProduceError> {
         self.placed.clear();
         self.placed.extend_from_slice(batch.bytes());
@@ -202,7 +211,9 @@ impl Placing<'_> {
         // An offset of 63 bits is not reached: that many records are not appended.
         placed.place(i64::try_from(offset).unwrap_or(i64::MAX), live.epoch());
         if live.rules.timestamps == Timestamps::Append {
-            placed.append_time(stamp);
+            placed.append_time(timestamp_max);
+        } else if timestamp_max != batch.header().max_timestamp {
+            placed.set_max_timestamp(timestamp_max);
         }
         Ok(())
     }

@@ -90,6 +90,7 @@ impl Topics {
         let of = |key| config.saying(key, &self.state.options.defaults);
         let retention = Retention {
             ms: of(Key::RetentionMs).retention_ms(),
+            fresh_ms: self.state.options.retention_check_interval_ms,
             bytes: of(Key::RetentionBytes).retention_bytes(),
         };
         if let Some(change) = live.partition.decide_retention(retention, self.time_ms()) {

@@ -1,5 +1,6 @@
 //! Topics of a node on a disk in memory and a clock that is moved by hand.
 
+mod aged;
 mod caught_up;
 mod compacted;
 mod full;

@@ -1,5 +1,6 @@
 //! The Kafka door, by a client that no one here wrote: kcat, which is librdkafka.
 
+mod aged;
 mod client;
 mod copy;
 mod killed;

@@ -80,6 +80,7 @@ impl World {
             offsets,
             size: 1,
             timestamp_max: self.now_ms,
+            timestamp_base: self.now_ms,
             producer: sequenced,
             is_transactional: producer.is_some(),
         };

@@ -7,11 +7,19 @@ fn index(blocks_max: usize, timestamps: &[i64]) -> Index {
         let place = Place {
             offset: 100 + at,
             record: at,
-            now_ms: 0,
+            now_ms: at as i64,
         };
-        index.appended(place, 10, *timestamp);
+        index.appended(place, entry(10, *timestamp));
     }
     index
+}
+
+fn entry(size: u32, timestamp_max: i64) -> Entry {
+    Entry {
+        size,
+        timestamp_max,
+        dated_ms: timestamp_max,
+    }
 }
 
 #[test]
@@ -72,9 +80,12 @@ fn what_a_compaction_has_left_takes_the_place_of_what_was_there() {
         record: 7,
         now_ms: 0,
     };
-    left.appended(place, 5, 9);
+    left.appended(place, entry(5, 9));
     let mut compacted = whole.clone();
     compacted.replace(104, 1004, 106, left.clone());
+    // Rewriting did not make it younger, nor older: it is as young as what it replaces.
+    let first = compacted.blocks[0];
+    assert_eq!((first.appended_ms, first.dated_ms), (3, 9));
     assert_eq!(compacted.bytes(), 25);
     assert_eq!((compacted.seek(100), compacted.seek(103)), (7, 7));
     assert_eq!((compacted.seek(104), compacted.seek_time(2)), (4, Some(7)));

@@ -7,23 +7,29 @@ use super::{Change, OutOfRange, Partition};
 /// How much of a partition is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// What is older goes.
+    /// Records that are older are deleted, in milliseconds.
     pub ms: Option<i64>,
+    /// Records that were appended less than this ago are not deleted for their age, whatever their
+    /// timestamps say; in milliseconds.
+    pub fresh_ms: i64,
     /// What is not needed for so many bytes goes.
     pub bytes: Option<u64>,
 }
 
 impl Partition {
-    /// What is to go now: whole blocks of the index from the beginning on, as Kafka takes whole
-    /// segments, and nothing that is not durable.
+    /// The records to delete now: whole blocks of the index from the beginning on, as Kafka deletes whole
+    /// segments, and nothing that is not durable. The age of a batch counts from its highest timestamp,
+    /// from its append if it has none, and at most from an hour after its append.
     pub fn decide_retention(&self, retention: Retention, now_ms: i64) -> Option<Change> {
         let oldest_ms = retention.ms.map(|ms| now_ms.saturating_sub(ms));
+        let fresh_from_ms = now_ms.saturating_sub(retention.fresh_ms);
         let mut spare = retention
             .bytes
             .map_or(0, |bytes| self.index.bytes().saturating_sub(bytes));
         let mut log_start = self.log_start;
         for (block, end) in self.index.blocks(self.end) {
-            let is_old = oldest_ms.is_some_and(|oldest_ms| block.timestamp_max < oldest_ms);
+            let is_fresh = block.appended_ms > fresh_from_ms;
+            let is_old = oldest_ms.is_some_and(|oldest_ms| block.dated_ms < oldest_ms) && !is_fresh;
             let is_spare = block.bytes <= spare;
             if end > self.durable || !(is_old || is_spare) {
                 break;

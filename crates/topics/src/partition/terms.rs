@@ -31,8 +31,12 @@ pub struct Batch {
     pub offsets: u32,
     /// Bytes.
     pub size: u32,
-    /// The highest timestamp in it.
+    /// The highest timestamp in it, in milliseconds since 1970-01-01 UTC; -1 for none.
     pub timestamp_max: i64,
+    /// The timestamp that those of its records are relative to: the first record's; -1 for none. Its age
+    /// counts from the later of the two, since the maximum of a compressed batch is what the producer
+    /// says it is.
+    pub timestamp_base: i64,
     /// Who produced it, if it is to be known again.
     pub producer: Option<Sequenced>,
     /// Whether it belongs to its producer's transaction.

@@ -6,6 +6,7 @@ use crate::record::Snapshot;
 mod producers;
 mod properties;
 mod reading;
+mod retention;
 mod transactions;
 
 const LIMITS: Limits = Limits {
@@ -131,7 +132,7 @@ impl World {
 ///
 /// | line | does |
 /// |---|---|
-/// | `batch COUNT [TIMESTAMP]` | records of nobody |
+/// | `batch COUNT [MAX [BASE]]` | records of nobody, with that highest timestamp and that base |
 /// | `send PRODUCER EPOCH SEQUENCE COUNT` | records of a producer |
 /// | `txn PRODUCER EPOCH SEQUENCE COUNT` | the same in a transaction |
 /// | `commit PRODUCER EPOCH [COORDINATOR]` · `abort …` | ends it |
@@ -139,7 +140,7 @@ impl World {
 /// | `reveal END` | what readers may see before it is |
 /// | `delete OFFSET` · `delete all` · `leader EPOCH` · `clean OFFSET` | changes |
 /// | `at TIME` · `expire SILENT` | the time from now on; forgets producers |
-/// | `retain MS BYTES` | what retention decides, `-` for no limit |
+/// | `retain MS BYTES [FRESH]` | what retention decides, `-` for no limit |
 /// | `find WHAT [committed]` · `seek OFFSET` · `aborted FROM END` · `epoch EPOCH` | questions |
 /// | `show` · `producers` | the marks; who is known |
 /// | `snapshot` · `restart` | |
@@ -168,6 +169,7 @@ fn run(world: &mut World, words: &[&str]) -> String {
                 offsets: number(1).expect("a count") as u32,
                 size: SIZE,
                 timestamp_max: number(2).unwrap_or(world.now_ms),
+                timestamp_base: number(3).or(number(2)).unwrap_or(world.now_ms),
                 producer: None,
                 is_transactional: false,
             };
@@ -183,6 +185,7 @@ fn run(world: &mut World, words: &[&str]) -> String {
                 offsets: number(4).expect("a count") as u32,
                 size: SIZE,
                 timestamp_max: world.now_ms,
+                timestamp_base: world.now_ms,
                 producer: Some(producer),
                 is_transactional: words[0] == "txn",
             };
@@ -252,6 +255,7 @@ fn asked(world: &mut World, words: &[&str]) -> String {
             let retention = Retention {
                 ms: number(1),
                 bytes: number(2).map(|it| it as u64),
+                fresh_ms: number(3).unwrap_or(0),
             };
             let change = partition.decide_retention(retention, world.now_ms);
             changed(world, change)

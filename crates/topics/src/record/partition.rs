@@ -9,6 +9,8 @@
 //!                       | transaction u64, its top for none
 //!                       | batches u8 × (last sequence i32 | offset u64 | offsets u32 | timestamp i64))
 //!            | count × (producer i64 | first u64 | last u64 | stable u64), those that were aborted
+//!            | (appended_ms i64 | dated_ms i64) for each block of the index
+//! PARTITION_UNDATED  the same without the last line
 //! ```
 //!
 //! Producers are in the order of their ids, so that equal states are equal bytes.
@@ -19,7 +21,7 @@ use super::Malformed;
 use crate::bytes::{Put, Rest};
 use crate::epochs::Epochs;
 use crate::ids::ProducerId;
-use crate::index::{Block, Index};
+use crate::index::{Block, Index, dated_ms};
 use crate::partition::{Change, Limits, Partition};
 use crate::producers::{Entry, Past, Producers, WINDOW, Window};
 use crate::transactions::{Aborted, Transactions};
@@ -133,38 +135,71 @@ impl Partition {
                 out.put(offset.to_le_bytes());
             }
         }
+        for block in self.index.parts().1 {
+            out.put(block.appended_ms.to_le_bytes());
+            out.put(block.dated_ms.to_le_bytes());
+        }
     }
 
     /// Reads a snapshot back.
     pub fn decode(bytes: &[u8], limits: Limits) -> Result<Snapshot, Malformed> {
         let mut rest = Rest::new(bytes, "partition of a topic");
-        let records = rest.u64()?;
-        let (log_start, end, cleaned) = (rest.u64()?, rest.u64()?, rest.u64()?);
-        let epochs = epochs(&mut rest)?;
-        let index = index(&mut rest, limits)?;
-        let producers = producers(&mut rest, end)?;
-        let ongoing = ongoing(&producers);
-        let aborted = aborted(&mut rest)?;
-        let ongoing = ongoing.ok_or(rest.malformed())?;
-        let is_ahead = ongoing.last_key_value().is_some_and(|it| *it.0 >= end);
-        if log_start > end || is_ahead {
-            return Err(rest.malformed());
-        }
+        let mut snapshot = snapshot(&mut rest, limits)?;
+        snapshot.partition.index.date(|block| {
+            block.appended_ms = rest.i64()?;
+            block.dated_ms = rest.i64()?;
+            Ok(())
+        })?;
         rest.end()?;
-        let partition = Self {
-            limits,
-            log_start,
-            end,
-            durable: end,
-            shown: end,
-            cleaned,
-            epochs,
-            index,
-            producers: Producers::restore(producers),
-            transactions: Transactions::restore(ongoing, aborted),
-        };
-        Ok(Snapshot { records, partition })
+        Ok(snapshot)
     }
+
+    /// Reads a [`super::PARTITION_UNDATED`] back, which was written at that time: everything in it counts
+    /// as appended then.
+    pub fn decode_undated(
+        bytes: &[u8],
+        limits: Limits,
+        written_ms: i64,
+    ) -> Result<Snapshot, Malformed> {
+        let mut rest = Rest::new(bytes, "partition of a topic");
+        let mut snapshot = snapshot(&mut rest, limits)?;
+        rest.end()?;
+        snapshot.partition.index.date(|block| {
+            block.appended_ms = written_ms;
+            block.dated_ms = dated_ms(block.timestamp_max, written_ms);
+            Ok(())
+        })?;
+        Ok(snapshot)
+    }
+}
+
+/// What both layouts begin with.
+fn snapshot(rest: &mut Rest<'_>, limits: Limits) -> Result<Snapshot, Malformed> {
+    let records = rest.u64()?;
+    let (log_start, end, cleaned) = (rest.u64()?, rest.u64()?, rest.u64()?);
+    let epochs = epochs(rest)?;
+    let index = index(rest, limits)?;
+    let producers = producers(rest, end)?;
+    let ongoing = ongoing(&producers);
+    let aborted = aborted(rest)?;
+    let ongoing = ongoing.ok_or(rest.malformed())?;
+    let is_ahead = ongoing.last_key_value().is_some_and(|it| *it.0 >= end);
+    if log_start > end || is_ahead {
+        return Err(rest.malformed());
+    }
+    let partition = Partition {
+        limits,
+        log_start,
+        end,
+        durable: end,
+        shown: end,
+        cleaned,
+        epochs,
+        index,
+        producers: Producers::restore(producers),
+        transactions: Transactions::restore(ongoing, aborted),
+    };
+    Ok(Snapshot { records, partition })
 }
 
 fn epochs(rest: &mut Rest<'_>) -> Result<Epochs, Malformed> {
@@ -199,6 +234,8 @@ fn index(rest: &mut Rest<'_>, limits: Limits) -> Result<Index, Malformed> {
             bytes: rest.u64()?,
             timestamp_max: rest.i64()?,
             peak: rest.u64()?,
+            appended_ms: 0,
+            dated_ms: 0,
         };
         let last = blocks.last();
         if last.is_some_and(|last| last.record >= block.record || last.offset >= block.offset) {

@@ -64,6 +64,7 @@ fn partition() -> Partition {
         offsets: 2,
         size: 100,
         timestamp_max: 8,
+        timestamp_base: 8,
         producer: Some(Sequenced {
             id: ProducerId(id),
             epoch: 1,
@@ -112,6 +113,10 @@ fn read_all(bytes: &[u8]) {
     if let Ok(transaction) = Transaction::decode(bytes) {
         let again = encoded(|out| transaction.encode(out));
         assert_eq!(Transaction::decode(&again), Ok(transaction));
+    }
+    if let Ok(snapshot) = Partition::decode_undated(bytes, Limits::default(), 5) {
+        let again = encoded(|out| snapshot.partition.encode(snapshot.records, out));
+        assert_eq!(Partition::decode(&again, Limits::default()), Ok(snapshot));
     }
     if let Ok(snapshot) = Partition::decode(bytes, Limits::default()) {
         let again = encoded(|out| snapshot.partition.encode(snapshot.records, out));

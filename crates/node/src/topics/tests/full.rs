@@ -84,7 +84,10 @@ fn a_full_disk_has_room_again_when_records_were_deleted() {
 
 #[test]
 fn a_full_disk_has_room_again_when_what_is_on_it_is_old() {
-    let mut world = World::new();
+    let mut world = World::with(Options {
+        retention_check_interval_ms: 0,
+        ..Options::default()
+    });
     let topic = world.create("t", &[("retention.ms", "60000")]);
     let count = world.fill_up(&topic);
     world.pass_ms(30_000);

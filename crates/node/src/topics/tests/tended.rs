@@ -44,7 +44,10 @@ fn the_disk_has_room_again_after_retention_though_others_write() {
 
 #[test]
 fn what_is_older_than_the_retention_goes_and_the_newest_offsets_are_not_used_again() {
-    let mut world = World::new();
+    let mut world = World::with(Options {
+        retention_check_interval_ms: 0,
+        ..Options::default()
+    });
     let topic = world.create("t", &[("retention.ms", "60000")]);
     fill(&mut world, &topic, 200);
     world.pass_ms(120_000);
@@ -158,6 +161,7 @@ fn what_the_options_say_is_kept_of_a_topic_of_which_nobody_says_otherwise() {
         .alter(Key::RetentionMs, Alter::Set("60000"))
         .unwrap();
     let mut world = World::with(Options {
+        retention_check_interval_ms: 0,
         defaults,
         ..Options::default()
     });

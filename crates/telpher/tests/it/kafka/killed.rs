@@ -95,7 +95,7 @@ impl Written {
 }
 
 /// What is older than the retention would not stay.
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     since.as_millis() as i64
 }

@@ -123,6 +123,7 @@ impl Bystander {
             offsets: count,
             size: SIZE,
             timestamp_max: self.world.now_ms,
+            timestamp_base: self.world.now_ms,
             producer: Some(Sequenced {
                 id: ProducerId(producer),
                 epoch: sender.epoch,

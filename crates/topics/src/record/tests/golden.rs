@@ -63,24 +63,38 @@ fn a_transaction() {
 #[test]
 fn a_partition() {
     let bytes = encoded(|out| partition().encode(3, out));
-    let expected: &[&[u8]] = &[
-        b"\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-        b"\x01\0\0\0\x04\0\0\0\x01\0\0\0\0\0\0\0",
-        b"\0\0\x01\0\0\0\0\0",
-        b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x16\x01\0\0\0\0\0\0",
-        b"\x09\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
-        b"\x02\0\0\0",
-        b"\x06\0\0\0\0\0\0\0\x01\0\xff\xff\xff\xff\x09\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
-        b"\x01\x06\0\0\0\x02\0\0\0\0\0\0\0\x02\0\0\0\x08\0\0\0\0\0\0\0",
-        b"\x07\0\0\0\0\0\0\0\x01\0\x03\0\0\0\x09\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff",
-        b"\x01\x06\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\x08\0\0\0\0\0\0\0",
-        b"\x01\0\0\0",
-        b"\x07\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
+    let expected = [
+        UNDATED.concat(),
+        b"\x09\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0".to_vec(),
     ];
-    same(&bytes, expected);
+    assert_eq!(bytes, expected.concat());
     let read = Partition::decode(&bytes, Limits::default()).unwrap();
     assert_eq!((read.records, read.partition), (3, partition()));
 }
+
+#[test]
+fn a_partition_without_append_times_counts_from_when_it_was_written() {
+    let bytes = UNDATED.concat();
+    Partition::decode(&bytes, Limits::default()).unwrap_err();
+    let read = Partition::decode_undated(&bytes, Limits::default(), 9).unwrap();
+    assert_eq!((read.records, read.partition), (3, partition()));
+}
+
+/// The layout before append times were kept.
+const UNDATED: &[&[u8]] = &[
+    b"\x03\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    b"\x01\0\0\0\x04\0\0\0\x01\0\0\0\0\0\0\0",
+    b"\0\0\x01\0\0\0\0\0",
+    b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x16\x01\0\0\0\0\0\0",
+    b"\x09\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+    b"\x02\0\0\0",
+    b"\x06\0\0\0\0\0\0\0\x01\0\xff\xff\xff\xff\x09\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
+    b"\x01\x06\0\0\0\x02\0\0\0\0\0\0\0\x02\0\0\0\x08\0\0\0\0\0\0\0",
+    b"\x07\0\0\0\0\0\0\0\x01\0\x03\0\0\0\x09\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff",
+    b"\x01\x06\0\0\0\0\0\0\0\0\0\0\0\x02\0\0\0\x08\0\0\0\0\0\0\0",
+    b"\x01\0\0\0",
+    b"\x07\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
+];
 
 #[test]
 fn small_things() {
@@ -90,7 +104,8 @@ fn small_things() {
     assert_eq!(change(leader), b"\x02\x02\0\0\0\x09\0\0\0\0\0\0\0");
     assert_eq!(change(Change::Cleaned(3)), b"\x03\x03\0\0\0\0\0\0\0");
     assert_eq!(Reserved(1000).encode(), *b"\xe8\x03\0\0\0\0\0\0");
-    assert_eq!((BATCH, CHANGE, PARTITION), (1, 2, 3));
+    assert_eq!((BATCH, CHANGE, PARTITION_UNDATED), (1, 2, 3));
+    assert_eq!((COMPACTED, PARTITION), (4, 5));
     assert_eq!((TOPIC, TOPIC_GONE), (1, 2));
     assert_eq!((TRANSACTION, TRANSACTION_GONE, PRODUCER_IDS), (1, 2, 3));
 }

@@ -1,0 +1,147 @@
+//! Retention by time: what counts as the age of a record.
+
+use recordbatch::{BatchMut, Compression, NO_TIMESTAMP};
+
+use super::*;
+
+const MINUTE_MS: u64 = 60_000;
+const WEEK_MS: u64 = 7 * 24 * 60 * MINUTE_MS;
+
+/// A batch of two records with these timestamps; its header says another maximum, if one is given.
+fn dated(timestamps: [i64; 2], claimed_max: Option<i64>, compression: Compression) -> Vec<u8> {
+    let mut builder = Builder::new();
+    for timestamp in timestamps {
+        builder.push(timestamp, Some(b"key"), Some(b"value"), &[]);
+    }
+    let mut bytes = Vec::new();
+    builder.finish_compressed(&Template::default(), compression, &mut bytes);
+    if let Some(claimed_max) = claimed_max {
+        let (mut batch, _) = BatchMut::split(&mut bytes).unwrap();
+        batch.set_max_timestamp(claimed_max);
+    }
+    bytes
+}
+
+impl World {
+    fn unix_ms(&self) -> i64 {
+        self.clock.unix_ms() as i64
+    }
+
+    fn log_start(&self, name: &str) -> u64 {
+        self.topics.view(&self.topic(name), 0).unwrap().log_start
+    }
+
+    fn append_settled(&mut self, name: &str, bytes: &[u8]) {
+        let placed = self.append(&self.topic(name), bytes).unwrap();
+        self.settle(placed);
+    }
+}
+
+#[test]
+fn records_without_timestamps_stay_for_the_retention_counted_from_their_append() {
+    for compression in [Compression::None, Compression::Gzip] {
+        let mut world = World::new();
+        world.create("t", &[]);
+        let bytes = dated([NO_TIMESTAMP; 2], None, compression);
+        world.append_settled("t", &bytes);
+        world.pass_ms(WEEK_MS - MINUTE_MS);
+        assert_eq!(world.log_start("t"), 0);
+        let mut world = world.crash();
+        world.pass_ms(MINUTE_MS / 2);
+        assert_eq!(world.log_start("t"), 0);
+        world.pass_ms(MINUTE_MS);
+        assert_eq!(world.log_start("t"), 2);
+    }
+}
+
+#[test]
+fn a_wrong_maximum_does_not_delete_new_records() {
+    for compression in [Compression::None, Compression::Zstd] {
+        let mut world = World::new();
+        world.create("t", &[]);
+        let now = world.unix_ms();
+        let bytes = dated([now, now + 1], Some(NO_TIMESTAMP), compression);
+        world.append_settled("t", &bytes);
+        world.pass_ms(WEEK_MS - MINUTE_MS);
+        assert_eq!(world.log_start("t"), 0);
+        world.pass_ms(2 * MINUTE_MS);
+        assert_eq!(world.log_start("t"), 2);
+    }
+}
+
+#[test]
+fn old_records_stay_until_the_retention_check_interval_has_passed() {
+    let mut world = World::new();
+    world.create("t", &[]);
+    let old = world.unix_ms() - 2 * WEEK_MS as i64;
+    let bytes = dated([old, old], None, Compression::None);
+    world.append_settled("t", &bytes);
+    world.pass_ms(4 * MINUTE_MS);
+    let mut world = world.crash();
+    world.pass_ms(MINUTE_MS / 2);
+    assert_eq!(world.log_start("t"), 0);
+    world.pass_ms(MINUTE_MS);
+    assert_eq!(world.log_start("t"), 2);
+}
+
+#[test]
+fn the_maximum_timestamp_is_made_that_of_the_records() {
+    let mut world = World::new();
+    let topic = world.create("t", &[]);
+    let now = world.unix_ms();
+    for claimed in [NO_TIMESTAMP, now - 5, now + 99] {
+        let bytes = dated([now + 2, now], Some(claimed), Compression::None);
+        world.append_settled("t", &bytes);
+    }
+    let fetched = world.fetch(&topic, 0).unwrap();
+    assert_eq!(fetched.batches.len(), 3);
+    for bytes in &fetched.batches {
+        let (batch, _) = Batch::split(bytes).unwrap();
+        assert!(batch.is_intact());
+        assert_eq!(batch.header().max_timestamp, now + 2);
+    }
+    let mut find = |what| {
+        let located = world.topics.locate(&topic, 0, what, Isolation::Uncommitted);
+        let located = world.told(located).unwrap();
+        located.map(|it| (it.offset, it.timestamp))
+    };
+    assert_eq!(find(Find::Time(now + 1)), Some((0, now + 2)));
+    assert_eq!(find(Find::Time(now + 3)), None);
+    assert_eq!(find(Find::MaxTimestamp), Some((0, now + 2)));
+}
+
+#[test]
+fn a_batch_sent_twice_is_answered_alike_though_its_maximum_was_corrected() {
+    let mut world = World::new();
+    let topic = world.create("t", &[]);
+    let producer = Some(BatchProducer {
+        id: 1,
+        epoch: 0,
+        sequence: 0,
+    });
+    let mut bytes = batch_of(&["a"], world.unix_ms(), producer, &Template::default());
+    let (mut batch, _) = BatchMut::split(&mut bytes).unwrap();
+    batch.set_max_timestamp(NO_TIMESTAMP);
+    let first = world.append(&topic, &bytes).unwrap();
+    world.settle(first);
+    let again = world.append(&topic, &bytes).unwrap();
+    assert!(again.is_duplicate);
+    assert_eq!(again.offset, 0);
+}
+
+#[test]
+fn bytes_that_are_no_records_are_refused() {
+    let mut world = World::new();
+    let topic = world.create("t", &[]);
+    let good = dated([1, 2], None, Compression::None);
+    let (batch, _) = Batch::split(&good).unwrap();
+    let (header, payload) = (*batch.header(), batch.payload());
+    let cut_off = &payload[..payload.len() - 1];
+    for junk in [&[0xff; 40][..], cut_off, &[payload, b"x"].concat()] {
+        let mut bytes = Vec::new();
+        recordbatch::seal(&header, junk, &mut bytes);
+        let refused = world.append(&topic, &bytes).unwrap_err();
+        assert!(matches!(refused, ProduceError::Record(_)), "{refused:?}");
+    }
+    assert_eq!(world.topics.view(&topic, 0).unwrap().end, 0);
+}

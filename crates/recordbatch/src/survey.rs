@@ -1,0 +1,81 @@
+//! The walk over uncompressed records that every produced batch gets: whether they are records, and
+//! their timestamps.
+//!
+//! A key, a value and a header are stepped over by their length, so the cost is that of a few numbers
+//! per record, whatever its size.
+
+use crate::batch::Batch;
+use crate::header::{Header, NO_TIMESTAMP};
+use crate::record::BadRecord;
+use crate::varint;
+
+/// Timestamps of the records of a batch, in milliseconds since 1970-01-01 UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Survey {
+    /// The highest, at least [`NO_TIMESTAMP`].
+    pub timestamp_max: i64,
+    /// The lowest of those that are not [`NO_TIMESTAMP`]; `None` if no record has a timestamp.
+    pub timestamp_min: Option<i64>,
+}
+
+/// Walks the records of an uncompressed batch; `None` if the batch is compressed.
+///
+/// There must be as many records as the header says, each with the offset of its position, and
+/// nothing behind them. A header's key need not be UTF-8: Kafka's broker does not check it either.
+pub fn survey(batch: &Batch<'_>) -> Option<Result<Survey, BadRecord>> {
+    batch.records()?;
+    Some(survey_payload(batch.header(), batch.payload()))
+}
+
+/// As [`survey`], of records that were unpacked before.
+pub fn survey_payload(header: &Header, mut payload: &[u8]) -> Result<Survey, BadRecord> {
+    let mut survey = Survey {
+        timestamp_max: NO_TIMESTAMP,
+        timestamp_min: None,
+    };
+    for index in 0..header.count {
+        let (timestamp, offset) = step(&mut payload).ok_or(BadRecord { index })?;
+        if offset != index {
+            return Err(BadRecord { index });
+        }
+        let timestamp = header.timestamp(timestamp);
+        survey.timestamp_max = survey.timestamp_max.max(timestamp);
+        if timestamp != NO_TIMESTAMP {
+            let lowest = survey.timestamp_min.unwrap_or(timestamp);
+            survey.timestamp_min = Some(lowest.min(timestamp));
+        }
+    }
+    match payload {
+        [] => Ok(survey),
+        _ => Err(BadRecord {
+            index: header.count,
+        }),
+    }
+}
+
+/// Steps over a record; its timestamp and its offset, relative to those of the batch.
+fn step(payload: &mut &[u8]) -> Option<(i64, i32)> {
+    let length = usize::try_from(varint::int(payload)?).ok()?;
+    let (record, behind) = payload.split_at_checked(length)?;
+    *payload = behind;
+    let (_attributes, mut rest) = record.split_first()?;
+    let timestamp = varint::long(&mut rest)?;
+    let offset = varint::int(&mut rest)?;
+    skip_nullable(&mut rest)?;
+    skip_nullable(&mut rest)?;
+    for _ in 0..u32::try_from(varint::int(&mut rest)?).ok()? {
+        let length = usize::try_from(varint::int(&mut rest)?).ok()?;
+        rest = rest.get(length..)?;
+        skip_nullable(&mut rest)?;
+    }
+    rest.is_empty().then_some((timestamp, offset))
+}
+
+/// Steps over bytes behind their length, which is -1 for none.
+fn skip_nullable(rest: &mut &[u8]) -> Option<()> {
+    let length = varint::int(rest)?;
+    if length != -1 {
+        *rest = rest.get(usize::try_from(length).ok()?..)?;
+    }
+    Some(())
+}
