@@ -24,7 +24,7 @@ pub use address::{Address, AddressError};
 pub use outbox::{Outbox, Pushed};
 pub use tcp::{connect_tcp, listen_tcp, split_tcp};
 pub use tls::{
-    TlsError, client_config, load_mutual_client_config, load_mutual_server_config,
+    ServerIdentity, TlsError, client_config, load_mutual_client_config, load_mutual_server_config,
     load_server_config, split_tls_accepted, split_tls_connected,
 };
 pub use unix::{connect_unix, listen_unix, split_unix};

@@ -4,15 +4,17 @@
 //! encrypted at once; records that the socket does not take stay inside `rustls` (its buffer is
 //! bounded) and block the sink until they are gone.
 
+mod identity;
+
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
+pub use identity::ServerIdentity;
 use parking_lot::Mutex;
 use rustls::client::WantsClientCert;
-use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ConfigBuilder, Connection, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -61,20 +63,7 @@ fn server_config(
     key: &Path,
     authorities: Option<&Path>,
 ) -> Result<Arc<ServerConfig>, TlsError> {
-    let (chain, private) = read_identity(certificate, key)?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()?;
-    let builder = match authorities {
-        None => builder.with_no_client_auth(),
-        Some(path) => {
-            let roots = Arc::new(read_authorities(path)?);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-            let verifier = verifier.map_err(|cause| file_error(path, cause))?;
-            builder.with_client_cert_verifier(verifier)
-        }
-    };
-    Ok(Arc::new(builder.with_single_cert(chain, private)?))
+    ServerIdentity::load(certificate, key)?.server_config(authorities)
 }
 
 /// The client side: trusts the certificates of the PEM file, or none at all when there is none

@@ -76,9 +76,9 @@ pub(crate) fn run(
     let _lock = lock_data(config)?;
     let tokens = TokenStore::open(Arc::new(RealDisk), &config.data.dir).map_err(store_failure)?;
     config::check_exposure(loaded, tokens.list().len())?;
-    let tls = match config.tls.files() {
+    let identity = match config.tls.files() {
         Some((certificate, key)) => {
-            Some(net::load_server_config(certificate, key).map_err(tls_failure)?)
+            Some(net::ServerIdentity::load(certificate, key).map_err(tls_failure)?)
         }
         None => None,
     };
@@ -95,7 +95,7 @@ pub(crate) fn run(
     let means = Means {
         gate: gate.clone(),
         ports,
-        tls,
+        identity,
         limiter,
         journal: Kept {
             journal: journal.clone(),

@@ -49,17 +49,18 @@ pub(super) fn content_type(headers: &HeaderMap) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// Refuses a body that says it is something else than one of these; one that says nothing is taken
-/// for the first.
+/// Refuses a body that is not said to be one of these. One without a type is refused, too: it is what a
+/// page of any origin can send (`fetch` with `no-cors`).
 pub(super) fn expect_type<T: Copy>(headers: &HeaderMap, types: &[(&str, T)]) -> Result<T, Problem> {
     let found = content_type(headers);
-    let known = types
-        .iter()
-        .find(|(name, _)| found.is_empty() || *name == found);
+    let known = types.iter().find(|(name, _)| *name == found);
     known.map(|(_, is)| *is).ok_or_else(|| {
         let names: Vec<_> = types.iter().map(|(name, _)| *name).collect();
         let names = names.join(" or ");
-        let detail = format!("`content-type: {found}` is not taken: send `content-type: {names}`");
+        let detail = match found.is_empty() {
+            true => format!("a body without `content-type`: send `content-type: {names}`"),
+            false => format!("`content-type: {found}` is not taken: send `content-type: {names}`"),
+        };
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         Problem::new(status, ErrorCode::InvalidArgument, detail)
     })

@@ -22,6 +22,8 @@ pub(super) use prefixed::Prefixed;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep};
 
+use super::access::Access;
+use super::problem::Problem;
 use super::quotas::{Later, Surface};
 use super::reply::{Reply, push_number};
 use super::time::push_http_date;
@@ -57,12 +59,14 @@ pub(super) enum Left<I> {
 pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
     io: I,
     surface: &Surface,
+    access: &Access,
     peer: IpAddr,
     limit: Duration,
 ) -> io::Result<Left<I>> {
     let mut served = Served {
         io,
         surface,
+        access,
         peer,
         buffer: BytesMut::new(),
         out: Vec::new(),
@@ -99,6 +103,7 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
 struct Served<'a, I> {
     io: I,
     surface: &'a Surface,
+    access: &'a Access,
     peer: IpAddr,
     /// What was read and not answered: less than a request, when it is looked at again.
     buffer: BytesMut,
@@ -125,8 +130,16 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             let (asked, size) = match head::read(&self.buffer, serves) {
                 Read::Asked(asked, size) => (asked, size),
                 Read::Part => break Next::Read,
+                Read::Other if head::is_ambiguous(&self.buffer) => {
+                    self.refuse_ambiguous();
+                    break Next::Close;
+                }
                 Read::Other => break Next::Leave,
             };
+            if !asked.host.is_empty() && !self.access.is_known(asked.host) && self.surface.is_open()
+            {
+                break Next::Leave;
+            }
             let (desk, reply) = (&mut self.desk, &mut self.reply);
             let verdict = self.surface.answer(desk, &asked, self.peer, reply);
             let (is_kept_alive, version) = (asked.is_kept_alive, asked.version);
@@ -157,6 +170,14 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             self.buffer = BytesMut::new();
         }
         Ok(next)
+    }
+
+    /// Answers a request whose body is delimited twice.
+    fn refuse_ambiguous(&mut self) {
+        let detail = "the request has both `Content-Length` and `Transfer-Encoding`";
+        self.reply.problem(&Problem::invalid(detail));
+        let date = self.date.at(self.surface.now_ns() / 1_000_000_000);
+        push_response(&mut self.out, &self.reply, date, false, Version::Http11);
     }
 
     /// Waits until what was decided is on disk.

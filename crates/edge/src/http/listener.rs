@@ -1,10 +1,13 @@
 //! Accepts HTTP connections, in plain text or inside TLS.
 
+use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,12 +16,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use super::access::Access;
 use super::front::{self, Left};
+use super::quotas::Surface;
 use super::{Peer, Routes};
 
 /// What the HTTP door accepts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
+    /// The names of the node and the origins whose pages may use it.
+    pub access: Arc<Access>,
     /// How long a client may take for the head of a request, and for a TLS handshake.
     pub head_timeout: Duration,
     /// Connections at the same time; further ones wait to be accepted.
@@ -28,6 +35,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            access: Arc::default(),
             head_timeout: Duration::from_secs(10),
             connections_max: 1024,
         }
@@ -58,7 +66,7 @@ pub async fn serve(
                 continue;
             }
         };
-        let (routes, acceptor) = (routes.clone(), acceptor.clone());
+        let (routes, acceptor, options) = (routes.clone(), acceptor.clone(), options.clone());
         tokio::spawn(async move {
             serve_connection(socket, peer.ip(), acceptor, routes, options).await;
             drop(place);
@@ -92,15 +100,17 @@ where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let Routes { router, surface } = routes;
-    let io = match front::serve(io, &surface, peer, options.head_timeout).await {
+    let io = match front::serve(io, &surface, &options.access, peer, options.head_timeout).await {
         Ok(Left::Other(io)) => io,
         Ok(Left::Ended) => return,
         Err(error) => return tracing::debug!(%error, "HTTP connection ended"),
     };
     let router = TowerToHyperService::new(router);
+    let access = options.access;
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Peer(peer));
-        router.call(request)
+        let (router, surface, access) = (router.clone(), surface.clone(), access.clone());
+        async move { Ok::<_, Infallible>(answer(&router, &surface, &access, request).await) }
     });
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -110,4 +120,27 @@ where
     if let Err(error) = serving.await {
         tracing::debug!(%error, "HTTP connection ended");
     }
+}
+
+/// Answers a request that [`Access`] admits.
+async fn answer(
+    router: &TowerToHyperService<Router>,
+    surface: &Surface,
+    access: &Access,
+    request: Request<Incoming>,
+) -> Response {
+    let (head, body) = request.into_parts();
+    let admission = match access.judge(&head, || surface.is_open()) {
+        Ok(admission) => admission,
+        Err(problem) => return problem.into_response(),
+    };
+    if let Some(preflight) = admission.preflight(&head) {
+        return preflight;
+    }
+    let mut response = match router.call(Request::from_parts(head, body)).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    admission.mark(&mut response);
+    response
 }

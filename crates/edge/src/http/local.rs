@@ -5,8 +5,9 @@
 //!  "body": {"any": "JSON"}}
 //! ```
 //!
-//! Instead of `body`, `text` is sent as it is. What comes back is a head, `{"status":200,"headers":{}}`,
-//! and then the body, in pieces as they come.
+//! Instead of `body`, `text` is sent as it is: as `application/jsonl`, unless `headers` name another
+//! type. What comes back is a head, `{"status":200,"headers":{}}`, and then the body, in pieces as they
+//! come.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -143,7 +144,7 @@ fn request(asked: &[u8]) -> Result<Request<Body>, Problem> {
     let (body, content_type) = match (asked.body, asked.text) {
         (Some(_), Some(_)) => return Err(Problem::invalid("of `body` and `text` there is one")),
         (Some(json), None) => (json.get().to_owned(), Some("application/json")),
-        (None, Some(text)) => (text.0.into_owned(), None),
+        (None, Some(text)) => (text.0.into_owned(), Some("application/jsonl")),
         (None, None) => (String::new(), None),
     };
     let mut request = Request::builder()

@@ -13,10 +13,12 @@
 //! | `/v1/topics/…` | see `docs/topics.md` | any |
 //! | `/v1/kafka/users/…` | see `docs/kafka.md` | admin |
 //! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
+//! | `/v1/tickets` | what a page shows in place of its token, see `docs/http.md` | any |
 //!
 //! Errors are RFC 9457 problem documents with our `code`.
 
 mod about;
+mod access;
 mod archive;
 mod body;
 mod conversations;
@@ -31,6 +33,7 @@ mod quotas;
 mod reply;
 mod sse;
 mod storage;
+mod tickets;
 mod time;
 mod topics;
 mod users;
@@ -39,6 +42,7 @@ mod view;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+pub use access::Access;
 use axum::Router;
 use axum::extract::{OriginalUri, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -51,6 +55,7 @@ use model::ErrorCode;
 use problem::Problem;
 use quotas::Surface;
 pub use quotas::compat::{LIMIT as COMPAT_LIMIT, routes as compat_routes};
+use tickets::{TicketError, Tickets};
 use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 pub use view::{agents_json, connections_json};
@@ -64,6 +69,7 @@ pub(crate) struct Shared {
     gate: Arc<dyn Gate>,
     /// Places for WebSockets: they outlive the connection's place at the listener.
     sockets: Arc<Semaphore>,
+    tickets: Arc<Tickets>,
 }
 
 /// WebSockets at the same time; further ones are refused.
@@ -94,6 +100,7 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
         node,
         gate,
         sockets,
+        tickets: Arc::default(),
     };
     let token = middleware::from_fn_with_state(shared.clone(), require_token);
     let guarded = about::guarded()
@@ -101,6 +108,7 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
         .merge(quotas::routes())
         .merge(topics::routes())
         .merge(users::routes())
+        .merge(tickets::routes())
         .layer(token);
     let (routes, document) = OpenApiRouter::with_openapi(openapi::head())
         .merge(about::open())
@@ -129,21 +137,43 @@ async fn wrong_method(OriginalUri(uri): OriginalUri, method: Method) -> Response
 }
 
 async fn require_token(State(shared): State<Shared>, mut request: Request, next: Next) -> Response {
+    let ticket = shared.tickets.take_from(&mut request, &*shared.gate);
     // A request of a client that another door has let in comes with its pass.
-    let pass = match request.extensions().get::<Pass>() {
-        Some(pass) => Ok(pass.clone()),
-        None => shared.gate.admit(bearer_of(request.headers())),
+    let admitted = match (ticket, request.extensions().get::<Pass>()) {
+        (Some(ticket), _) => ticket.map_err(refuse_ticket),
+        (None, Some(pass)) => Ok(pass.clone()),
+        (None, None) => shared.gate.admit(token_of(&request)).map_err(refuse),
     };
-    match pass {
+    match admitted {
         Ok(pass) => {
             request.extensions_mut().insert(pass);
             next.run(request).await
         }
-        Err(refused) => {
+        Err(problem) => {
             shared.node.counters().count(node::Counter::Unauthenticated);
-            refuse(refused).into_response()
+            problem.into_response()
         }
     }
+}
+
+/// The token of a request; empty for none. A browser can set no field of a WebSocket's request but
+/// the sub-protocols.
+fn token_of(request: &Request) -> &str {
+    match bearer_of(request.headers()) {
+        "" if request.headers().contains_key(header::UPGRADE) => {
+            bearer_of_protocols(request.headers())
+        }
+        token => token,
+    }
+}
+
+/// The token among the sub-protocols of a WebSocket: `bearer.TOKEN`; empty for none.
+fn bearer_of_protocols(headers: &HeaderMap) -> &str {
+    let fields = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let fields = fields.filter_map(|value| value.to_str().ok());
+    let mut protocols = fields.flat_map(|value| value.split(','));
+    let token = protocols.find_map(|protocol| protocol.trim().strip_prefix("bearer."));
+    token.unwrap_or_default()
 }
 
 /// The token that is shown; empty for none.
@@ -161,6 +191,10 @@ fn refuse(refused: Refused) -> Problem {
         Refused::Broken => ErrorCode::Internal,
     };
     Problem::of(code, refused.to_string())
+}
+
+fn refuse_ticket(error: TicketError) -> Problem {
+    Problem::of(ErrorCode::Unauthenticated, error.to_string())
 }
 
 /// Does what may read from the disk for a while where no connection waits for it.

@@ -29,7 +29,7 @@ impl Author {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let path = PATH.replace("a-1", id);
         let head = format!(
-            "POST {path}/stream?from=bot HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
+            "POST {path}/stream?from=bot HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
              content-type: application/jsonl\r\ntransfer-encoding: chunked\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
@@ -240,7 +240,7 @@ async fn a_lost_author_and_a_stop_end_an_answer() {
         .problem(404, "not_found");
     let mut author = TcpStream::connect(door.address).await.unwrap();
     let head = format!(
-        "POST {}/stream HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\
+        "POST {}/stream HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
          content-type: application/jsonl\r\ncontent-length: 1000\r\n\r\n{START}\n",
         PATH.replace("a-1", "a-2")
     );

@@ -55,7 +55,7 @@ pub(crate) async fn ask(
     headers: &[(&str, &str)],
     body: &[u8],
 ) -> Answer {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: t\r\nconnection: close\r\n");
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
     for (name, value) in headers {
         head += &format!("{name}: {value}\r\n");
     }
@@ -148,7 +148,7 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) async fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Self {
-        let mut head = format!("GET {path} HTTP/1.1\r\nhost: t\r\n");
+        let mut head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n");
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }

@@ -320,10 +320,10 @@ async fn http_1_0_is_closed_unless_it_is_asked_to_be_kept() {
 #[tokio::test]
 async fn requests_in_one_piece_are_answered_in_order_also_when_hyper_has_to() {
     let limiter = Limiter::open().await;
-    let take = "POST /api/request HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
-    let odd = "GET /api/quota/a?x=1 HTTP/1.1\r\nhost: t\r\n\r\n";
-    let chunked = "POST /api/request HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{\"age\r\na\r\nntId\":\"a\"}\r\n0\r\n\r\n";
-    let last = "GET /health HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n";
+    let take = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
+    let odd = "GET /api/quota/a?x=1 HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let chunked = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{\"age\r\na\r\nntId\":\"a\"}\r\n0\r\n\r\n";
+    let last = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     let text = limiter
         .speak(&format!("{take}{take}{odd}{chunked}{take}{last}"))
         .await;
@@ -352,7 +352,7 @@ async fn a_request_may_come_byte_by_byte_and_a_client_may_ask_whether_to_send() 
     let limiter = Limiter::open().await;
     let body = r#"{"agentId":"slow"}"#;
     let request = format!(
-        "POST /api/request HTTP/1.1\r\nhost: t\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /api/request HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     let mut stream = TcpStream::connect(limiter.address).await.unwrap();
@@ -364,7 +364,10 @@ async fn a_request_may_come_byte_by_byte_and_a_client_may_ask_whether_to_send() 
     let mut text = String::new();
     stream.read_to_string(&mut text).await.unwrap();
     assert!(text.ends_with("\"remaining\":99,\"limit\":100}"), "{text}");
-    let expecting = request.replace("host: t\r\n", "host: t\r\nexpect: 100-continue\r\n");
+    let expecting = request.replace(
+        "host: localhost\r\n",
+        "host: localhost\r\nexpect: 100-continue\r\n",
+    );
     let text = limiter.speak(&expecting).await;
     assert!(
         text.contains("100 Continue") && text.ends_with("\"remaining\":98,\"limit\":100}"),
@@ -379,7 +382,7 @@ async fn what_is_too_large_or_no_http_is_refused_and_the_door_stays_open() {
     assert_eq!(limiter.post(&large).await.status, 413);
     let text = limiter.speak("GARBAGE\r\n\r\n").await;
     assert!(text.starts_with("HTTP/1.1 400"), "{text}");
-    let smuggled = "POST /api/request HTTP/1.1\r\nhost: t\r\ncontent-length: 4\r\ncontent-length: 15\r\n\r\n{}";
+    let smuggled = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\ncontent-length: 15\r\n\r\n{}";
     let text = limiter.speak(smuggled).await;
     assert!(text.starts_with("HTTP/1.1 400"), "{text}");
     assert_eq!(limiter.get("/health").await.status, 200);
@@ -410,9 +413,11 @@ async fn a_take_that_may_not_be_on_disk_is_no_success_however_it_was_asked() {
 #[tokio::test]
 async fn an_agent_without_pause_gets_exactly_what_there_is() {
     let limiter = Limiter::open().await;
-    let take =
-        "POST /api/request HTTP/1.1\r\nhost: t\r\ncontent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
-    let last = take.replace("host: t\r\n", "host: t\r\nconnection: close\r\n");
+    let take = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
+    let last = take.replace(
+        "host: localhost\r\n",
+        "host: localhost\r\nconnection: close\r\n",
+    );
     let thousand = format!("{}{last}", take.repeat(499));
     let first = limiter.speak(&thousand).await;
     limiter.door.pass_ms(1_984);

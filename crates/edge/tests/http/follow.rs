@@ -77,7 +77,8 @@ async fn a_reader_that_stops_reading_holds_up_nobody() {
     door.say("c-1", &large).await;
     let path = "/v1/conversations/c-1/messages";
     let mut stuck = tokio::net::TcpStream::connect(door.address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: t\r\naccept: text/event-stream\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n\r\n");
     stuck.write_all(request.as_bytes()).await.unwrap();
     // Far more than the buffers of a socket take.
     for _ in 0..150 {

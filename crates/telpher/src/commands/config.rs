@@ -119,10 +119,10 @@ fn check(loaded: &Loaded, format: Format) -> Result<(), Failure> {
 
 /// Whether what files a node is told of can be used.
 pub(crate) fn check_files(config: &Config) -> Result<(), Failure> {
-    if let Some((certificate, key)) = config.tls.files() {
-        net::load_server_config(certificate, key).map_err(tls_failure)?;
-    }
-    check_slim(config)
+    let files = config.tls.files();
+    let identity = files.map(|(certificate, key)| net::ServerIdentity::load(certificate, key));
+    let identity = identity.transpose().map_err(tls_failure)?;
+    check_slim(config, identity.as_ref())
 }
 
 /// Why TLS cannot be used, for a person.

@@ -48,6 +48,7 @@ pub(super) struct Protocols {
     pub(super) slim: Arc<dyn Spawn>,
     /// TLS, as clients of that door want it.
     pub(super) slim_tls: Option<Arc<rustls::ServerConfig>>,
+    pub(super) http: http::Options,
 }
 
 impl Doors {
@@ -124,12 +125,12 @@ impl Doors {
         if let Some((listener, limiter)) = self.limiter {
             let (node, gate) = (node.clone(), gate.clone());
             let routes = http::compat_routes(node, gate, limiter.proxies);
-            let options = http::Options::default();
+            let options = protocols.http.clone();
             open.spawn(http::serve(listener, tls.clone(), routes, options));
         }
         if let Some(listener) = self.http {
-            let (routes, options) = (http::routes(node, gate), http::Options::default());
-            open.spawn(http::serve(listener, tls, routes, options));
+            let routes = http::routes(node, gate);
+            open.spawn(http::serve(listener, tls, routes, protocols.http));
         }
         open
     }

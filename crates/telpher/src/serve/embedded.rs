@@ -90,7 +90,7 @@ async fn start(
     let means = Means {
         gate: Arc::new(edge::Open),
         ports: ports::real(),
-        tls: None,
+        identity: None,
         limiter: None,
         journal: Kept {
             journal: journal.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ::journal::{Journal, SyncTimes};
 use edge::chunks::{Assembler, Sizes};
-use edge::{Gate, native};
+use edge::{Gate, http, native};
 use node::Handle;
 use node::config::Config;
 use tokio::task::JoinSet;
@@ -17,6 +17,7 @@ use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::{Native, Slim, Workers};
 use super::{agents, archive, backup, journal, kafka, shared_quotas, slim, views};
+use crate::commands::config::tls_failure;
 use crate::failure::{Exit, Failure};
 
 /// A node that serves while this is held.
@@ -32,7 +33,8 @@ pub(crate) struct Running {
 pub(super) struct Means {
     pub(super) gate: Arc<dyn Gate>,
     pub(super) ports: node::Ports,
-    pub(super) tls: Option<Arc<rustls::ServerConfig>>,
+    /// What clients are shown where there is TLS.
+    pub(super) identity: Option<Arc<net::ServerIdentity>>,
     pub(super) limiter: Option<CompatLimiter>,
     /// Where it keeps what it is told to keep.
     pub(super) journal: Kept,
@@ -50,10 +52,15 @@ impl Running {
         let Means {
             gate,
             ports,
-            tls,
+            identity,
             limiter,
             journal,
         } = means;
+        let tls = identity
+            .as_ref()
+            .map(|it| it.server_config(None))
+            .transpose();
+        let tls = tls.map_err(tls_failure)?;
         let doors = Doors::bind(config, limiter, tls.is_some()).await?;
         let addresses = doors.addresses.clone();
         let limits = node_limits(config);
@@ -93,7 +100,8 @@ impl Running {
                 workers: workers.clone(),
                 door: slim::open(&node, gate.clone(), config)?,
             }),
-            slim_tls: slim::tls(config)?,
+            slim_tls: slim::tls(config, identity.as_ref())?,
+            http: http_options(config, identity),
         };
         let system = SystemAgent::start(&node, &door, source).await?;
         let agents = agents::start(&node, system.client(), config)?;
@@ -184,6 +192,15 @@ fn finish_drafts(node: &Handle) -> Result<(), Failure> {
 pub(super) fn threads_failure(error: std::io::Error) -> Failure {
     Failure::new(Exit::Failed, format!("cannot start a thread: {error}"))
         .hint("fewer of them: --runtime-workers COUNT")
+}
+
+fn http_options(config: &Config, identity: Option<Arc<net::ServerIdentity>>) -> http::Options {
+    let http = &config.http;
+    let access = http::Access::new(http.hosts.clone(), http.origins.clone(), identity);
+    http::Options {
+        access: Arc::new(access),
+        ..http::Options::default()
+    }
 }
 
 fn node_limits(config: &Config) -> node::Limits {

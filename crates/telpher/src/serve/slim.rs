@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use edge::Gate;
 use edge::slim::{Act, Door, Jwt, Options, Rules, Who};
-use net::TlsError;
+use net::ServerIdentity;
 use node::Handle;
 use node::config::{Config, slim};
 use rustls::ServerConfig;
@@ -21,8 +21,11 @@ pub(super) fn open(node: &Handle, gate: Arc<dyn Gate>, config: &Config) -> Resul
 }
 
 /// Whether it can be opened as it is configured.
-pub(crate) fn check(config: &Config) -> Result<(), Failure> {
-    tls(config)?;
+pub(crate) fn check(
+    config: &Config,
+    identity: Option<&Arc<ServerIdentity>>,
+) -> Result<(), Failure> {
+    tls(config, identity)?;
     options(config).map(drop)
 }
 
@@ -72,21 +75,15 @@ fn rules(written: &slim::Rules) -> Rules {
 }
 
 /// TLS as the door speaks it, if there is TLS.
-pub(super) fn tls(config: &Config) -> Result<Option<Arc<ServerConfig>>, Failure> {
-    let loaded = load_tls(config).map_err(tls_failure)?;
-    Ok(loaded.map(|mut tls| {
-        Arc::make_mut(&mut tls).alpn_protocols = ALPN.map(<[u8]>::to_vec).to_vec();
-        tls
-    }))
-}
-
-fn load_tls(config: &Config) -> Result<Option<Arc<ServerConfig>>, TlsError> {
-    let Some((certificate, key)) = config.tls.files() else {
+pub(super) fn tls(
+    config: &Config,
+    identity: Option<&Arc<ServerIdentity>>,
+) -> Result<Option<Arc<ServerConfig>>, Failure> {
+    let Some(identity) = identity else {
         return Ok(None);
     };
-    let loaded = match &config.slim.client_authorities {
-        Some(path) => net::load_mutual_server_config(certificate, key, path),
-        None => net::load_server_config(certificate, key),
-    };
-    loaded.map(Some)
+    let authorities = config.slim.client_authorities.as_deref();
+    let mut tls = identity.server_config(authorities).map_err(tls_failure)?;
+    Arc::make_mut(&mut tls).alpn_protocols = ALPN.map(<[u8]>::to_vec).to_vec();
+    Ok(Some(tls))
 }

@@ -258,7 +258,7 @@ impl Answer {
         let mut stream = TcpStream::connect(node.address("http")).unwrap();
         write!(
             stream,
-            "POST {path} HTTP/1.1\r\nHost: telpher\r\nContent-Type: application/jsonl\r\n\
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/jsonl\r\n\
              Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
         )
         .unwrap();

@@ -15,6 +15,7 @@ mod bench_quota;
 mod bench_slim;
 mod bench_store;
 mod bridge;
+mod browser;
 mod clients;
 mod config;
 mod conversation;

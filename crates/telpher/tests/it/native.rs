@@ -67,7 +67,7 @@ fn hello(version: u16, name: &str) -> Vec<u8> {
 
 #[test]
 fn garbage_bytes() {
-    let http = b"GET / HTTP/1.1\r\nHost: telpher\r\n\r\n";
+    let http = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let counter = "telpher_protocol_errors_total";
     check_fatal(false, http, ErrorCode::Protocol, counter);
     check_fatal(true, &[0x7f; 4096], ErrorCode::TooLarge, counter);

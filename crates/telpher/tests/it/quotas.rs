@@ -46,7 +46,7 @@ impl Asking {
     pub(crate) fn ask(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
         let size = body.len();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
              content-length: {size}\r\n\r\n{body}"
         );
         self.0.write_all(request.as_bytes()).ok()?;

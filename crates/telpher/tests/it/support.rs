@@ -356,7 +356,7 @@ impl Node {
         });
         write!(
             stream,
-            "GET {path} HTTP/1.1\r\nHost: telpher\r\n{token}Connection: close\r\n\r\n"
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\n{token}Connection: close\r\n\r\n"
         )
         .unwrap();
         let mut answer = String::new();

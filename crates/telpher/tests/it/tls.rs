@@ -117,7 +117,8 @@ fn get(place: &Place, node: &Node, path: &str, token: &str) -> u16 {
         "" => String::new(),
         token => format!("Authorization: Bearer {token}\r\n"),
     };
-    let head = format!("GET {path} HTTP/1.1\r\nHost: telpher\r\n{token}Connection: close\r\n\r\n");
+    let head =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{token}Connection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).unwrap();

@@ -107,7 +107,7 @@ fn ask(node: &Node, method: &str, path: &str, body: &Value) -> (u16, String) {
     let size = body.len();
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nHost: telpher\r\nContent-Type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Content-Length: {size}\r\nConnection: close\r\n\r\n{body}"
     )
     .unwrap();
@@ -350,7 +350,7 @@ fn a_streamed_answer_is_watched_as_it_comes_and_a_newer_message_interrupts_it() 
     watch.set_read_timeout(Some(PATIENCE)).unwrap();
     watch
         .write_all(
-            b"GET /v1/conversations/c/messages HTTP/1.1\r\nHost: telpher\r\n\
+            b"GET /v1/conversations/c/messages HTTP/1.1\r\nHost: localhost\r\n\
               Accept: text/event-stream\r\n\r\n",
         )
         .unwrap();

@@ -46,6 +46,10 @@ const TURN: usize = 256;
 /// Bytes that are read at once.
 const READ_SIZE: usize = 32 << 10;
 
+/// The sub-protocol. A browser that shows its token by a second one, `bearer.TOKEN`, wants one of them
+/// confirmed.
+const PROTOCOL: &str = "telpher";
+
 /// A client that hears nothing else hears a ping.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -58,6 +62,9 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// `{"op":"error","ref":"r1","code":…}`; a watch shows `{"op":"message","conv":"c1","message":{…}}` and
 /// `{"op":"head","conv":"c1","head_seq":42}`. Each of these has a `position`: a watch with it in place of
 /// `after` goes on exactly there, even inside a message that is being streamed.
+///
+/// A browser, which cannot send `Authorization` here, shows its token as a sub-protocol:
+/// `new WebSocket(url, ["telpher", "bearer.TOKEN"])`.
 #[utoipa::path(
     get, path = "/v1/ws", tag = "messages", operation_id = "socket",
     responses(
@@ -78,6 +85,7 @@ pub(super) async fn socket(
         return Err(Problem::of(ErrorCode::Busy, detail));
     };
     let upgrade = upgrade
+        .protocols([PROTOCOL])
         .max_message_size(size_max)
         .max_frame_size(size_max)
         .read_buffer_size(READ_SIZE);

@@ -21,6 +21,8 @@ pub(in crate::http) struct Asked<'a> {
     /// Whether another may follow on the connection.
     pub(in crate::http) is_kept_alive: bool,
     pub(in crate::http) version: Version,
+    /// The `Host` field; empty for none.
+    pub(in crate::http) host: &'a str,
     /// Behind `Bearer`; empty for none.
     pub(in crate::http) token: &'a str,
     /// `X-Forwarded-For`; empty for none.
@@ -101,6 +103,7 @@ fn read_head(
             Field::Unimportant => {}
             Field::Strange => return Err(Strange),
             Field::ContentLength => once(&mut length, content_length(value)?)?,
+            Field::Host => once_text(&mut asked.host, value)?,
             Field::ContentType => once_text(&mut asked.content_type, essence(value))?,
             Field::Authorization => {
                 let token = value.strip_prefix("Bearer ").ok_or(Strange)?;
@@ -116,6 +119,9 @@ fn read_head(
             Field::Connection => return Err(Strange),
         }
     }
+    if asked.host.is_empty() && asked.version == Version::Http11 {
+        return Err(Strange);
+    }
     asked.is_kept_alive = is_closed_or_kept.unwrap_or(asked.version == Version::Http11);
     let length = match (asked.method, length) {
         (Method::Get, None | Some(0)) => 0,
@@ -123,6 +129,24 @@ fn read_head(
         _ => return Err(Strange),
     };
     Ok(Some((asked, bytes.len() - rest.len(), length)))
+}
+
+/// Whether a buffer begins with a head whose body is delimited twice, by `Content-Length` and by
+/// `Transfer-Encoding`: a proxy in front may see another end than we do (RFC 9112, 6.3).
+pub(super) fn is_ambiguous(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| *byte == b'\n').skip(1);
+    let lines = lines.take_while(|line| !line.trim_ascii().is_empty());
+    let (mut has_length, mut has_encoding) = (false, false);
+    for line in lines {
+        let name = line
+            .split(|byte| *byte == b':')
+            .next()
+            .unwrap_or_default()
+            .trim_ascii();
+        has_length |= name.eq_ignore_ascii_case(b"content-length");
+        has_encoding |= name.eq_ignore_ascii_case(b"transfer-encoding");
+    }
+    has_length && has_encoding
 }
 
 /// A line without its end, and what is behind it.
@@ -158,6 +182,7 @@ fn request_line(line: &str) -> Result<Asked<'_>, Strange> {
             path,
             is_kept_alive: false,
             version,
+            host: "",
             token: "",
             forwarded: "",
             content_type: "",
@@ -182,6 +207,7 @@ enum Field {
     ContentLength,
     ContentType,
     Connection,
+    Host,
     Authorization,
     ForwardedFor,
     Unimportant,
@@ -193,11 +219,14 @@ impl Field {
         let is = |known: &str| name.eq_ignore_ascii_case(known);
         match name.len() {
             14 if is("content-length") => Self::ContentLength,
+            // A browser's requests are judged where all are.
+            14 if is("sec-fetch-site") => Self::Strange,
+            4 if is("host") => Self::Host,
             12 if is("content-type") => Self::ContentType,
             10 if is("connection") => Self::Connection,
             13 if is("authorization") => Self::Authorization,
             15 if is("x-forwarded-for") => Self::ForwardedFor,
-            6 if is("expect") => Self::Strange,
+            6 if is("expect") || is("origin") => Self::Strange,
             7 if is("upgrade") || is("trailer") => Self::Strange,
             16 if is("content-encoding") => Self::Strange,
             17 if is("transfer-encoding") => Self::Strange,

@@ -101,6 +101,11 @@ fn agent_of(path: &str) -> Option<&str> {
 }
 
 impl Limiter {
+    /// What judges tokens.
+    pub(super) fn gate(&self) -> &Arc<dyn Gate> {
+        &self.gate
+    }
+
     /// Nanoseconds since 1970-01-01 UTC.
     pub(super) fn now_ns(&self) -> u64 {
         self.node.quotas().now_ns()

@@ -71,6 +71,15 @@ impl Surface {
         }
     }
 
+    /// Whether clients need no token.
+    pub(super) fn is_open(&self) -> bool {
+        let gate = match self {
+            Self::Own(shared) => &shared.gate,
+            Self::Compat(limiter) => limiter.gate(),
+        };
+        gate.admit("").is_ok()
+    }
+
     /// Answers one of those.
     pub(super) fn answer(
         &self,

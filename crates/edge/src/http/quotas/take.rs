@@ -232,9 +232,7 @@ pub(super) fn answer_in_front(
     asked: &Asked<'_>,
     reply: &mut Reply,
 ) -> Verdict {
-    if !asked.content_type.is_empty()
-        && !asked.content_type.eq_ignore_ascii_case("application/json")
-    {
+    if !asked.content_type.eq_ignore_ascii_case("application/json") {
         return Verdict::NotHere;
     }
     match Takes::read(asked.body) {

@@ -1,0 +1,286 @@
+//! Tickets: what a page shows in an address in place of its token, for one event stream.
+//!
+//! `EventSource` of browsers sends no `Authorization`. So a page, or the server that it comes from, gets
+//! a ticket by `POST /v1/tickets` with its token and opens the stream with `?ticket=…`. A ticket is valid
+//! once, for [`LIFETIME`], for `GET` of one path and for event streams only; addresses end up in
+//! histories and logs, and it is worth nothing there. It stands for the token that was shown for it: one
+//! that is revoked meanwhile opens nothing.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use model::ErrorCode;
+use parking_lot::Mutex;
+use ring::rand::{SecureRandom, SystemRandom};
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::openapi::ProblemDocument;
+use super::problem::Problem;
+use super::{Shared, bearer_of, body};
+
+/// How long a ticket is valid.
+const LIFETIME: Duration = Duration::from_secs(30);
+/// Tickets that are valid at the same time.
+const TICKETS_MAX: usize = 65_536;
+/// Bytes of randomness in a ticket.
+const ENTROPY_SIZE: usize = 32;
+/// Bytes of the body that asks for one.
+const BODY_SIZE_MAX: usize = 16 << 10;
+
+/// The name of the parameter of the query.
+const PARAMETER: &str = "ticket";
+
+/// The tickets that are valid now.
+#[derive(Default)]
+pub(super) struct Tickets {
+    issued: Mutex<Issued>,
+}
+
+#[derive(Default)]
+struct Issued {
+    tickets: HashMap<String, Ticket>,
+    /// In the order in which they end.
+    ends: VecDeque<(Instant, String)>,
+}
+
+struct Ticket {
+    /// Decoded.
+    path: String,
+    /// The token that was shown for it; empty for none.
+    token: String,
+}
+
+/// Why a ticket opens nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TicketError {
+    #[error("the ticket is unknown, used or older than {} s", LIFETIME.as_secs())]
+    Unknown,
+    #[error("the ticket is for another path")]
+    OtherPath,
+    #[error("a ticket opens event streams: GET with `accept: text/event-stream`")]
+    OtherUse,
+}
+
+impl Tickets {
+    /// A new ticket for a path; `None` if there are too many.
+    fn issue(&self, path: &str, token: &str) -> Option<String> {
+        let mut bytes = [0; ENTROPY_SIZE];
+        SystemRandom::new().fill(&mut bytes).ok()?;
+        let name = format!("tkt_{}", BASE64.encode(bytes));
+        let now = Instant::now();
+        let mut issued = self.issued.lock();
+        issued.forget_ended(now);
+        if issued.tickets.len() >= TICKETS_MAX {
+            return None;
+        }
+        let (path, token) = (decode(path), token.to_owned());
+        issued.tickets.insert(name.clone(), Ticket { path, token });
+        issued.ends.push_back((now + LIFETIME, name.clone()));
+        Some(name)
+    }
+
+    /// Uses a ticket up: the token that it stands for.
+    fn redeem(&self, name: &str, path: &str) -> Result<String, TicketError> {
+        let mut issued = self.issued.lock();
+        issued.forget_ended(Instant::now());
+        let ticket = issued.tickets.remove(name).ok_or(TicketError::Unknown)?;
+        match ticket.path == decode(path) {
+            true => Ok(ticket.token),
+            false => Err(TicketError::OtherPath),
+        }
+    }
+
+    /// If a request shows a ticket: uses it up, takes it out of the query and hands out the token that it
+    /// stands for.
+    pub(super) fn take_from(&self, request: &mut Request) -> Option<Result<String, TicketError>> {
+        let (name, uri) = split(request.uri())?;
+        let wants_events = |headers: &HeaderMap| {
+            let accept = headers
+                .get(header::ACCEPT)
+                .and_then(|value| value.to_str().ok());
+            accept.is_some_and(|accept| accept.contains("text/event-stream"))
+        };
+        if request.method() != Method::GET || !wants_events(request.headers()) {
+            return Some(Err(TicketError::OtherUse));
+        }
+        *request.uri_mut() = uri;
+        Some(self.redeem(&name, request.uri().path()))
+    }
+}
+
+impl Issued {
+    fn forget_ended(&mut self, now: Instant) {
+        while let Some((end, name)) = self.ends.front()
+            && *end <= now
+        {
+            self.tickets.remove(name);
+            self.ends.pop_front();
+        }
+    }
+}
+
+/// The ticket of an address, and the address without it.
+fn split(uri: &Uri) -> Option<(String, Uri)> {
+    let mut ticket = None;
+    let mut rest = Vec::new();
+    for pair in uri.query()?.split('&') {
+        match pair.split_once('=') {
+            Some((PARAMETER, value)) if ticket.is_none() => ticket = Some(value.to_owned()),
+            _ => rest.push(pair),
+        }
+    }
+    let (path, query) = (uri.path(), rest.join("&"));
+    let target = match query.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}?{query}"),
+    };
+    Some((ticket?, target.parse().ok()?))
+}
+
+/// Replaces the percent escapes of a path, which clients are free to use.
+fn decode(path: &str) -> String {
+    let mut decoded = Vec::with_capacity(path.len());
+    let mut bytes = path.as_bytes();
+    while let Some((first, rest)) = bytes.split_first() {
+        let escaped = (*first == b'%').then(|| rest.get(..2)).flatten();
+        let escaped = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
+        match escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                decoded.push(byte);
+                bytes = &rest[2..];
+            }
+            None => {
+                decoded.push(*first);
+                bytes = rest;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+/// What a ticket is to be for.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = NewTicket)]
+struct NewTicket {
+    /// The path of the event stream, without a query.
+    #[schema(example = "/v1/conversations/support-42/messages")]
+    path: String,
+}
+
+/// A ticket for one event stream.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Ticket)]
+struct TicketDocument {
+    /// The value of the query's parameter `ticket`.
+    #[schema(example = "tkt_Ik2gZl1vC7wX0W9T3m5bq8uYd4sR6nPeJhAoLfGxK_Q")]
+    ticket: String,
+    /// Milliseconds for which it is valid.
+    #[schema(example = 30_000)]
+    valid_ms: u64,
+}
+
+/// The route of tickets.
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(issue))
+}
+
+/// Get a ticket for one event stream.
+///
+/// For `EventSource`, which sends no `Authorization`: `GET` of the path with `?ticket=…` and
+/// `Accept: text/event-stream` is admitted once within `valid_ms`, as with the token that was shown here.
+#[utoipa::path(
+    post, path = "/v1/tickets", tag = "node", operation_id = "issue_ticket",
+    request_body = NewTicket,
+    responses(
+        (status = 201, description = "The ticket", body = TicketDocument),
+        (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
+        (status = 415, description = "The body is not JSON", body = ProblemDocument),
+        (status = 503, description = "Too many tickets are valid", body = ProblemDocument),
+    )
+)]
+async fn issue(
+    State(shared): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
+    let NewTicket { path } = body::parse(&body)?;
+    if !path.starts_with("/v1/") || path.contains(['?', '#']) {
+        let detail = "the path of an event stream begins with `/v1/` and has no query";
+        return Err(body::wrong_at("path", detail));
+    }
+    let Some(ticket) = shared.tickets.issue(&path, bearer_of(&headers)) else {
+        let detail = format!("too many tickets are valid (limit {TICKETS_MAX})");
+        return Err(Problem::of(ErrorCode::Busy, detail));
+    };
+    let valid_ms = LIFETIME.as_millis() as u64;
+    let document = Json(TicketDocument { ticket, valid_ms });
+    Ok((
+        StatusCode::CREATED,
+        [(header::CACHE_CONTROL, "no-store")],
+        document,
+    )
+        .into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: &str = "/v1/conversations/a%40b/messages";
+
+    #[tokio::test(start_paused = true)]
+    async fn ticket_is_valid_once_for_its_path_and_time() {
+        let tickets = Tickets::default();
+        let ticket = tickets.issue(PATH, "token").unwrap();
+        assert_eq!(
+            tickets.redeem(&ticket, "/v1/conversations/a@b/messages"),
+            Ok("token".to_owned())
+        );
+        assert_eq!(tickets.redeem(&ticket, PATH), Err(TicketError::Unknown));
+
+        let ticket = tickets.issue(PATH, "token").unwrap();
+        assert_eq!(
+            tickets.redeem(&ticket, "/v1/watch"),
+            Err(TicketError::OtherPath)
+        );
+        assert_eq!(
+            tickets.redeem(&ticket, PATH),
+            Err(TicketError::Unknown),
+            "it is used up"
+        );
+
+        let ticket = tickets.issue(PATH, "token").unwrap();
+        tokio::time::advance(LIFETIME).await;
+        assert_eq!(tickets.redeem(&ticket, PATH), Err(TicketError::Unknown));
+        assert!(
+            tickets.issued.lock().ends.is_empty(),
+            "what has ended is forgotten"
+        );
+    }
+
+    #[test]
+    fn ticket_is_taken_out_of_the_query() {
+        for (uri, rest) in [
+            ("/v1/watch?ticket=t", "/v1/watch"),
+            ("/v1/watch?a=1&ticket=t&b=2", "/v1/watch?a=1&b=2"),
+        ] {
+            let (ticket, uri) = split(&uri.parse().unwrap()).unwrap();
+            assert_eq!((ticket.as_str(), uri.to_string().as_str()), ("t", rest));
+        }
+        assert!(split(&"/v1/watch?tickets=t".parse().unwrap()).is_none());
+        assert!(split(&"/v1/watch".parse().unwrap()).is_none());
+    }
+}
