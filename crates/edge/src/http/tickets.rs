@@ -27,7 +27,9 @@ use utoipa_axum::routes;
 
 use super::openapi::ProblemDocument;
 use super::problem::Problem;
-use super::{Shared, bearer_of, body};
+use super::quotas::Client;
+use super::{Shared, body};
+use crate::gate::{Gate, Pass};
 
 /// How long a ticket is valid.
 const LIFETIME: Duration = Duration::from_secs(30);
@@ -57,8 +59,8 @@ struct Issued {
 struct Ticket {
     /// Decoded.
     path: String,
-    /// The token that was shown for it; empty for none.
-    token: String,
+    /// Of the client that it was issued to.
+    pass: Pass,
 }
 
 /// Why a ticket opens nothing.
@@ -74,7 +76,7 @@ pub(super) enum TicketError {
 
 impl Tickets {
     /// A new ticket for a path; `None` if there are too many.
-    fn issue(&self, path: &str, token: &str) -> Option<String> {
+    fn issue(&self, path: &str, pass: Pass) -> Option<String> {
         let mut bytes = [0; ENTROPY_SIZE];
         SystemRandom::new().fill(&mut bytes).ok()?;
         let name = format!("tkt_{}", BASE64.encode(bytes));
@@ -84,26 +86,30 @@ impl Tickets {
         if issued.tickets.len() >= TICKETS_MAX {
             return None;
         }
-        let (path, token) = (decode(path), token.to_owned());
-        issued.tickets.insert(name.clone(), Ticket { path, token });
+        let path = decode(path);
+        issued.tickets.insert(name.clone(), Ticket { path, pass });
         issued.ends.push_back((now + LIFETIME, name.clone()));
         Some(name)
     }
 
-    /// Uses a ticket up: the token that it stands for.
-    fn redeem(&self, name: &str, path: &str) -> Result<String, TicketError> {
+    /// Uses a ticket up: the pass that it stands for.
+    fn redeem(&self, name: &str, path: &str) -> Result<Pass, TicketError> {
         let mut issued = self.issued.lock();
         issued.forget_ended(Instant::now());
         let ticket = issued.tickets.remove(name).ok_or(TicketError::Unknown)?;
         match ticket.path == decode(path) {
-            true => Ok(ticket.token),
+            true => Ok(ticket.pass),
             false => Err(TicketError::OtherPath),
         }
     }
 
-    /// If a request shows a ticket: uses it up, takes it out of the query and hands out the token that it
+    /// If a request shows a ticket: uses it up, takes it out of the query and hands out the pass that it
     /// stands for.
-    pub(super) fn take_from(&self, request: &mut Request) -> Option<Result<String, TicketError>> {
+    pub(super) fn take_from(
+        &self,
+        request: &mut Request,
+        gate: &dyn Gate,
+    ) -> Option<Result<Pass, TicketError>> {
         let (name, uri) = split(request.uri())?;
         let wants_events = |headers: &HeaderMap| {
             let accept = headers
@@ -115,7 +121,11 @@ impl Tickets {
             return Some(Err(TicketError::OtherUse));
         }
         *request.uri_mut() = uri;
-        Some(self.redeem(&name, request.uri().path()))
+        let pass = self.redeem(&name, request.uri().path());
+        // A pass without a token is of the time before the first token was made.
+        let is_valid =
+            |pass: &Pass| !pass.is_revoked() && (pass.token().is_some() || gate.admit("").is_ok());
+        Some(pass.and_then(|pass| is_valid(&pass).then_some(pass).ok_or(TicketError::Unknown)))
     }
 }
 
@@ -212,6 +222,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
 )]
 async fn issue(
     State(shared): State<Shared>,
+    client: Client,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -221,7 +232,7 @@ async fn issue(
         let detail = "the path of an event stream begins with `/v1/` and has no query";
         return Err(body::wrong_at("path", detail));
     }
-    let Some(ticket) = shared.tickets.issue(&path, bearer_of(&headers)) else {
+    let Some(ticket) = shared.tickets.issue(&path, client.pass().clone()) else {
         let detail = format!("too many tickets are valid (limit {TICKETS_MAX})");
         return Err(Problem::of(ErrorCode::Busy, detail));
     };
@@ -238,33 +249,30 @@ async fn issue(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::Open;
 
     const PATH: &str = "/v1/conversations/a%40b/messages";
 
     #[tokio::test(start_paused = true)]
     async fn ticket_is_valid_once_for_its_path_and_time() {
         let tickets = Tickets::default();
-        let ticket = tickets.issue(PATH, "token").unwrap();
-        assert_eq!(
-            tickets.redeem(&ticket, "/v1/conversations/a@b/messages"),
-            Ok("token".to_owned())
-        );
-        assert_eq!(tickets.redeem(&ticket, PATH), Err(TicketError::Unknown));
+        let issue = || tickets.issue(PATH, Open.admit("").unwrap()).unwrap();
+        let redeem = |ticket: &str, path| tickets.redeem(ticket, path).map(drop);
+        let ticket = issue();
+        assert_eq!(redeem(&ticket, "/v1/conversations/a@b/messages"), Ok(()));
+        assert_eq!(redeem(&ticket, PATH), Err(TicketError::Unknown));
 
-        let ticket = tickets.issue(PATH, "token").unwrap();
+        let ticket = issue();
+        assert_eq!(redeem(&ticket, "/v1/watch"), Err(TicketError::OtherPath));
         assert_eq!(
-            tickets.redeem(&ticket, "/v1/watch"),
-            Err(TicketError::OtherPath)
-        );
-        assert_eq!(
-            tickets.redeem(&ticket, PATH),
+            redeem(&ticket, PATH),
             Err(TicketError::Unknown),
             "it is used up"
         );
 
-        let ticket = tickets.issue(PATH, "token").unwrap();
+        let ticket = issue();
         tokio::time::advance(LIFETIME).await;
-        assert_eq!(tickets.redeem(&ticket, PATH), Err(TicketError::Unknown));
+        assert_eq!(redeem(&ticket, PATH), Err(TicketError::Unknown));
         assert!(
             tickets.issued.lock().ends.is_empty(),
             "what has ended is forgotten"
