@@ -17,7 +17,7 @@ struct Need {
 
 /// What building and testing start or call. `cc` is what the `x` script looks for too, before there
 /// is an xtask.
-const NEEDS: [Need; 7] = [
+const NEEDS: [Need; 8] = [
     Need {
         program: "cc",
         package: "build-essential",
@@ -27,6 +27,11 @@ const NEEDS: [Need; 7] = [
         program: "curl",
         package: "curl",
         reason: "the test of the README's commands runs them as they stand",
+    },
+    Need {
+        program: "chromium",
+        package: "chromium",
+        reason: "tests of web pages open them in it",
     },
     Need {
         program: "kcat",

@@ -37,7 +37,7 @@ fn connections_are_kept_as_each_version_says() {
         ("1.0", "", false),
         ("1.0", "connection: Keep-Alive\r\n", true),
     ] {
-        let text = format!("GET /health HTTP/{version}\r\n{connection}\r\n");
+        let text = format!("GET /health HTTP/{version}\r\nhost: x\r\n{connection}\r\n");
         let Read::Asked(asked, _) = read(text.as_bytes()) else {
             panic!("{text}");
         };
@@ -73,9 +73,14 @@ fn what_may_be_read_in_two_ways_is_not_read_here() {
         "GET /x HTTP/1.1\r\nx-forwarded-for: 1.1.1.1\r\nX-Forwarded-For: 2.2.2.2\r\n\r\n",
         "GET /x HTTP/1.1\r\nauthorization: Basic x\r\n\r\n",
         "GET /x HTTP/1.1\r\na: \u{1}\r\n\r\n",
+        "GET /x HTTP/1.1\r\nhost: y\r\n\r\n",
+        "GET /x HTTP/1.1\r\norigin: http://a\r\n\r\n",
+        "GET /x HTTP/1.1\r\nsec-fetch-site: none\r\n\r\n",
     ] {
+        let text = text.replacen("1.1\r\n", "1.1\r\nhost: x\r\n", 1);
         assert_eq!(read(text.as_bytes()), Read::Other, "{text:?}");
     }
+    assert_eq!(read(b"GET /x HTTP/1.1\r\n\r\n"), Read::Other, "no host");
     let endless = format!("GET /x HTTP/1.1\r\na: {}", "x".repeat(HEAD_SIZE_MAX));
     assert_eq!(read(endless.as_bytes()), Read::Other);
 }
