@@ -87,6 +87,10 @@ pub enum ConnectError {
 fn refusal_hint(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::Unauthenticated => "give a valid token; `telpher token add` makes one",
+        ErrorCode::Denied => {
+            "connect under a name that the token may use, or bind it to this one: \
+             `telpher token bind TOKEN --for PATTERN`"
+        }
         ErrorCode::Unsupported => "the versions have nothing in common; upgrade the older side",
         ErrorCode::Unavailable => "it is shutting down or full; try again later",
         ErrorCode::InvalidArgument => "correct the name that the client introduces itself with",

@@ -200,7 +200,7 @@ fn is_refused_token(error: &ConnectError) -> bool {
     matches!(
         error,
         ConnectError::Refused {
-            code: ErrorCode::Unauthenticated,
+            code: ErrorCode::Unauthenticated | ErrorCode::Denied,
             ..
         }
     )

@@ -145,7 +145,10 @@ fn hint(code: ErrorCode, sent: Sent) -> &'static str {
         ErrorCode::Busy => "trying again after a pause is safe; a larger window helps if it stays",
         ErrorCode::Throttled => "trying again is safe once the limit has refilled",
         ErrorCode::TooLarge => "send less at once, or raise `frame_size_max` at the receiver",
-        ErrorCode::Denied => "use a token that carries the right to do this",
+        ErrorCode::Denied => {
+            "bind the token to that name (`telpher token bind TOKEN --for PATTERN`), or use one that \
+             may do this (`--role admin`)"
+        }
         ErrorCode::Cancelled => "nobody waits for it any more; it may have run part of the way",
         ErrorCode::DeadlineExceeded if sent == Sent::No => {
             "it was never sent: trying again is safe, with a longer deadline or a larger window"

@@ -2,9 +2,16 @@
 //! kind of error of the node.
 
 use model::{ErrorCode, nearest};
+use node::access::{Forbidden, Principal};
 use node::records::{BadRecords, NotAppended, NotRead};
 use node::topics::{AdminError, Denied, FetchError, ProduceError, ReadOnly, Refusal, Storage};
 use node::topics::{TopicError, TopicRef, Topics, Unconfirmed};
+
+/// Whether a client may delete a topic, or change its configuration. A topic counts as
+/// `default/default/TOPIC`.
+pub(crate) fn check(principal: &Principal, topic: &str) -> Result<(), Forbidden> {
+    principal.check_subject(&format!("default/default/{topic}"))
+}
 
 /// A refusal, with the numbers that a program may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]

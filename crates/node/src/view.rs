@@ -39,6 +39,8 @@ pub struct ConnectionView {
     pub id: u64,
     /// The agent's name, when it gave one.
     pub name: Option<String>,
+    /// The name that it has proven, and that is charged and halted.
+    pub principal: String,
     /// Where it is.
     pub remote: String,
     /// The door it came in by.
@@ -89,6 +91,7 @@ impl Handle {
         let view = |peer: &Arc<crate::peer::Peer>| ConnectionView {
             id: peer.id.0,
             name: peer.facts.name.as_ref().map(|name| name.to_string()),
+            principal: peer.facts.principal.subject().to_owned(),
             remote: peer.facts.remote.clone(),
             door: peer.facts.door,
             opened_unix_ms: peer.opened_unix_ms,

@@ -30,7 +30,7 @@ mod workers;
 use std::sync::Arc;
 
 use node::config::{self, Config, Loaded};
-use node::ports::{Disk, Lock, LockError, RealDisk};
+use node::ports::{Disk, Lock, LockError, RealDisk, check_owner};
 use node::tokens::TokenStore;
 
 use crate::commands::config::tls_failure;
@@ -76,6 +76,7 @@ pub(crate) fn run(
     let _lock = lock_data(config)?;
     let tokens = TokenStore::open(Arc::new(RealDisk), &config.data.dir).map_err(store_failure)?;
     config::check_exposure(loaded, tokens.list().len())?;
+    warn_of_unbound(&tokens);
     let identity = match config.tls.files() {
         Some((certificate, key)) => {
             Some(net::ServerIdentity::load(certificate, key).map_err(tls_failure)?)
@@ -120,6 +121,19 @@ pub(crate) fn run(
     served
 }
 
+/// Tokens that an earlier version made have no names yet.
+fn warn_of_unbound(tokens: &TokenStore) {
+    let unbound = tokens.list().iter().filter(|token| token.names.is_none());
+    let names: Vec<_> = unbound.map(|token| token.name.as_str()).collect();
+    if !names.is_empty() {
+        tracing::warn!(
+            tokens = names.join(", "),
+            "tokens of an earlier version may use every name until the next version: bind each \
+             with `telpher token bind NAME --for PATTERN`"
+        );
+    }
+}
+
 /// One node at a time uses a data directory.
 fn lock_data(config: &Config) -> Result<Box<dyn Lock>, Failure> {
     let dir = &config.data.dir;
@@ -133,6 +147,10 @@ fn lock_data(config: &Config) -> Result<Box<dyn Lock>, Failure> {
         LockError::Disk(error) => data_failure(error),
     };
     RealDisk.create_dir(dir).map_err(data_failure)?;
+    check_owner(dir).map_err(|foreign| {
+        Failure::new(Exit::Failed, foreign)
+            .hint("run as its owner, or choose a directory of this user: --data PATH")
+    })?;
     RealDisk.lock(&dir.join("node.lock")).map_err(refused)
 }
 

@@ -9,6 +9,7 @@ use model::{ErrorCode, nearest};
 use serde::Deserialize;
 
 use super::problem::Problem;
+use super::revocable::Revoked;
 
 /// How long a body may take to arrive.
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(30);
@@ -32,8 +33,20 @@ pub(super) async fn read(
     };
     read.map_err(|error| match error.source() {
         Some(source) if source.to_string().contains("length limit") => too_large(size_max),
-        _ => Problem::invalid(format!("the body cannot be read: {error}")),
+        _ => unreadable(error),
     })
+}
+
+/// A body that did not arrive as a whole.
+pub(super) fn unreadable(error: axum::Error) -> Problem {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(error) = cause {
+        if error.is::<Revoked>() {
+            return Problem::of(ErrorCode::Unauthenticated, Revoked.to_string());
+        }
+        cause = error.source();
+    }
+    Problem::invalid(format!("the body cannot be read: {error}"))
 }
 
 fn too_large(size_max: usize) -> Problem {

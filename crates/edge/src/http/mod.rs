@@ -31,6 +31,7 @@ mod openapi;
 mod problem;
 mod quotas;
 mod reply;
+mod revocable;
 mod sse;
 mod storage;
 mod tickets;
@@ -146,8 +147,8 @@ async fn require_token(State(shared): State<Shared>, mut request: Request, next:
     };
     match admitted {
         Ok(pass) => {
-            request.extensions_mut().insert(pass);
-            next.run(request).await
+            request.extensions_mut().insert(pass.clone());
+            revocable::run(pass, request, next).await
         }
         Err(problem) => {
             shared.node.counters().count(node::Counter::Unauthenticated);

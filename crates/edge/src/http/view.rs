@@ -46,6 +46,7 @@ fn connection(view: ConnectionView) -> Value {
     let ConnectionView {
         id,
         name,
+        principal,
         remote,
         door,
         opened_unix_ms,
@@ -56,6 +57,7 @@ fn connection(view: ConnectionView) -> Value {
     json!({
         "id": id,
         "name": name,
+        "principal": principal,
         "remote": remote,
         "door": door,
         "opened_unix_ms": opened_unix_ms,

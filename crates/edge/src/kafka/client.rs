@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use kafka::ErrorCode;
 use node::access::Principal;
 use node::topics::{Producing, Topics, User};
 use node::{Connection, Counter, Facts, Refusal};
 
+use super::errors::Failed;
 use super::inbox::Trust;
 use super::outlet::KafkaOutlet;
 use super::sasl::{Exchange, Identity};
@@ -135,6 +137,16 @@ impl Client {
     /// Whether the client is an administrator.
     pub(super) fn is_admin(&self) -> bool {
         self.principal().is_some_and(Principal::is_admin)
+    }
+
+    /// Whether the client may delete a topic, or change its configuration.
+    pub(super) fn check_topic(&self, topic: &str) -> Result<(), Failed> {
+        let unauthorized =
+            |message: String| Failed::new(ErrorCode::TopicAuthorizationFailed, message);
+        let principal = self.principal();
+        let principal = principal.ok_or_else(|| unauthorized("not admitted".to_owned()))?;
+        let checked = crate::topics::check(principal, topic);
+        checked.map_err(|forbidden| unauthorized(forbidden.to_string()))
     }
 
     /// Whether it came in as that user.

@@ -13,6 +13,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use model::ErrorCode;
+use node::access::Principal;
 use node::quotas::{Begun, Cost, Desk, Durable, HoldId, Parked, Settled, Subject, Take, Unit};
 use node::{Failure, Ticket, Turn};
 use wire::{Costs, Settle, TAKES_MAX, Takes};
@@ -59,7 +60,7 @@ impl Quota {
         self.answer.clear();
         let (mut durable, mut later) = (None, Vec::new());
         for take in takes.iter() {
-            match self.decide(&take) {
+            match self.decide(turn.principal(), &take) {
                 // All of them go to one shard of the journal, in order: the newest is durable last.
                 Decided::Now(newest) => durable = newest.or(durable),
                 Decided::Later(parked) => later.push((self.answer.outcomes.len(), parked)),
@@ -73,7 +74,7 @@ impl Quota {
     }
 
     /// Decides one take and adds what became of it, unless that is known later.
-    fn decide(&mut self, take: &wire::Take<'_>) -> Decided {
+    fn decide(&mut self, principal: &Principal, take: &wire::Take<'_>) -> Decided {
         let asked = match read_take(take, &mut self.costs) {
             Ok(asked) => asked,
             Err(message) => {
@@ -82,6 +83,11 @@ impl Quota {
                 return Decided::Now(None);
             }
         };
+        if let Err(forbidden) = principal.check_subject(asked.subject.name()) {
+            let message = forbidden.to_string();
+            self.answer.put_refused(ErrorCode::Denied, &message);
+            return Decided::Now(None);
+        }
         let quotas = self.node.quotas();
         if let Some(wait) = take.wait {
             let wait_max = Duration::from_millis(u64::from(wait.wait_ms));

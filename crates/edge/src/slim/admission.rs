@@ -17,6 +17,7 @@ use node::{Connection, Counter, Facts, Refusal};
 
 use super::jwt::{Bearer, is_jwt};
 use super::outlet::{Framing, SlimOutlet};
+use super::scope::Scope;
 use super::{Door, Options};
 use crate::gate::{Refused, Role};
 
@@ -35,6 +36,8 @@ pub(super) struct Entered {
     pub(super) outlet: Arc<SlimOutlet>,
     /// As rules know him; empty where nobody has to say who he is.
     pub(super) name: Arc<str>,
+    /// The names that its token allows.
+    pub(super) scope: Scope,
     /// How long what he has shown is good, if that ends.
     pub(super) time_left: Option<Duration>,
 }
@@ -75,6 +78,10 @@ pub(super) fn enter(
     } = admit(door, shown).inspect_err(|_| {
         door.node.counters().count(Counter::Unauthenticated);
     })?;
+    let scope = match &token {
+        Some(_) => Scope::of_token(&principal),
+        None => Scope::any(),
+    };
     let size_max = door.options.queue_size_max;
     let outlet = Arc::new(SlimOutlet::new(remote.to_owned(), size_max, framing));
     let facts = Facts {
@@ -94,6 +101,7 @@ pub(super) fn enter(
         connection,
         outlet,
         name,
+        scope,
         time_left,
     })
 }

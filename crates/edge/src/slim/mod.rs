@@ -21,6 +21,7 @@ mod outlet;
 mod party;
 mod pressure;
 mod pulse;
+mod scope;
 mod status;
 mod stream;
 mod transport;

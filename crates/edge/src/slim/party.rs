@@ -19,6 +19,7 @@ use super::admission::Entered;
 use super::exchange::Round;
 use super::outlet::{Put, SlimOutlet};
 use super::pressure::Pressure;
+use super::scope::Scope;
 use super::status::{Code, Status};
 use super::{Door, Options};
 
@@ -32,6 +33,8 @@ pub(super) struct Party {
     connection: Connection,
     /// Who the client is, as rules know it.
     name: Arc<str>,
+    /// The names that its token allows.
+    scope: Scope,
     outlet: Arc<SlimOutlet>,
     /// Rings when what it came in with is good no more.
     expiry: Option<Pin<Box<Sleep>>>,
@@ -54,6 +57,7 @@ impl Party {
             connection,
             outlet,
             name,
+            scope,
             time_left,
         } = entered;
         let alarm = |left: Duration| Box::pin(tokio::time::sleep(left));
@@ -62,6 +66,7 @@ impl Party {
             door: door.clone(),
             connection,
             name,
+            scope,
             outlet,
             expiry: time_left.map(alarm),
             stage,
@@ -134,7 +139,9 @@ impl Party {
                     return Ok(());
                 }
                 if !self.may(Act::Send, &routed.header) {
-                    self.warn(format_args!("to a name that rules keep it from"));
+                    self.warn(format_args!(
+                        "to a name that rules keep it from, or as one that its token does not allow"
+                    ));
                     return Ok(());
                 }
                 if !round.forward.prepare(&routed) {
@@ -226,7 +233,7 @@ impl Party {
         }
         if !self.may(Act::Subscribe, header) {
             let refused = format!(
-                "rules keep this client from subscribing to {}",
+                "rules or its token keep this client from subscribing to {}",
                 header.destination
             );
             return self.acknowledge(id, Err(refused));
@@ -251,7 +258,12 @@ impl Party {
 
     fn may(&self, act: Act, header: &Header<'_>) -> bool {
         let agent = &header.destination.encoded.prefix;
-        let may = self.door.options.rules.allow(act, agent, &self.name);
+        let own = match act {
+            Act::Send => &header.source.encoded.prefix,
+            Act::Subscribe => agent,
+        };
+        let is_own = self.scope.contains(own);
+        let may = is_own && self.door.options.rules.allow(act, agent, &self.name);
         if !may {
             self.connection.count(Counter::SlimForbidden);
         }

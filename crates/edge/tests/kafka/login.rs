@@ -25,12 +25,12 @@ impl Gate for Word {
     }
 }
 
-async fn choose(client: &mut Client, mechanism: &str) -> sasl_handshake::Response {
+pub(crate) async fn choose(client: &mut Client, mechanism: &str) -> sasl_handshake::Response {
     let mechanism = mechanism.to_owned();
     client.ask(1, &sasl_handshake::Request { mechanism }).await
 }
 
-async fn say(client: &mut Client, said: &[u8]) -> sasl_authenticate::Response {
+pub(crate) async fn say(client: &mut Client, said: &[u8]) -> sasl_authenticate::Response {
     let auth_bytes = Secret(said.to_vec().into());
     client
         .ask(2, &sasl_authenticate::Request { auth_bytes })

@@ -15,6 +15,7 @@ mod full_disk;
 mod late;
 mod leaving;
 mod login;
+mod names;
 mod order;
 mod producing;
 

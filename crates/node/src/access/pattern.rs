@@ -82,12 +82,20 @@ impl Pattern {
         Self { parts }
     }
 
-    /// Whether the pattern contains the agent's name, whatever its instance.
-    pub fn contains(&self, name: &Name) -> bool {
-        let parts = [name.org(), name.namespace(), name.agent()];
-        let mut pairs = self.parts.iter().zip(parts);
-        name.org() != SYSTEM_ORG
-            && pairs.all(|(own, part)| own.as_deref().is_none_or(|own| own == part))
+    /// Whether the pattern contains `org/namespace/agent`.
+    pub fn contains(&self, base: &str) -> bool {
+        let mut parts = base.splitn(3, '/');
+        let is_own = |own: &Option<Box<str>>| match (own, parts.next()) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            (Some(own), Some(part)) => **own == *part,
+        };
+        !is_system(base) && self.parts.iter().all(is_own)
+    }
+
+    /// The three parts; `None` is `*`.
+    pub fn parts(&self) -> [Option<&str>; 3] {
+        self.parts.each_ref().map(Option::as_deref)
     }
 
     /// Whether the pattern contains all names but those of the node itself.
@@ -104,6 +112,12 @@ impl Pattern {
         let agent = own.as_deref().unwrap_or(agent);
         Name::parse(&format!("{org}/{namespace}/{agent}")).ok()
     }
+}
+
+/// Whether `org/namespace/agent` names an agent of the node itself.
+pub(super) fn is_system(base: &str) -> bool {
+    let org = base.split('/').next();
+    org == Some(SYSTEM_ORG)
 }
 
 impl fmt::Display for Pattern {

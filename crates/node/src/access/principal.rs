@@ -6,6 +6,7 @@ use std::sync::Arc;
 use model::Name;
 
 use super::Pattern;
+use super::pattern::is_system;
 use crate::tokens::{Role, Token};
 use crate::turn::SYSTEM_ORG;
 
@@ -162,39 +163,58 @@ impl Principal {
         self.credential.is_proven
     }
 
+    /// The patterns of the names that the client may use; `None` if it may use all but those of the
+    /// node itself.
+    pub fn patterns(&self) -> Option<&[Pattern]> {
+        match &self.credential.scope {
+            Scope::Within(patterns) if !self.is_admin() => Some(patterns),
+            _ => None,
+        }
+    }
+
     /// Whether the client may speak, subscribe, take and delete under this name. An administrator may
     /// use every name but those of the node itself.
     pub fn may_use(&self, name: &Name) -> bool {
+        self.may_use_subject(name.base())
+    }
+
+    /// The same for `org/namespace/agent` as it stands.
+    pub fn may_use_subject(&self, base: &str) -> bool {
         match &self.credential.scope {
             Scope::Node => true,
-            _ if name.org() == SYSTEM_ORG => false,
+            _ if is_system(base) => false,
             _ if self.is_admin() => true,
             Scope::Any => true,
-            Scope::Within(patterns) => patterns.iter().any(|pattern| pattern.contains(name)),
+            Scope::Within(patterns) => patterns.iter().any(|pattern| pattern.contains(base)),
         }
     }
 
     /// Checks [`may_use`](Self::may_use) and says why not.
     pub fn check(&self, name: &Name) -> Result<(), Forbidden> {
-        if self.may_use(name) {
+        self.check_subject(name.base())
+    }
+
+    /// Checks [`may_use_subject`](Self::may_use_subject) and says why not.
+    pub fn check_subject(&self, base: &str) -> Result<(), Forbidden> {
+        if self.may_use_subject(base) {
             return Ok(());
         }
         let Credential { title, scope, .. } = &*self.credential;
         let mut reason = String::new();
         // Writing to a string cannot fail.
         let _ = match scope {
-            _ if name.org() == SYSTEM_ORG => {
+            _ if is_system(base) => {
                 write!(reason, "names of `{SYSTEM_ORG}/` belong to the node itself")
             }
             Scope::Within(patterns) if !patterns.is_empty() => {
                 let names: Vec<_> = patterns.iter().map(ToString::to_string).collect();
-                let (base, names) = (name.base(), names.join(", "));
+                let names = names.join(", ");
                 write!(
                     reason,
                     "{title} may not use the name `{base}` (allowed: {names})"
                 )
             }
-            _ => write!(reason, "{title} may not use the name `{}`", name.base()),
+            _ => write!(reason, "{title} may not use the name `{base}`"),
         };
         Err(Forbidden { reason })
     }

@@ -9,6 +9,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
 /// A disk, real or simulated.
 pub trait Disk: Send + Sync {
     /// The whole file; `None` when there is none.
@@ -167,11 +169,22 @@ fn error(action: &'static str, path: &Path, cause: io::Error) -> DiskError {
 }
 
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    options.write(true).mode(0o600).open(path)
+    // A link that another user has put there is not followed.
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    options
+        .write(true)
+        .mode(0o600)
+        .custom_flags(flags)
+        .open(path)
 }
 
 fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = open(OpenOptions::new().create(true).truncate(true), path)?;
+    // A rest of an earlier process with this number is of no use.
+    match std::fs::remove_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+        _ => {}
+    }
+    let mut file = open(OpenOptions::new().create_new(true), path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -255,6 +268,21 @@ mod tests {
             RealDisk.list(dir.path()).unwrap(),
             [PathBuf::from("target")]
         );
+    }
+
+    #[test]
+    fn links_are_neither_followed_nor_truncated() {
+        let dir = tempfile::tempdir().unwrap();
+        let victim = dir.path().join("victim");
+        std::fs::write(&victim, "untouched").unwrap();
+        let link = dir.path().join("node.lock");
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        assert!(matches!(RealDisk.lock(&link), Err(LockError::Disk(_))));
+        let target = dir.path().join("tokens.toml");
+        std::os::unix::fs::symlink(&victim, beside(&target)).unwrap();
+        RealDisk.write(&target, b"new").unwrap();
+        assert_eq!(std::fs::read(&victim).unwrap(), b"untouched");
+        assert_eq!(std::fs::read(&target).unwrap(), b"new");
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod disk;
 mod names;
 pub mod offload;
 mod outlet;
+mod owner;
 pub mod quota_store;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ pub use caller::Caller;
 pub use disk::{Disk, DiskError, Lock, LockError, RealDisk};
 pub use names::Names;
 pub use outlet::{Delivery, Extract, Failure, Message, Outgoing, Outlet, Pushed, StoredRecord};
+pub use owner::{Foreign, check_owner};
 
 /// Time.
 pub trait Clock: Send + Sync {

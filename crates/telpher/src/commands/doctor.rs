@@ -8,6 +8,7 @@ mod doors;
 mod mounts;
 mod settings;
 mod sync;
+mod tokens;
 
 use serde_json::{Value, json};
 
@@ -157,6 +158,7 @@ fn examine(data: &DataArgs, environment: &Environment) -> Vec<Finding> {
     let (used, in_use) = directory::check_use(dir);
     findings.push(used);
     findings.extend(directory::check(dir));
+    findings.extend(tokens::check(dir));
     findings.push(sync::check(&directory::nearest(dir)));
     findings.extend(doors::check(config, in_use));
     findings.push(doors::check_descriptors(&loaded));

@@ -1,7 +1,8 @@
 //! What the node's own agent says of what is kept: mailboxes and streams.
 
 use client::{Fault, Request, Server};
-use model::ErrorCode;
+use model::{ErrorCode, Name};
+use node::access::Principal;
 use node::{AdminError, Handle, MailboxView, MessageView, Part, StreamView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -67,7 +68,7 @@ pub(super) fn methods(server: Server, node: &Handle) -> Server {
         let views = node.mailboxes(&names.prefix, &names.after, limit)?;
         Ok(json!({ "mailboxes": views.iter().map(mailbox).collect::<Vec<_>>() }))
     });
-    let server = method(server, node, "messages", |node, messages: Messages| {
+    let server = managed(server, node, "messages", |node, messages: Messages| {
         let limit = messages.limit.min(LIMIT_MAX);
         let part = if messages.dead {
             Part::Dead
@@ -77,16 +78,16 @@ pub(super) fn methods(server: Server, node: &Handle) -> Server {
         let views = node.messages(&messages.name, part, messages.from, limit)?;
         Ok(json!({ "messages": views.iter().map(message).collect::<Vec<_>>() }))
     });
-    let server = method(server, node, "acknowledge", |node, message: Message| {
+    let server = managed(server, node, "acknowledge", |node, message: Message| {
         let was_there = node.acknowledge(&message.name, message.offset)?;
         Ok(json!({ "acknowledged": was_there }))
     });
-    let server = method(server, node, "purge", |node, purge: Purge| {
+    let server = managed(server, node, "purge", |node, purge: Purge| {
         let part = if purge.dead { Part::Dead } else { Part::All };
         let count = node.purge(&purge.name, part)?;
         Ok(json!({ "purged": count }))
     });
-    let server = method(server, node, "retry", |node, retry: Retry| {
+    let server = managed(server, node, "retry", |node, retry: Retry| {
         let count = node.retry(&retry.name, retry.offset)?;
         Ok(json!({ "retried": count }))
     });
@@ -97,6 +98,76 @@ pub(super) fn methods(server: Server, node: &Handle) -> Server {
     })
 }
 
+/// A request about one mailbox.
+trait OfMailbox: DeserializeOwned {
+    /// The name of the mailbox.
+    fn mailbox(&self) -> &str;
+}
+
+impl OfMailbox for Messages {
+    fn mailbox(&self) -> &str {
+        &self.name
+    }
+}
+
+impl OfMailbox for Message {
+    fn mailbox(&self) -> &str {
+        &self.name
+    }
+}
+
+impl OfMailbox for Purge {
+    fn mailbox(&self) -> &str {
+        &self.name
+    }
+}
+
+impl OfMailbox for Retry {
+    fn mailbox(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A method for clients that may use the mailbox's name.
+fn managed<A: OfMailbox>(
+    server: Server,
+    node: &Handle,
+    name: &'static str,
+    answer: impl Fn(&Handle, A) -> Result<Value, AdminError> + Send + Sync + 'static,
+) -> Server {
+    let node = node.clone();
+    server.handle_sync(name, move |request: Request| {
+        let asked: A = parse(&request)?;
+        let mailbox = Name::parse(asked.mailbox())
+            .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
+        let checked = principal(&node, &request)?.check(&mailbox);
+        checked.map_err(|forbidden| Fault::with_code(ErrorCode::Denied, forbidden.to_string()))?;
+        told(answer(&node, asked))
+    })
+}
+
+/// The proven identity of the client that asks.
+pub(super) fn principal(node: &Handle, request: &Request) -> Result<Principal, Fault> {
+    let facts = request.source().and_then(|it| node.facts_of_source(it));
+    let facts = facts.ok_or_else(|| {
+        let message = "the client's connection has ended";
+        Fault::with_code(ErrorCode::Unauthenticated, message)
+    })?;
+    Ok(facts.principal)
+}
+
+fn parse<A: DeserializeOwned>(request: &Request) -> Result<A, Fault> {
+    serde_json::from_slice(&request.body)
+        .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))
+}
+
+fn told(answer: Result<Value, AdminError>) -> Result<String, Fault> {
+    match answer {
+        Ok(value) => Ok(value.to_string()),
+        Err((code, message)) => Err(Fault::with_code(code, message)),
+    }
+}
+
 fn method<A: DeserializeOwned>(
     server: Server,
     node: &Handle,
@@ -105,12 +176,8 @@ fn method<A: DeserializeOwned>(
 ) -> Server {
     let node = node.clone();
     server.handle_sync(name, move |request: Request| {
-        let asked = serde_json::from_slice(&request.body)
-            .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
-        match answer(&node, asked) {
-            Ok(value) => Ok(value.to_string()),
-            Err((code, message)) => Err(Fault::with_code(code, message)),
-        }
+        let asked = parse(&request)?;
+        told(answer(&node, asked))
     })
 }
 

@@ -89,7 +89,7 @@ fn server(node: &Handle, source: backup::Source) -> Server {
         .handle_sync("connections", move |_: Request| {
             Ok(connections_json(&connections).to_string())
         });
-    backup::method(kept::methods(server, node), source)
+    backup::method(kept::methods(server, node), node, source)
 }
 
 /// Hands a request to the routes: the head of the answer is the first item, the pieces of its body

@@ -6,6 +6,7 @@
     reason = "what goes wrong in a test ends it, and a test that hangs ends by the real clock"
 )]
 
+mod access;
 mod archive;
 mod backup;
 mod bench;
@@ -35,6 +36,7 @@ mod quota_commands;
 mod quotas;
 mod reconnect;
 mod redis;
+mod revocation;
 mod serve;
 mod shared_quotas;
 mod shutdown;

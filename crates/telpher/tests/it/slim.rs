@@ -254,7 +254,7 @@ fn authorities_of_clients_need_tls_and_certificates() {
 
 /// A token of that name, and the file that it was written to.
 fn token(place: &Place, name: &str) -> (String, String) {
-    let shown = place.run(&format!("token add {name}"));
+    let shown = place.run(&format!("token add {name} --for */*/*"));
     let token = shown.expect(0).stdout.trim().to_owned();
     place.write(name, &token);
     (token, place.path(name).display().to_string())

@@ -23,6 +23,7 @@ use super::policy::push_policy;
 use super::state::push_member;
 use crate::http::body;
 use crate::http::problem::Problem;
+use crate::http::quotas::Client;
 use crate::http::time::push_rfc3339;
 use crate::http::{Shared, off_thread};
 use settings::{AgentSettings, BUSY};
@@ -183,14 +184,17 @@ pub(super) async fn get(
         (status = 200, description = "Changed", body = AgentDocument<'static>),
         (status = 201, description = "Made", body = AgentDocument<'static>),
         (status = 400, description = "Something in the request is wrong, or calls may not go there", body = crate::http::openapi::ProblemDocument),
+        (status = 403, description = "The token may not use the agent's name", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn put(
     State(shared): State<Shared>,
     AgentName(name): AgentName,
+    client: Client,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    client.check(&name)?;
     let body = body::read_json(&headers, body, BODY_MAX).await?;
     let document: AgentSettings = body::parse(&body)?;
     let putting = {
@@ -230,13 +234,16 @@ fn put_document(
     params(("name" = String, Path, description = "The agent")),
     responses(
         (status = 204, description = "It is no more"),
+        (status = 403, description = "The token may not use the agent's name", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such agent", body = crate::http::openapi::ProblemDocument),
     )
 )]
 pub(super) async fn delete(
     State(shared): State<Shared>,
     AgentName(name): AgentName,
+    client: Client,
 ) -> Result<Response, Problem> {
+    client.check(&name)?;
     let deleting = move || Ok(of(&shared)?.delete(&name)?);
     answered(off_thread(deleting).await?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -313,6 +320,7 @@ fn dead_document(view: DeadView) -> DeadDocument {
     ),
     responses(
         (status = 202, description = "It waits again"),
+        (status = 403, description = "The token may not use the agent's name", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such dead letter", body = crate::http::openapi::ProblemDocument),
     )
 )]
@@ -320,7 +328,9 @@ pub(super) async fn retry(
     State(shared): State<Shared>,
     AgentName(name): AgentName,
     Conversation(conversation): Conversation,
+    client: Client,
 ) -> Result<Response, Problem> {
+    client.check(&name)?;
     off_thread(move || Ok(of(&shared)?.retry(&name, &conversation)?)).await?;
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -334,6 +344,7 @@ pub(super) async fn retry(
     ),
     responses(
         (status = 204, description = "It is not listed any more"),
+        (status = 403, description = "The token may not use the agent's name", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such dead letter", body = crate::http::openapi::ProblemDocument),
     )
 )]
@@ -341,7 +352,9 @@ pub(super) async fn discard(
     State(shared): State<Shared>,
     AgentName(name): AgentName,
     Conversation(conversation): Conversation,
+    client: Client,
 ) -> Result<Response, Problem> {
+    client.check(&name)?;
     off_thread(move || Ok(of(&shared)?.discard(&name, &conversation)?)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

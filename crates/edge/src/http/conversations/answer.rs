@@ -195,8 +195,8 @@ enum End {
 enum Next {
     Piece(Bytes),
     End,
-    /// The connection is lost.
-    Lost(String),
+    /// The connection is lost, or the client's token was revoked.
+    Lost(Problem),
     /// Somebody wants it to stop.
     Stopped,
 }
@@ -212,10 +212,7 @@ impl Answer {
         while !is_over {
             let read = match self.next(&mut body).await {
                 Next::Stopped => return (Status::Stopped, None),
-                Next::Lost(error) => {
-                    let problem = Problem::invalid(format!("the body ended early: {error}"));
-                    return (Status::Interrupted, Some(problem));
-                }
+                Next::Lost(problem) => return (Status::Interrupted, Some(problem)),
                 Next::Piece(bytes) => splitter.feed(&bytes, &mut |chunk| self.take(chunk)),
                 Next::End => {
                     is_over = true;
@@ -242,7 +239,7 @@ impl Answer {
             Pin::new(&mut *body).poll_next(cx).map(|next| match next {
                 None => Next::End,
                 Some(Ok(bytes)) => Next::Piece(bytes),
-                Some(Err(error)) => Next::Lost(error.to_string()),
+                Some(Err(error)) => Next::Lost(body::unreadable(error)),
             })
         })
         .await

@@ -132,6 +132,8 @@ struct Socket {
     elsewhere: Option<Elsewhere>,
     watches: Watches,
     ping: Pin<Box<Sleep>>,
+    /// Ends when the client's pass is revoked.
+    revoked: Pin<Box<dyn Future<Output = ()> + Send>>,
     /// Something was written since the last flush.
     is_dirty: bool,
     /// What is in the way of the next one, gathered before it is written.
@@ -139,12 +141,19 @@ struct Socket {
     _place: OwnedSemaphorePermit,
 }
 
+// Codes of a close frame (RFC 6455, section 7.4.1).
+const PROTOCOL: u16 = 1002;
+const POLICY: u16 = 1008;
+const TOO_BIG: u16 = 1009;
+
 /// The connection has ended, by whichever side.
 struct Ended;
 
 impl Socket {
     fn new(shared: Shared, client: Client, stream: WebSocket, place: OwnedSemaphorePermit) -> Self {
+        let pass = client.pass().clone();
         Self {
+            revoked: Box::pin(async move { pass.revoked().await }),
             shared,
             client,
             stream,
@@ -179,6 +188,10 @@ impl Socket {
 
     /// Whether everything that could be done is done.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
+        if self.revoked.as_mut().poll(cx).is_ready() {
+            self.close(POLICY, "the token was revoked or changed");
+            return Err(Ended);
+        }
         for _ in 0..TURN {
             if !self.is_writable(cx)? {
                 return Ok(true);
@@ -251,7 +264,9 @@ impl Socket {
                 Ok(true)
             }
             Poll::Ready(Some(Err(error))) => {
-                self.close(&error.to_string());
+                let reason = error.to_string();
+                let is_size = reason.to_ascii_lowercase().contains("too long");
+                self.close(if is_size { TOO_BIG } else { PROTOCOL }, &reason);
                 Err(Ended)
             }
             Poll::Ready(Some(Ok(Message::Close(_)))) => {
@@ -344,12 +359,9 @@ impl Socket {
     }
 
     /// Says why it ends, as far as that still arrives.
-    fn close(&mut self, reason: &str) {
-        const TOO_BIG: u16 = 1009;
-        const PROTOCOL: u16 = 1002;
-        let is_size = reason.to_ascii_lowercase().contains("too long");
+    fn close(&mut self, code: u16, reason: &str) {
         let frame = CloseFrame {
-            code: if is_size { TOO_BIG } else { PROTOCOL },
+            code,
             // A control frame has 125 bytes, two of which are the code.
             reason: reason
                 .chars()

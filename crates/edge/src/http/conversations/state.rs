@@ -18,6 +18,7 @@ use super::policy::{PolicyDocument, push_policy};
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
 use crate::http::problem::Problem;
+use crate::http::quotas::Client;
 use crate::http::time::push_rfc3339;
 use crate::json::{self, Text};
 
@@ -207,6 +208,7 @@ pub(super) async fn get(
     params(("id" = String, Path, description = "The conversation")),
     responses(
         (status = 204, description = "Erased"),
+        (status = 403, description = "The token may not use the conversation's name", body = crate::http::openapi::ProblemDocument),
         (status = 404, description = "There is no such conversation", body = crate::http::openapi::ProblemDocument),
         (status = 410, description = "It was erased before", body = crate::http::openapi::ProblemDocument),
     )
@@ -214,7 +216,9 @@ pub(super) async fn get(
 pub(super) async fn delete(
     State(shared): State<Shared>,
     Conversation(name): Conversation,
+    client: Client,
 ) -> Result<Response, Problem> {
+    client.check(&name)?;
     answered(of(&shared)?.delete(&name)?).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -44,7 +44,13 @@ impl Client {
 
     /// Refuses a name that the client may not use.
     pub(in crate::http) fn check(&self, name: &Name) -> Result<(), Problem> {
-        let checked = self.principal().check(name);
+        check_subject(self.principal(), name.base())
+    }
+
+    /// Refuses a topic, which counts as `default/default/TOPIC`, that the client may not delete or
+    /// change.
+    pub(in crate::http) fn check_topic(&self, topic: &str) -> Result<(), Problem> {
+        let checked = crate::topics::check(self.principal(), topic);
         checked.map_err(|forbidden| Problem::of(ErrorCode::Denied, forbidden.to_string()))
     }
 
@@ -64,6 +70,12 @@ impl Client {
             }
         })
     }
+}
+
+/// Refuses a subject that the principal may not use.
+pub(super) fn check_subject(principal: &Principal, subject: &str) -> Result<(), Problem> {
+    let checked = principal.check_subject(subject);
+    checked.map_err(|forbidden| Problem::of(ErrorCode::Denied, forbidden.to_string()))
 }
 
 impl<S: Sync> FromRequestParts<S> for Client {

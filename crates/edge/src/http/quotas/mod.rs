@@ -90,7 +90,10 @@ impl Surface {
     ) -> Verdict {
         match self {
             Self::Own(shared) => match shared.gate.admit(asked.token) {
-                Ok(_) => take::answer_in_front(&shared.node, desk, asked, reply),
+                Ok(pass) => {
+                    let principal = pass.principal();
+                    take::answer_in_front(&shared.node, principal, desk, asked, reply)
+                }
                 // It is counted and told where every door's are.
                 Err(_) => Verdict::NotHere,
             },

@@ -9,6 +9,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
+use node::access::Principal;
 use node::config::duration;
 use node::quotas::{Begun, Cost, Desk, Durable, Parked, Subject, Take, Unit};
 use serde::Deserialize;
@@ -16,6 +17,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use utoipa::ToSchema;
 
 use super::asks::Later;
+use super::bearer::{Client, check_subject};
 use super::{answer, asks};
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
@@ -214,6 +216,18 @@ fn at(problem: Problem, index: usize) -> Problem {
     Problem { detail, ..problem }.with("index", index)
 }
 
+impl Takes<'_> {
+    /// Refuses all of them if the principal may not use one of the subjects.
+    fn check(&self, principal: &Principal) -> Result<(), Problem> {
+        let takes: &[Ready<'_>] = match self {
+            Self::One(one) => std::slice::from_ref(&**one),
+            Self::Many(many) => many,
+        };
+        let mut subjects = takes.iter().filter_map(Ready::take);
+        subjects.try_for_each(|take| check_subject(principal, take.subject.name()))
+    }
+}
+
 impl Ready<'_> {
     fn take(&self) -> Option<Take<'_>> {
         Some(Take {
@@ -228,6 +242,7 @@ impl Ready<'_> {
 /// Answers in front of everything else, unless it may have to wait.
 pub(super) fn answer_in_front(
     node: &node::Handle,
+    principal: &Principal,
     desk: &mut Desk,
     asked: &Asked<'_>,
     reply: &mut Reply,
@@ -241,6 +256,7 @@ pub(super) fn answer_in_front(
             Verdict::Answered
         }
         Ok(Takes::One(one)) if !one.wait.is_zero() => Verdict::NotHere,
+        Ok(takes) if takes.check(principal).is_err() => Verdict::NotHere,
         Ok(takes) => match decide(node, desk, &takes, reply) {
             Ok(durables) if durables.is_empty() => Verdict::Answered,
             Ok(durables) => Verdict::When(durables),
@@ -345,19 +361,21 @@ async fn answer_many(
     responses(
         (status = 200, description = "It was taken, everywhere; or an answer for each of an array", body = Object),
         (status = 400, description = "It makes no sense, or can never pass", body = ProblemDocument),
-        (status = 403, description = "What is spent does not come back by itself, or somebody has halted it", body = ProblemDocument),
+        (status = 403, description = "What is spent does not come back by itself, or somebody has halted it, or the token may not use the subject", body = ProblemDocument),
         (status = 429, description = "It would pass later", body = ProblemDocument),
         (status = 503, description = "It could not be decided, or not be kept", body = ProblemDocument),
     )
 )]
 pub(super) async fn take(
     State(shared): State<Shared>,
+    client: Client,
     headers: HeaderMap,
     body: Body,
 ) -> Result<impl IntoResponse, Problem> {
     let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
     let (mut desk, mut reply) = (Desk::new(), Reply::default());
     let takes = Takes::read(&body)?;
+    takes.check(client.principal())?;
     let decided = match &takes {
         Takes::One(one) if !one.wait.is_zero() => Err(wait(&shared.node, one)?),
         takes => decide(&shared.node, &mut desk, takes, &mut reply),

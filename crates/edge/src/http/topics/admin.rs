@@ -21,6 +21,7 @@ use crate::http::body::{self, wrong_at};
 use crate::http::conversations::query;
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
+use crate::http::quotas::Client;
 use crate::http::time::push_rfc3339;
 use crate::topics::Refused;
 
@@ -218,16 +219,18 @@ pub(super) async fn get(Found { topics, topic }: Found) -> Result<Json<TopicDeta
     responses(
         (status = 200, description = "What it is now", body = TopicDetail),
         (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
-        (status = 403, description = "There are as many partitions as there may be", body = ProblemDocument),
+        (status = 403, description = "There are as many partitions as there may be, or the token may not use the topic's name", body = ProblemDocument),
         (status = 404, description = "There is no such topic", body = ProblemDocument),
         (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
     )
 )]
 pub(super) async fn patch(
     Found { topics, topic }: Found,
+    client: Client,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<TopicDetail>, Problem> {
+    client.check_topic(&topic.about().name)?;
     let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
     let change: TopicChange<'_> = body::parse(&body)?;
     let configs = values(&change.configs)?;
@@ -255,11 +258,16 @@ pub(super) async fn patch(
     params(("topic" = String, Path, description = "Its name")),
     responses(
         (status = 204, description = "It is gone"),
+        (status = 403, description = "The token may not use the topic's name", body = ProblemDocument),
         (status = 404, description = "There is no such topic", body = ProblemDocument),
         (status = 503, description = "Not on the disk: full, failed, or unknown", body = ProblemDocument),
     )
 )]
-pub(super) async fn delete(Named { topics, name }: Named) -> Result<StatusCode, Problem> {
+pub(super) async fn delete(
+    Named { topics, name }: Named,
+    client: Client,
+) -> Result<StatusCode, Problem> {
+    client.check_topic(&name)?;
     match answered(topics.delete(TopicRef::Name(&name))).await {
         Err(problem) if problem.code == ErrorCode::NotFound => {
             Err(Refused::unknown(&topics, &name).into())

@@ -21,7 +21,10 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
                     let configs: Vec<_> = configs
                         .map(|config| (&*config.name, config.value.as_deref()))
                         .collect();
-                    Ok(topics.configure(&resource.resource_name, &configs, execution))
+                    let name = &resource.resource_name;
+                    client
+                        .check_topic(name)
+                        .map(|()| topics.configure(name, &configs, execution))
                 }
                 other => Err(not_alterable(other)),
             };

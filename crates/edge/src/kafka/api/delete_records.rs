@@ -24,7 +24,11 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         .map(|asked| {
             let topic = topics.find(TopicRef::Name(&asked.name));
             let partitions = asked.partitions.iter().map(|partition| {
-                let deleting = delete(topics, topic.as_deref(), partition);
+                let allowed = client.check_topic(&asked.name);
+                let deleting = match allowed {
+                    Ok(()) => delete(topics, topic.as_deref(), partition),
+                    Err(failed) => Err(failed.code),
+                };
                 (partition.partition_index, deleting)
             });
             let partitions: Vec<_> = partitions.collect();

@@ -37,7 +37,14 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
                 (None, id) if !id.is_zero() => Some(TopicRef::Id(TopicId(id.0))),
                 _ => None,
             };
-            let deleting = deleting.map(|topic| topics.delete(topic));
+            let missing = || {
+                let message = "a topic is named by its name or by its id";
+                Failed::new(ErrorCode::InvalidRequest, message)
+            };
+            let deleting = deleting.ok_or_else(missing).and_then(|topic| {
+                check(client, topic)?;
+                Ok(topics.delete(topic))
+            });
             (topic, deleting)
         })
         .collect();
@@ -53,17 +60,23 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     })
 }
 
+/// Whether the client may delete the topic. One that is not there may be deleted by every client, who
+/// is told so.
+fn check(client: &Client, topic: TopicRef<'_>) -> Result<(), Failed> {
+    match client.topics().find(topic) {
+        Some(found) => client.check_topic(&found.about().name),
+        None => Ok(()),
+    }
+}
+
 async fn shown(
     topic: Topic,
-    deleting: Option<Pending<Result<About, AdminError>>>,
+    deleting: Result<Pending<Result<About, AdminError>>, Failed>,
     deadline: Deadline,
 ) -> TopicResponse {
     let deleted = match deleting {
-        Some(deleting) => deadline.told(deleting).await,
-        None => {
-            let message = "a topic is named by its name or by its id";
-            return refused(topic, Failed::new(ErrorCode::InvalidRequest, message));
-        }
+        Ok(deleting) => deadline.told(deleting).await,
+        Err(failed) => return refused(topic, failed),
     };
     match deleted {
         Ok(about) => TopicResponse {

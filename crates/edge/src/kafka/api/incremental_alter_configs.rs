@@ -23,7 +23,7 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         .resources
         .into_iter()
         .map(|resource| {
-            let altering = alter(topics, &resource, execution);
+            let altering = alter(client, topics, &resource, execution);
             (resource.resource_type, resource.resource_name, altering)
         })
         .collect();
@@ -43,10 +43,11 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
     })
 }
 
-fn alter(topics: &Topics, resource: &Resource, execution: Execution) -> Changing {
+fn alter(client: &Client, topics: &Topics, resource: &Resource, execution: Execution) -> Changing {
     if resource.resource_type != TOPIC {
         return Err(not_alterable(resource.resource_type));
     }
+    client.check_topic(&resource.resource_name)?;
     let alters = resource.configs.iter().map(change);
     let alters = alters.collect::<Result<Vec<_>, _>>()?;
     Ok(topics.alter(&resource.resource_name, &alters, execution))
