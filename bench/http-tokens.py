@@ -81,7 +81,7 @@ def measure(binary, count, version, seconds):
         token = write_tokens(os.path.join(data, "tokens.toml"), count, version)
         doors = ["native", "http", "kafka", "slim"]
         flags = [word for door in doors for word in (f"--{door}-listen", "127.0.0.1:0")]
-        command = [binary, "serve", "--json", "--data", data, *flags]
+        command = [os.path.abspath(binary), "serve", "--json", "--data", data, *flags]
         node = subprocess.Popen(
             command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
