@@ -71,7 +71,11 @@ fn read(bytes: &mut [u8]) {
     let rules = Rules {
         batch_size_max: usize::MAX,
     };
-    let _ = (validate(&batch, rules), Marker::decode(&batch), survey(&batch));
+    let _ = (
+        validate(&batch, rules),
+        Marker::decode(&batch),
+        survey(&batch),
+    );
     let records = Records::new(batch.header(), batch.payload());
     let headers = records.flatten().map(|it| it.headers().count());
     assert!(headers.sum::<usize>() <= batch.payload().len());

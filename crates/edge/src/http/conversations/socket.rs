@@ -142,9 +142,9 @@ struct Socket {
 }
 
 // Codes of a close frame (RFC 6455, section 7.4.1).
-const PROTOCOL: u16 = 1002;
-const POLICY: u16 = 1008;
-const TOO_BIG: u16 = 1009;
+const CLOSE_PROTOCOL: u16 = 1002;
+const CLOSE_POLICY: u16 = 1008;
+const CLOSE_TOO_BIG: u16 = 1009;
 
 /// The connection has ended, by whichever side.
 struct Ended;
@@ -189,7 +189,7 @@ impl Socket {
     /// Whether everything that could be done is done.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool, Ended> {
         if self.revoked.as_mut().poll(cx).is_ready() {
-            self.close(POLICY, "the token was revoked or changed");
+            self.close(CLOSE_POLICY, "the token was revoked or changed");
             return Err(Ended);
         }
         for _ in 0..TURN {
@@ -266,7 +266,14 @@ impl Socket {
             Poll::Ready(Some(Err(error))) => {
                 let reason = error.to_string();
                 let is_size = reason.to_ascii_lowercase().contains("too long");
-                self.close(if is_size { TOO_BIG } else { PROTOCOL }, &reason);
+                self.close(
+                    if is_size {
+                        CLOSE_TOO_BIG
+                    } else {
+                        CLOSE_PROTOCOL
+                    },
+                    &reason,
+                );
                 Err(Ended)
             }
             Poll::Ready(Some(Ok(Message::Close(_)))) => {
