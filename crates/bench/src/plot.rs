@@ -72,9 +72,14 @@ pub(crate) fn all(results: &Results) -> Vec<Plot> {
     plots
 }
 
-/// The class that gives a case the colour of its target.
+/// The class that gives a case the colour that it has in the plots.
 pub(crate) fn colour(results: &Results, case: &Case) -> String {
-    class(&targets(results), &case.target)
+    let panels = panels(results);
+    let mut coloured = panels.iter().flat_map(Panel::coloured);
+    match coloured.find(|(result, _)| result.case == *case) {
+        Some((_, class)) => class.to_owned(),
+        None => class(&targets(results), &case.target),
+    }
 }
 
 /// Cases that share an axis, and what they have in common in words.

@@ -45,7 +45,10 @@ pub use ports::{Pushed, StoredRecord};
 pub use quotas::Quotas;
 pub use routing::{ConnectionId, Ticket};
 pub use storage::{StorageState, StorageView, SyncTimesView};
-pub use store::{AdminError, Key, MailboxView, MessageView, Options as StoreOptions, Part, Range};
+pub use store::{
+    AdminError, Backlog, Key, MailboxBacklog, MailboxView, MessageView, Options as StoreOptions,
+    Part, Range,
+};
 pub use store::{DIRECTORY, NamedStream};
 pub use store::{StoreError, Stored, StreamView};
 pub use turn::{Cast, SYSTEM_ORG, Turn};

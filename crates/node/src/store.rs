@@ -9,6 +9,7 @@
 
 mod admin;
 mod answers;
+mod backlog;
 mod directory;
 mod follow;
 mod hand_out;
@@ -41,6 +42,8 @@ use crate::webhooks::Touched;
 
 pub use admin::{AdminError, MailboxView, MessageView, Part, Stored, StreamView};
 pub(crate) use answers::{Answer, Answers, Waiting};
+use backlog::Backlogs;
+pub use backlog::{Backlog, MailboxBacklog};
 pub use directory::{DIRECTORY, NamedStream};
 use directory::{Directory, Entry};
 pub(crate) use directory::{Kind, Location};
@@ -110,6 +113,7 @@ pub(crate) struct Store {
     /// By name; ordered, so that they are looked after in the same order in every run.
     loaded: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
     idle: Mutex<Idle>,
+    backlogs: Backlogs,
     /// Conversations.
     pub(crate) rooms: Rooms,
     /// Those of them that an agent may have to be called for.
@@ -155,6 +159,7 @@ impl Store {
             creating_count: AtomicUsize::new(0),
             loaded: Mutex::default(),
             idle: Mutex::default(),
+            backlogs: Backlogs::default(),
         })
     }
 

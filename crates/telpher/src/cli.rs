@@ -1,5 +1,10 @@
 //! The command line.
 
+mod usage;
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
@@ -148,10 +153,27 @@ pub(crate) fn command() -> clap::Command {
     command.build();
     let groups = groups(&command);
     let header = command.get_styles().get_header();
-    Cli::command().help_template(format!(
+    let command = Cli::command().help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\
          {header}Options:{header:#}\n{{options}}{{after-help}}"
-    ))
+    ));
+    command.mut_subcommand("config", |command| {
+        command
+            .mut_subcommand("show", without_options)
+            .mut_subcommand("check", without_options)
+    })
+}
+
+/// Leaves the options of a node out of a command's help: `telpher serve --help` lists them.
+fn without_options(command: clap::Command) -> clap::Command {
+    command
+        .mut_args(|arg| {
+            let is_option = node::config::find(arg.get_id().as_str()).is_some();
+            arg.hide(is_option)
+        })
+        .after_help(
+            "Every flag of `telpher serve` is taken, too; `telpher serve --help` lists them.",
+        )
 }
 
 /// The list of commands for the help.
@@ -176,10 +198,18 @@ fn groups(command: &clap::Command) -> String {
 }
 
 impl Cli {
-    /// What was typed; ends the process with help or a usage error when that is what it takes.
-    pub(crate) fn parse_args() -> Self {
-        let matches = command().get_matches();
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    /// Parses the arguments behind the program's name. Ends the process with the help or the version
+    /// when that is asked for.
+    pub(crate) fn parse_from(arguments: &[OsString]) -> Result<Self, Failure> {
+        let all = std::iter::once(OsString::from("telpher")).chain(arguments.iter().cloned());
+        let matches = command().try_get_matches_from(all);
+        let parsed = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        parsed.map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
+            _ => usage::failure(&error, arguments),
+        })
     }
 
     /// Runs what was asked for.

@@ -28,6 +28,21 @@ impl Exit {
         "0 ok, 1 failed, 2 usage, 3 not found, 4 unavailable, 5 timeout, 6 denied, 7 over a limit";
 }
 
+impl Exit {
+    /// The status as a word, for programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::NotFound => "not_found",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::Denied => "denied",
+            Self::OverLimit => "over_limit",
+        }
+    }
+}
+
 impl From<ErrorCode> for Exit {
     fn from(code: ErrorCode) -> Self {
         match code {

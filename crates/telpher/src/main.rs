@@ -12,20 +12,30 @@ mod serve;
 mod settings;
 mod utc;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse_args();
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let environment = settings::Environment::read();
-    match cli.run(&environment) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            let style = output::Style::of_stderr(environment.get("NO_COLOR").is_some());
-            output::tell(&failure, style);
-            ExitCode::from(failure.exit as u8)
-        }
+    let done = cli::Cli::parse_from(&arguments).and_then(|cli| cli.run(&environment));
+    let Err(failure) = done else {
+        return ExitCode::SUCCESS;
+    };
+    let style = output::Style::of_stderr(environment.get("NO_COLOR").is_some());
+    output::tell(&failure, style);
+    if asks_for_json(&arguments) {
+        output::print_failure(&failure);
     }
+    ExitCode::from(failure.exit as u8)
+}
+
+/// Whether the output is for a program. Read from the arguments as they are, because a usage error
+/// leaves no parsed ones.
+fn asks_for_json(arguments: &[OsString]) -> bool {
+    let options = arguments.iter().take_while(|it| *it != "--");
+    options.into_iter().any(|it| it == "--json")
 }

@@ -2,8 +2,11 @@
 //! the standard error.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::failure::{Exit, Failure};
+use serde_json::json;
+
+use crate::failure::{Exit, Failure, Told};
 
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -31,7 +34,38 @@ pub(crate) fn print_text(text: &str) -> Result<(), Failure> {
     )
 }
 
+/// Something was printed to the standard output.
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Prints a failure as JSON to the standard output, unless the command has printed there already:
+/// then its own document says what went wrong.
+///
+/// Shape: `{"error":{"code":"usage","message":"…","hints":["…"]}}`, with `errors` beside it when there
+/// are several.
+pub(crate) fn print_failure(failure: &Failure) {
+    if HAS_PRINTED.load(Ordering::Relaxed) {
+        return;
+    }
+    let document = |told: &Told| {
+        json!({
+            "code": failure.exit.name(),
+            "message": told.message,
+            "hints": told.hints,
+        })
+    };
+    let mut value = json!({});
+    if let Some(first) = failure.errors.first() {
+        value["error"] = document(first);
+    }
+    if failure.errors.len() > 1 {
+        value["errors"] = failure.errors.iter().map(document).collect();
+    }
+    // The exit status says that the command has failed, also when this cannot be written.
+    let _ = print_text(&format!("{value:#}\n"));
+}
+
 fn finish(written: io::Result<()>) -> Result<(), Failure> {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
             Exit::Failed,

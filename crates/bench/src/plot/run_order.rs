@@ -6,20 +6,22 @@ use super::svg::{Svg, WIDTH};
 use super::{Kind, Panel, Plot, legend};
 use crate::format::human;
 use crate::model::{CaseResult, Metric};
+use crate::stats::Interval;
 
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const HEIGHT: f64 = 190.0;
 
+/// Runs from which on a band is drawn: the intervals of fewer are so wide that they cover each other.
+const BAND_RUNS_MIN: usize = 5;
+
 pub(super) fn plot(panel: &Panel<'_>) -> Option<Plot> {
     let metric = *panel.cases.first()?.case.headline().first()?;
     let runs = || panel.cases.iter().flat_map(|one| &one.runs);
     let values = runs().filter_map(|run| run.metrics.get(metric));
-    let bounds = panel
-        .cases
-        .iter()
-        .filter_map(|one| one.summary.get(metric)?.interval);
+    let bounds = panel.cases.iter().filter_map(|one| band(one, metric));
     let bounds = bounds.flat_map(|interval| [interval.low, interval.high]);
+    let has_band = panel.cases.iter().any(|one| band(one, metric).is_some());
     let [low, high] = extent(values.chain(bounds), 0.08)?;
     let [first, last] = extent(runs().map(|run| f64::from(run.order)), 0.0)?;
     let mut svg = Svg::new(0.0);
@@ -46,17 +48,29 @@ pub(super) fn plot(panel: &Panel<'_>) -> Option<Plot> {
     } else {
         ""
     };
+    let band = match has_band {
+        true => "; band: its 95 % interval",
+        false => " (no intervals: fewer than 5 runs)",
+    };
     Some(Plot {
         kind: Kind::RunOrder,
         name: format!("run-order-{}", panel.name),
         title: panel.title.clone(),
         caption: format!(
-            "{} of each run by its place in the suite, {}. Line: mean; band: its 95 % interval{start}.",
+            "{} of each run by its place in the suite, {}. Line: mean{band}{start}.",
             capital(metric.label()),
             panel.count()
         ),
         svg,
     })
+}
+
+/// The interval of the mean, where there are enough runs to show it.
+fn band(result: &CaseResult, metric: Metric) -> Option<Interval> {
+    let described = result.summary.get(metric)?;
+    described
+        .interval
+        .filter(|_| result.runs.len() >= BAND_RUNS_MIN)
 }
 
 fn draw(svg: &mut Svg, result: &CaseResult, metric: Metric, [x, y]: [&Scale; 2]) {
@@ -68,7 +82,7 @@ fn draw(svg: &mut Svg, result: &CaseResult, metric: Metric, [x, y]: [&Scale; 2])
         return;
     };
     let (start, end) = (x.at(first) - 6.0, x.at(last) + 6.0);
-    if let Some(interval) = described.interval {
+    if let Some(interval) = band(result, metric) {
         let (top, bottom) = (y.at(interval.high), y.at(interval.low));
         svg.rect([start, top], [end - start, (bottom - top).max(1.0)], "band");
     }

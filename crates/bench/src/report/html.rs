@@ -82,6 +82,8 @@ const PLOTS: [(Kind, &str, &str, &str); 6] = [
 fn head(results: &Results) -> String {
     let environment = &results.environment;
     let mut facts = vec![format!("{} UTC", results.generated)];
+    let version = environment.versions.get("telpher");
+    facts.extend(version.map(|version| format!("Telpher {version}")));
     facts.extend(environment.cpu_model.clone());
     facts.extend(environment.cpu_count.map(|count| format!("{count} CPUs")));
     facts.extend(environment.placement.clone());
@@ -102,15 +104,20 @@ fn head(results: &Results) -> String {
         .map(|fact| format!("<span>{}</span>", escape(fact)))
         .collect();
     let runs: usize = results.cases.iter().map(|result| result.runs.len()).sum();
+    let shared = cards::shared_words(results);
+    let shared = match shared.is_empty() {
+        true => String::new(),
+        false => format!(", all with {}", escape(&shared)),
+    };
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light \
-         dark\">\n<title>{name} · telpher bench</title>\n<style>{theme}{plot}{STYLE}</style>\n</head>\n\
-         <body><main>\n<header>\n<p class=\"brand\">{LOGO}telpher bench</p>\n<h1>{name}</h1>\n\
+         dark\">\n<title>{title} · telpher bench</title>\n<style>{theme}{plot}{STYLE}</style>\n</head>\n\
+         <body><main>\n<header>\n<p class=\"brand\">{LOGO}telpher bench</p>\n<h1>{title}</h1>\n\
          <p class=\"facts\">{facts}</p>\n<pre class=\"command\"><code>{command}</code></pre>\n\
-         <p class=\"lead\">{cases} in {runs} runs. Figures are means over runs with Student-t 95\u{a0}% \
-         intervals; what was not measured is n/a.</p>\n</header>\n",
-        name = escape(&results.name),
+         <p class=\"lead\">{cases} in {runs} runs{shared}. Figures are means over runs with Student-t \
+         95\u{a0}% intervals; n/a means not measured.</p>\n</header>\n",
+        title = escape(&title(&results.name)),
         theme = plot::THEME,
         plot = plot::STYLE,
         facts = facts.concat(),
@@ -120,6 +127,21 @@ fn head(results: &Results) -> String {
             count => format!("{count} cases"),
         },
     )
+}
+
+/// The title of a page: the part of Telpher that was measured, and the quantities.
+fn title(name: &str) -> String {
+    let title = match name {
+        "agent" => "Telpher messaging: messages per second and latency",
+        "rpc" => "Telpher RPC: calls per second and latency",
+        "agent-slim" => "Telpher SLIM listener: messages per second and latency",
+        "journal" => "Telpher journal: durable appends per second and latency",
+        "kafka" => "Telpher topics: Kafka records per second and latency",
+        "store" => "Telpher conversations: durable appends per second and latency",
+        "quota" => "Telpher quotas: decisions per second and latency",
+        other => return format!("Telpher benchmark: {other}"),
+    };
+    title.to_owned()
 }
 
 /// A carriage on its line.

@@ -1,7 +1,7 @@
 //! What the node says of itself: health, versions, metrics, who is there.
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Json, Response};
 use model::ErrorCode;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use super::openapi::ProblemDocument;
 use super::problem::Problem;
-use super::{Shared, agents_json, connections_json, metrics};
+use super::{Shared, agents_json, connections_json, metrics, off_thread};
 
 /// For everybody.
 pub(super) fn open() -> OpenApiRouter<Shared> {
@@ -57,16 +57,16 @@ async fn version() -> Json<Value> {
     }))
 }
 
-/// Everything the node counts, as Prometheus (OpenMetrics) text.
+/// Metrics of the node, as OpenMetrics or, unless that is asked for, as Prometheus text 0.0.4.
 #[utoipa::path(get, path = "/metrics", tag = "node",
-    responses((status = 200, description = "Metrics", body = String)))]
-async fn metrics(State(shared): State<Shared>) -> Response {
-    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    (
-        [(header::CONTENT_TYPE, content_type)],
-        metrics::render(&shared.node),
-    )
-        .into_response()
+    responses((status = 200, description = "Metrics", body = String, content(
+        (String = "text/plain"), (String = "application/openmetrics-text")))))]
+async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
+    let accept = headers.get_all(header::ACCEPT).into_iter();
+    let format = metrics::Format::of(accept.filter_map(|value| value.to_str().ok()));
+    let page =
+        off_thread(move || Ok(metrics::render(&shared.node, &shared.latencies, format))).await?;
+    Ok(([(header::CONTENT_TYPE, format.content_type())], page).into_response())
 }
 
 /// Who is subscribed to which name.

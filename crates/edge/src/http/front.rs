@@ -136,10 +136,14 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
                 }
                 Read::Other => break Next::Leave,
             };
+<<<<<<< HEAD
             if !asked.host.is_empty() && !self.access.is_known(asked.host) && self.surface.is_open()
             {
                 break Next::Leave;
             }
+=======
+            let start = Instant::now();
+>>>>>>> 32341e1 (telpher, http: JSON failures, Prometheus text, backlog and latency metrics)
             let (desk, reply) = (&mut self.desk, &mut self.reply);
             let verdict = self.surface.answer(desk, &asked, self.peer, reply);
             let (is_kept_alive, version) = (asked.is_kept_alive, asked.version);
@@ -154,6 +158,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
                 Verdict::NotHere => break Next::Leave,
             }
             self.buffer.advance(size);
+            self.surface.observe(self.reply.status, start.elapsed());
             let unix_s = self.surface.now_ns() / 1_000_000_000;
             let date = self.date.at(unix_s);
             push_response(&mut self.out, &self.reply, date, is_kept_alive, version);

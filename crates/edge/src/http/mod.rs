@@ -6,7 +6,7 @@
 //! | `/readyz` | 200 when it takes work, 503 with the reason when not | – |
 //! | `/version` | software and protocol versions | – |
 //! | `/openapi.json` | this list, for programs | – |
-//! | `/metrics` | Prometheus (OpenMetrics) text | any |
+//! | `/metrics` | metrics as Prometheus or OpenMetrics text | any |
 //! | `/v1/agents` | who is subscribed to which name | any |
 //! | `/v1/connections` | who is connected | any |
 //! | `/v1/conversations/…` | see `docs/conversations.md` | any |
@@ -70,7 +70,11 @@ pub(crate) struct Shared {
     gate: Arc<dyn Gate>,
     /// Places for WebSockets: they outlive the connection's place at the listener.
     sockets: Arc<Semaphore>,
+<<<<<<< HEAD
     tickets: Arc<Tickets>,
+=======
+    latencies: metrics::Latencies,
+>>>>>>> 32341e1 (telpher, http: JSON failures, Prometheus text, backlog and latency metrics)
 }
 
 /// WebSockets at the same time; further ones are refused.
@@ -101,7 +105,11 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
         node,
         gate,
         sockets,
+<<<<<<< HEAD
         tickets: Arc::default(),
+=======
+        latencies: metrics::Latencies::new(quotas::TAKE_PATH),
+>>>>>>> 32341e1 (telpher, http: JSON failures, Prometheus text, backlog and latency metrics)
     };
     let token = middleware::from_fn_with_state(shared.clone(), require_token);
     let guarded = about::guarded()
@@ -118,6 +126,10 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
     let router = openapi::serve(routes, document)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            metrics::measure,
+        ))
         .with_state(shared.clone());
     Routes::new(router, Surface::Own(shared))
 }

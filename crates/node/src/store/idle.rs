@@ -3,6 +3,9 @@
 //! They are gone through in the order of their numbers, all of them within an hour, a few at a time.
 //! One is loaded only if it has records of which it is not known that none has expired yet; that is
 //! known, in four bytes for each stream, of every mailbox that was loaded since the node started.
+//!
+//! The first round after a start is not paced by the hour: it loads each mailbox that has records
+//! once, so that the backlog is known soon after a start.
 
 use std::sync::Arc;
 
@@ -33,6 +36,8 @@ pub(super) struct Idle {
     at_ns: Option<u64>,
     /// By stream: nothing expires before this second since 1970; 0 when that is not known.
     rests_until_s: Vec<u32>,
+    /// The first round since the start is over.
+    has_gone_round: bool,
 }
 
 impl Idle {
@@ -53,6 +58,10 @@ impl Idle {
 
     /// How many of `count` are to be looked at now.
     fn due(&mut self, now_ns: u64, count: u64) -> u64 {
+        if !self.has_gone_round {
+            self.at_ns = Some(now_ns);
+            return LOOKED_AT_MAX.min(count.saturating_sub(self.last));
+        }
         let at_ns = *self.at_ns.get_or_insert(now_ns);
         let each_ns = (ROUND_NS / count.max(1)).max(1);
         let due = now_ns.saturating_sub(at_ns) / each_ns;
@@ -72,8 +81,8 @@ impl Idle {
 
 impl Store {
     /// Goes on with the round: has mailboxes loaded in which something may have expired. They are
-    /// looked after and let go like any other.
-    pub(super) fn look_at_idle(&self, inner: &Arc<Inner>) {
+    /// looked after and let go like any other. True while the first round since the start goes on.
+    pub(super) fn look_at_idle(&self, inner: &Arc<Inner>) -> bool {
         let (now_ns, now_ms) = (inner.ports.clock.now_ns(), inner.ports.clock.unix_ms());
         let count = self.stream_count() as u64;
         let room = IN_MEMORY_MAX.saturating_sub(self.loaded_count());
@@ -89,10 +98,13 @@ impl Store {
                 found.extend(self.mailbox_with_records(stream));
             }
         }
+        idle.has_gone_round |= idle.last >= count;
+        let is_first_round = !idle.has_gone_round;
         drop(idle);
         for name in found {
             self.begin_loading(inner, &name);
         }
+        is_first_round
     }
 
     fn mailbox_with_records(&self, stream: StreamId) -> Option<String> {

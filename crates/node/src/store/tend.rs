@@ -16,9 +16,8 @@ impl Store {
     /// Looks after every mailbox that is loaded: what is due goes out, what is over is forgotten,
     /// what nobody uses is let go. True as long as there is any.
     pub(crate) fn sweep(&self, inner: &Arc<Inner>) -> bool {
-        self.look_at_idle(inner);
+        let mut is_any_left = self.look_at_idle(inner);
         let slots: Vec<_> = self.loaded.lock().values().cloned().collect();
-        let mut is_any_left = false;
         for slot in slots {
             is_any_left |= self.sweep_one(inner, &slot);
         }
@@ -80,6 +79,7 @@ impl Store {
                 let next_ms = state.mailbox.earliest_expiry_ms();
                 self.idle.lock().rests(location.stream, next_ms);
             }
+            self.backlogs.note(&slot.name, &state);
             inner.table.write().release(state.target);
         }
         drop(stage);

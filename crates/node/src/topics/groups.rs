@@ -504,6 +504,20 @@ impl Topics {
         })
     }
 
+    /// Visits the offset that each group has committed of each partition, as groups are in memory.
+    /// Called with a share of the groups locked.
+    pub(super) fn each_commit(&self, mut visit: impl FnMut(&str, &str, u32, u64)) {
+        for share in &self.state.groups {
+            let held = share.held.lock();
+            for group in held.groups.list() {
+                for (topic, partition, commit) in held.groups.all_committed(group.group) {
+                    let offset = u64::try_from(commit.offset).unwrap_or(0);
+                    visit(group.group, topic, partition, offset);
+                }
+            }
+        }
+    }
+
     /// How many groups are in each state, as they are in memory.
     pub fn count_groups(&self) -> [(GroupState, usize); 4] {
         let mut counts = [

@@ -17,14 +17,24 @@ use crate::utc;
 /// How long the node's own agent may take to answer.
 const LIMIT: Duration = Duration::from_secs(30);
 
-const ABOUT_OWN: &str = "\
+const AGENTS: &str = "\
+Examples:
+  telpher agents
+  telpher agents --json | jq '.agents[].name'
+
 The node itself is an agent too: `telpher/system/node` answers these commands and \
 `telpher/system/http` what is asked of the HTTP door, over a connection within its process. The table \
 leaves them out unless --all is given; JSON has everything.";
 
+const CONNECTIONS: &str = "\
+Examples:
+  telpher connections                    who is connected, from where, for how long
+  telpher connections --all              with the node's own connection
+  telpher connections --json";
+
 /// List who is subscribed, from where, and what could not be delivered
 #[derive(Debug, clap::Args)]
-#[command(after_help = ABOUT_OWN)]
+#[command(after_help = AGENTS)]
 pub(crate) struct AgentsArgs {
     /// Show the node's own agents too
     #[arg(long)]
@@ -39,7 +49,7 @@ pub(crate) struct AgentsArgs {
 
 /// List who is connected
 #[derive(Debug, clap::Args)]
-#[command(after_help = ABOUT_OWN)]
+#[command(after_help = CONNECTIONS)]
 pub(crate) struct ConnectionsArgs {
     /// Show the node's own connection too
     #[arg(long)]

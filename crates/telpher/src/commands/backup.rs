@@ -58,7 +58,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
 fn text(value: &Value) -> String {
     let count = |key: &str| value[key].as_u64().unwrap_or(0);
     format!(
-        "{}: {} extents with {} bytes ({} shared, {} copied)\n",
+        "backup complete in {}: {} data files, {} bytes ({} hard-linked, {} copied)\n",
         value["path"].as_str().unwrap_or_default(),
         count("linked") + count("copied"),
         count("bytes"),

@@ -40,7 +40,34 @@ pub(crate) enum Command {
     Retry(RetryArgs),
 }
 
+const LIST: &str = "\
+Examples:
+  telpher mailbox list
+  telpher mailbox list acme/ --json";
+
+const PEEK: &str = "\
+Examples:
+  telpher mailbox peek acme/demo/worker              the oldest 100 messages; nothing is taken
+  telpher mailbox peek acme/demo/worker --from 7     from the offset 7 on
+  telpher mailbox peek acme/demo/worker --dead       dead letters, with the reason of each
+  telpher mailbox peek acme/demo/worker --json";
+
+const ACK: &str = "\
+Example:
+  telpher mailbox ack acme/demo/worker 7             the message at offset 7";
+
+const PURGE: &str = "\
+Examples:
+  telpher mailbox purge acme/demo/worker             every message, dead letters included
+  telpher mailbox purge acme/demo/worker --dead      dead letters only";
+
+const RETRY: &str = "\
+Examples:
+  telpher mailbox retry acme/demo/worker 7           the dead letter at offset 7
+  telpher mailbox retry acme/demo/worker --all       all dead letters";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = LIST)]
 pub(crate) struct ListArgs {
     /// Only names that begin with this
     #[arg(default_value = "", hide_default_value = true)]
@@ -54,6 +81,7 @@ pub(crate) struct ListArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = PEEK)]
 pub(crate) struct PeekArgs {
     /// Name of the agent
     agent: String,
@@ -78,6 +106,7 @@ pub(crate) struct PeekArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = ACK)]
 pub(crate) struct AckArgs {
     /// Name of the agent
     agent: String,
@@ -93,6 +122,7 @@ pub(crate) struct AckArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = PURGE)]
 pub(crate) struct PurgeArgs {
     /// Name of the agent
     agent: String,
@@ -109,6 +139,7 @@ pub(crate) struct PurgeArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = RETRY)]
 pub(crate) struct RetryArgs {
     /// Name of the agent
     agent: String,

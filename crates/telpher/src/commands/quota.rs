@@ -4,6 +4,7 @@
 //! door, over the native one. What is printed as JSON is what `/openapi.json` describes.
 
 mod admin;
+mod examples;
 mod look;
 mod take;
 
@@ -40,28 +41,40 @@ denied ends with status 7 and takes nothing.";
 #[command(after_help = EXAMPLES)]
 pub(crate) enum Command {
     /// Take from every limit that covers a subject, or from none
+    #[command(after_help = examples::TAKE)]
     Take(take::TakeArgs),
     /// End a hold with what it truly cost, or cancel it
+    #[command(after_help = examples::SETTLE)]
     Settle(take::SettleArgs),
     /// Show how the limits of a subject stand; nothing is taken
+    #[command(after_help = examples::PEEK)]
     Peek(take::PeekArgs),
     /// Have another limit stand for one prefix, for a time or for good
+    #[command(after_help = examples::SET)]
     Set(admin::SetArgs),
     /// Have the limit stand again that `set` replaced
+    #[command(after_help = examples::UNSET)]
     Unset(admin::UnsetArgs),
     /// Make buckets as if nothing had been taken from them
+    #[command(after_help = examples::RESET)]
     Reset(admin::ResetArgs),
     /// Multiply what a limit gives, for a time or for good
+    #[command(after_help = examples::FACTOR)]
     Factor(admin::FactorArgs),
     /// Admit nothing more for a prefix
+    #[command(after_help = examples::HALT)]
     Halt(admin::HaltArgs),
     /// Admit again what was halted
+    #[command(after_help = examples::RESUME)]
     Resume(admin::HaltArgs),
     /// List who takes most, owes most, or is denied most
+    #[command(after_help = examples::TOP)]
     Top(look::TopArgs),
     /// Print denials, thresholds that are crossed and changes as they come
+    #[command(after_help = examples::WATCH)]
     Watch(look::WatchArgs),
     /// Print the limits, or replace them all
+    #[command(after_help = examples::POLICIES)]
     Policies(admin::PoliciesArgs),
 }
 

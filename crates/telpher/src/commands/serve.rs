@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+use node::config::Loaded;
+use node::config::log::Format as LogFormat;
+
 use crate::failure::{Exit, Failure};
 use crate::output::Format;
 use crate::serve::{self, Audience, CompatLimiter, EndsWith};
@@ -52,10 +55,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let no_color = environment.get("NO_COLOR").is_some();
-    let audience = match (args.format.json, args.dev) {
-        (true, _) => Audience::Program,
-        (false, true) => Audience::Newcomer,
-        (false, false) => Audience::Person,
+    let audience = |loaded: &Loaded| {
+        // A program that reads the log reads the standard output beside it.
+        let is_program = args.format.json || loaded.config.log.format == LogFormat::Json;
+        match (is_program, args.dev) {
+            (true, _) => Audience::Program,
+            (false, true) => Audience::Newcomer,
+            (false, false) => Audience::Person,
+        }
     };
     let ends_with = match args.end_with_stdin {
         true => EndsWith::SignalOrInput,
@@ -67,6 +74,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
     };
     if !args.dev {
         let loaded = args.config.load(environment)?;
+        let audience = audience(&loaded);
         return serve::run(&loaded, limiter, audience, ends_with, no_color);
     }
     let dir = tempfile::Builder::new()
@@ -79,5 +87,6 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
             )
         })?;
     let loaded = args.config.load_temporary(environment, dir.path())?;
+    let audience = audience(&loaded);
     serve::run(&loaded, limiter, audience, ends_with, no_color)
 }

@@ -87,8 +87,14 @@ pub(crate) struct ReadArgs {
     target: Target,
 }
 
+const STREAMS: &str = "\
+Examples:
+  telpher streams
+  telpher streams acme/ --json";
+
 /// List the streams
 #[derive(Debug, clap::Args)]
+#[command(after_help = STREAMS)]
 pub(crate) struct StreamsArgs {
     /// Only names that begin with this
     #[arg(default_value = "", hide_default_value = true)]

@@ -21,10 +21,15 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     } else {
         "release"
     };
-    let value = json!({ "version": version, "arch": ARCH, "os": OS, "profile": profile });
-    output::print(
-        args.format,
-        &value,
-        &format!("telpher {version} ({ARCH}-{OS}, {profile})\n"),
-    )
+    let commit = option_env!("TELPHER_COMMIT");
+    let value = json!({
+        "version": version,
+        "commit": commit,
+        "arch": ARCH,
+        "os": OS,
+        "profile": profile,
+    });
+    let commit = commit.map_or(String::new(), |commit| format!(", {commit}"));
+    let human = format!("telpher {version} ({ARCH}-{OS}, {profile}{commit})\n");
+    output::print(args.format, &value, &human)
 }

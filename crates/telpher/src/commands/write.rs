@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use client::{CallError, Client, RetryPolicy, Written};
-use model::{ErrorCode, Name};
+use model::{ErrorCode, Name, Retry};
 use serde_json::{Value, json};
 
 use super::body;
@@ -72,10 +72,12 @@ enum Durability {
 pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> {
     let name = agent_name(&args.agent)?;
     let body = body::read(&args.body)?;
+    // The same for each attempt.
+    let id = args.id.unwrap_or_else(|| fastrand::u128(..).to_le_bytes());
     block_on(async {
         let client = args.target.connect(environment).await?;
         let told = match args.durability {
-            Durability::Disk => to_disk(&client, &name, &body, &args).await,
+            Durability::Disk => to_disk(&client, &name, &body, id, &args).await,
             Durability::Memory => to_memory(&client, &name, &body).await,
         };
         let (value, human) = told.map_err(|error| write_failure(&args, &name, &error))?;
@@ -87,19 +89,33 @@ async fn to_disk(
     client: &Client,
     name: &Name,
     body: &[u8],
+    id: [u8; 16],
     args: &Args,
 ) -> Result<(Value, String), CallError> {
-    let mut write = client.write(name, body).method(&args.method);
-    if let Some(id) = args.id {
-        write = write.id(id);
-    }
-    if let Some(ttl) = args.ttl {
-        write = write.ttl(ttl);
-    }
+    let write = || {
+        let write = client.write(name, body).method(&args.method).id(id);
+        match args.ttl {
+            Some(ttl) => write.ttl(ttl),
+            None => write,
+        }
+    };
+    let first = match write().await {
+        Err(error) if error.code == ErrorCode::Throttled => {
+            output::note(&format!(
+                "{error}; trying again when the limit has refilled"
+            ));
+            None
+        }
+        Err(error) if error.retry() == Retry::Never => return Err(error),
+        first => first.ok(),
+    };
     let Written {
         offset,
         is_duplicate,
-    } = write.retry(RetryPolicy::attempts(ATTEMPTS)).await?;
+    } = match first {
+        Some(written) => written,
+        None => write().retry(RetryPolicy::attempts(ATTEMPTS - 1)).await?,
+    };
     let human = match is_duplicate {
         false => format!("stored at {offset}\n"),
         true => format!("was stored at {offset} before\n"),

@@ -65,12 +65,12 @@ fn what_stops_a_node_fails_with_what_to_do_about_it() {
     let line = |start: &str| ended.stdout.lines().any(|line| line.starts_with(start));
     assert!(line("fail  native port"), "{}", ended.stdout);
     assert!(
-        ended.stdout.contains("hint: stop whoever listens there"),
+        ended.stdout.contains("hint: stop that program"),
         "{}",
         ended.stdout
     );
     assert!(
-        line("ok    http port      the door is shut"),
+        line("ok    http port      the listener is disabled"),
         "{}",
         ended.stdout
     );
@@ -115,4 +115,32 @@ fn a_directory_in_use_names_the_node_and_its_ports_are_no_failure() {
     );
     assert_eq!(check(&report, "native port")["verdict"], "ok");
     assert_eq!(check(&report, "socket")["verdict"], "ok");
+}
+
+#[test]
+fn doctor_recognises_a_node_that_runs_elsewhere() {
+    let elsewhere = Place::new();
+    let node = elsewhere.serve("--dev");
+    let place = Place::new();
+    let [native, http, kafka, slim] =
+        ["native", "http", "kafka", "slim"].map(|it| node.address(it));
+    place.write(
+        "telpher.toml",
+        &format!(
+            "[native]\nlisten = '{native}'\n[http]\nlisten = '{http}'\n\
+             [kafka]\nlisten = '{kafka}'\n[slim]\nlisten = '{slim}'\n"
+        ),
+    );
+    let ended = place.run("doctor --json");
+    let report = ended.expect(0).json();
+    for name in ["native port", "http port", "kafka port", "slim port"] {
+        let found = check(&report, name);
+        assert_eq!(found["verdict"], "warn", "{name}: {report:#}");
+        let detail = found["detail"].as_str().unwrap();
+        assert!(
+            detail.contains("a Telpher node runs at http://"),
+            "{detail}"
+        );
+    }
+    node.stop().expect(0);
 }

@@ -75,6 +75,59 @@ fn an_authority_that_did_not_sign_is_refused() {
     .expect(0);
 }
 
+/// A self-signed certificate as `openssl req -x509` makes it: marked as an authority.
+fn write_self_signed(place: &Place, days: std::ops::Range<i64>) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    let loopback = std::net::Ipv4Addr::LOCALHOST.into();
+    params.subject_alt_names.push(SanType::IpAddress(loopback));
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let now = std::time::SystemTime::now();
+    let day = |days: i64| {
+        let seconds = std::time::Duration::from_secs(days.unsigned_abs() * 24 * 3600);
+        match days < 0 {
+            true => (now - seconds).into(),
+            false => (now + seconds).into(),
+        }
+    };
+    (params.not_before, params.not_after) = (day(days.start), day(days.end));
+    let certificate = params.self_signed(&key).unwrap();
+    place
+        .write("chain.pem", &certificate.pem())
+        .write("key.pem", &key.serialize_pem());
+}
+
+#[test]
+fn a_self_signed_certificate_is_trusted_where_it_is_given() {
+    let home = Place::new();
+    write_self_signed(&home, -1..30);
+    let node = serve(&home);
+    let url = node.url("native");
+    let own = format!("agents --url {url} --tls-authorities chain.pem");
+    home.run(&own).expect(0);
+    // Another self-signed certificate of the same name is not.
+    let other = Place::new();
+    write_self_signed(&other, -1..30);
+    let stranger = format!("agents --url {url} --tls-authorities chain.pem");
+    other
+        .run(&stranger)
+        .expect(6)
+        .tells("certificate", "--tls-authorities");
+    node.stop().expect(0);
+}
+
+#[test]
+fn an_expired_self_signed_certificate_is_refused() {
+    let home = Place::new();
+    write_self_signed(&home, -30..-1);
+    let node = serve(&home);
+    let url = node.url("native");
+    home.run(&format!("agents --url {url} --tls-authorities chain.pem"))
+        .expect(6)
+        .tells("expired", "--tls-authorities");
+    node.stop().expect(0);
+}
+
 #[test]
 fn plain_text_at_a_tls_door_gets_nowhere_and_harms_nobody() {
     let home = Place::new();

@@ -14,13 +14,45 @@ pub(super) fn cards(results: &Results) -> String {
         return String::new();
     }
     let mut text = String::from("<section class=\"cards\" aria-label=\"At a glance\">\n");
+    let shared = shared(results);
     for result in &results.cases {
-        text += &card(result, &plot::colour(results, &result.case));
+        text += &card(result, &plot::colour(results, &result.case), &shared);
     }
     text + "</section>\n"
 }
 
-fn card(result: &CaseResult, colour: &str) -> String {
+/// Words of the parameters that all cases share; empty for a single case, whose card has them.
+pub(super) fn shared_words(results: &Results) -> String {
+    let shared = shared(results);
+    let Some(first) = results.cases.first() else {
+        return String::new();
+    };
+    let parts = first.case.parts().into_iter();
+    let words = parts.filter(|(name, _)| shared.iter().any(|it| it == name));
+    let words: Vec<_> = words.map(|(_, words)| words).collect();
+    words.join(" · ")
+}
+
+/// Names of the parameters that all cases share.
+fn shared(results: &Results) -> Vec<String> {
+    let [first, others @ ..] = &results.cases[..] else {
+        return Vec::new();
+    };
+    if others.is_empty() {
+        return Vec::new();
+    }
+    let parts = first.case.parts().into_iter();
+    parts
+        .filter(|(name, _)| *name != "mode")
+        .filter(|part| others.iter().all(|it| it.case.parts().contains(part)))
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+/// The interval is wider than this share of the mean: the mean is no headline.
+const UNCERTAIN: f64 = 0.5;
+
+fn card(result: &CaseResult, colour: &str, shared: &[String]) -> String {
     let case = &result.case;
     let Some(metric) = case.headline().first() else {
         return String::new();
@@ -30,6 +62,12 @@ fn card(result: &CaseResult, colour: &str) -> String {
     let (number, unit) = value.split_once([' ', '/']).unwrap_or((&value, ""));
     let unit = if value.contains("/s") { "/s" } else { unit };
     let spread = described.and_then(|one| Some(margin(one.mean, one.interval?) + " · "));
+    let is_uncertain = described.is_some_and(|one| {
+        let interval = one.interval;
+        interval.is_some_and(|it| it.high - one.mean > UNCERTAIN * one.mean.abs())
+    });
+    let uncertain = if is_uncertain { " uncertain" } else { "" };
+    let known: Vec<&str> = shared.iter().map(String::as_str).chain(["mode"]).collect();
     let others = [
         Metric::ObservedRate,
         Metric::LatencyP50,
@@ -60,11 +98,11 @@ fn card(result: &CaseResult, colour: &str) -> String {
         .collect();
     format!(
         "<article class=\"card {colour}\">\n<h3><i></i>{target} <span>{mode}</span></h3>\n\
-         <p class=\"what\">{words}</p>\n<p class=\"big\">{number}<small>{unit}</small></p>\n\
+         <p class=\"what\">{words}</p>\n<p class=\"big{uncertain}\">{number}<small>{unit}</small></p>\n\
          <p class=\"label\">{label} · {spread}n = {runs}</p>\n<p class=\"others\">{others}</p>\n{chips}</article>\n",
         target = escape(&case.target),
         mode = escape(&case.mode.name),
-        words = escape(&case.words()),
+        words = escape(&case.words_without(&known)),
         number = escape(number),
         unit = escape(unit),
         label = metric.label(),

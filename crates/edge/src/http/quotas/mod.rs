@@ -37,6 +37,7 @@ mod windows;
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use model::ErrorCode;
@@ -52,6 +53,7 @@ pub(super) use asks::Later;
 pub(super) use bearer::{Admin, Client};
 use compat::Limiter;
 pub(super) use metrics::encode as encode_metrics;
+pub(super) use take::PATH as TAKE_PATH;
 
 /// What of a door is answered in front of hyper, too.
 #[derive(Clone)]
@@ -98,6 +100,14 @@ impl Surface {
                 Err(_) => Verdict::NotHere,
             },
             Self::Compat(limiter) => limiter.answer_in_front(desk, asked, peer, reply),
+        }
+    }
+
+    /// Counts the time that an answer took.
+    pub(super) fn observe(&self, status: StatusCode, took: Duration) {
+        match self {
+            Self::Own(shared) => shared.latencies.observe_take(take::PATH, status, took),
+            Self::Compat(_) => {}
         }
     }
 

@@ -27,7 +27,7 @@ use crate::http::problem::Problem;
 use crate::http::reply::{JSON, Reply};
 use crate::json::Text;
 
-pub(super) const PATH: &str = "/v1/take";
+pub(in crate::http) const PATH: &str = "/v1/take";
 
 /// Takes in one request.
 const TAKES_MAX: usize = 1_024;

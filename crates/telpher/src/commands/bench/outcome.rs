@@ -220,7 +220,7 @@ impl Outcome {
             "telpher".clone_into(program);
         }
         let environment = Environment::gather(arguments).version(OURS, env!("CARGO_PKG_VERSION"));
-        match &self.commit {
+        match self.commit.as_deref().or(option_env!("TELPHER_COMMIT")) {
             Some(commit) => environment.commit(commit),
             None => environment,
         }

@@ -1,4 +1,6 @@
-//! Whether the doors could be opened, and whether as many may come in as are allowed to.
+//! Checks of the listeners: could each be opened, and are there descriptors for the connections.
+
+mod neighbour;
 
 use std::io;
 use std::net::TcpListener;
@@ -8,6 +10,8 @@ use std::path::Path;
 
 use node::config::{Config, HostPort, Loaded};
 use serde_json::json;
+
+use neighbour::Neighbour;
 
 use super::Finding;
 use super::directory::InUse;
@@ -23,9 +27,14 @@ pub(super) fn check(config: &Config, in_use: InUse) -> Vec<Finding> {
         ("kafka port", "--kafka-listen", &config.kafka.listen),
         ("slim port", "--slim-listen", &config.slim.listen),
     ];
+    let neighbour = match in_use {
+        InUse::Yes => None,
+        InUse::No => Neighbour::find(config),
+    };
+    let neighbour = neighbour.as_ref();
     let mut findings: Vec<_> = ports
         .into_iter()
-        .map(|(check, flag, listen)| check_port(check, flag, listen.as_ref(), in_use))
+        .map(|(check, flag, listen)| check_port(check, flag, listen.as_ref(), in_use, neighbour))
         .collect();
     if let Some(path) = config.native.socket.path(&config.data.dir) {
         findings.push(check_socket("socket", "--native-socket", &path, in_use));
@@ -41,20 +50,30 @@ fn check_port(
     flag: &str,
     listen: Option<&HostPort>,
     in_use: InUse,
+    neighbour: Option<&Neighbour>,
 ) -> Finding {
     let Some(listen) = listen else {
-        return Finding::ok(check, "the door is shut");
+        return Finding::ok(check, "the listener is disabled");
     };
     match TcpListener::bind(listen.to_string()) {
         Ok(_) if listen.port == 0 => Finding::ok(check, format!("{listen}: any free port")),
         Ok(_) => Finding::ok(check, format!("{listen} is free")),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => match in_use {
             InUse::Yes => Finding::ok(check, format!("{listen} is in use, by the running node")),
-            InUse::No => Finding::fail(
-                check,
-                format!("{listen} is in use"),
-                format!("stop whoever listens there, or choose another port: {flag} HOST:PORT"),
-            ),
+            InUse::No => match neighbour {
+                Some(neighbour) => Finding::warn(
+                    check,
+                    format!("{listen} is in use; {neighbour}"),
+                    format!(
+                        "use that node, or give another one ports of its own: {flag} 127.0.0.1:0"
+                    ),
+                ),
+                None => Finding::fail(
+                    check,
+                    format!("{listen} is in use by another program"),
+                    format!("stop that program, or choose another port: {flag} HOST:PORT"),
+                ),
+            },
         },
         Err(error) => Finding::fail(
             check,
@@ -126,13 +145,13 @@ mod tests {
     fn a_port_in_use_fails_unless_it_is_the_nodes_own() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = HostPort::loopback(taken.local_addr().unwrap().port());
-        let of = |in_use| check_port("port", "--x", Some(&listen), in_use).verdict;
+        let of = |in_use| check_port("port", "--x", Some(&listen), in_use, None).verdict;
         assert_eq!(of(InUse::No), Verdict::Fail);
         assert_eq!(of(InUse::Yes), Verdict::Ok);
         drop(taken);
         assert_eq!(of(InUse::No), Verdict::Ok);
         assert_eq!(
-            check_port("port", "--x", None, InUse::No).verdict,
+            check_port("port", "--x", None, InUse::No, None).verdict,
             Verdict::Ok
         );
     }

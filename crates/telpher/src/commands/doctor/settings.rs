@@ -40,10 +40,18 @@ fn check_loaded(loaded: &Loaded) -> Vec<Finding> {
         let defaults = Config::default();
         let differs = |spec: &&config::Spec| spec.text(&loaded.config) != spec.text(&defaults);
         let count = config::specs().filter(differs).count();
-        let detail = format!("holds together; {count} options differ from their defaults");
+        let detail = format!("valid; {} from the defaults", differ(count));
         findings.push(Finding::ok(CHECK, detail));
     }
     findings
+}
+
+fn differ(count: usize) -> String {
+    match count {
+        0 => "no option differs".to_owned(),
+        1 => "1 option differs".to_owned(),
+        count => format!("{count} options differ"),
+    }
 }
 
 fn warning(mistake: &config::Mistake) -> Finding {

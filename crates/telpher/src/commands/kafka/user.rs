@@ -16,13 +16,30 @@ use crate::settings::Environment;
 /// Bytes of a password, and the end of its line.
 const INPUT_SIZE_MAX: u64 = 1_026;
 
+const ADD: &str = "\
+Examples:
+  telpher kafka user add ann                         asks for a password
+  pass show ann | telpher kafka user add ann         takes it from a pipe";
+
+const LIST: &str = "\
+Examples:
+  telpher kafka user list
+  telpher kafka user list --json";
+
+const DELETE: &str = "\
+Example:
+  telpher kafka user delete ann";
+
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
     /// Add a user, or give one another password: the first line of the standard input
+    #[command(after_help = ADD)]
     Add(OneArgs),
     /// List the users: their names, never their passwords
+    #[command(after_help = LIST)]
     List(ListArgs),
     /// Let a user in no more; who is in stays until its connection ends
+    #[command(after_help = DELETE)]
     Delete(OneArgs),
 }
 

@@ -1,4 +1,9 @@
-//! The node's counters as OpenMetrics text.
+//! The metrics page: counters and gauges of the node and of its process.
+
+mod backlog;
+mod format;
+mod latency;
+mod process;
 
 use model::ErrorCode;
 use node::{Counter, Handle};
@@ -9,22 +14,32 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+pub(super) use format::Format;
+pub(super) use latency::{Latencies, measure};
+use process::Process;
+
 use super::{archive, derived, quotas, storage};
 use crate::kafka;
 
-/// Everything the node counts, now.
-pub(super) fn render(node: &Handle) -> String {
-    let mut registry = Registry::with_prefix("telpher");
-    registry.register_collector(Box::new(Snapshot(node.clone())));
+/// Renders all metrics as they are now. Mailboxes may be read from the disk for it.
+pub(super) fn render(node: &Handle, latencies: &Latencies, format: Format) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Process));
+    let own = registry.sub_registry_with_prefix("telpher");
+    own.register_collector(Box::new(Snapshot(node.clone(), latencies.clone())));
     let mut text = String::new();
     match encode(&mut text, &registry) {
-        Ok(()) => text,
+        Ok(()) => {}
         // A String takes everything that is written to it.
         Err(std::fmt::Error) => unreachable!("formatting into a string failed"),
     }
+    match format {
+        Format::OpenMetrics => text,
+        Format::Prometheus => format::prometheus_text(&text),
+    }
 }
 
-struct Snapshot(Handle);
+struct Snapshot(Handle, Latencies);
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -39,7 +54,7 @@ impl Collector for Snapshot {
             let value = ConstCounter::new(counters.get(*counter));
             let metric = encoder.encode_descriptor(
                 counter.name(),
-                counter.help(),
+                counter.help().trim_end_matches('.'),
                 None,
                 value.metric_type(),
             )?;
@@ -58,6 +73,9 @@ impl Collector for Snapshot {
         if let Some(topics) = self.0.topics() {
             kafka::encode_metrics(&topics, &mut encoder)?;
         }
+        backlog::encode(&self.0, &mut encoder)?;
+        self.1.encode(&mut encoder)?;
+        encode_build(&mut encoder)?;
         let gauges: [(&str, &str, i64); 3] = [
             (
                 "connections",
@@ -97,4 +115,17 @@ impl Snapshot {
         }
         Ok(())
     }
+}
+
+/// The build as labels of a gauge that is always 1.
+fn encode_build(encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+    let help = "Version of the software, and of the native protocol it speaks; always 1";
+    let value = ConstGauge::new(1i64);
+    let mut family = encoder.encode_descriptor("build_info", help, None, value.metric_type())?;
+    let protocol = wire::VERSION.to_string();
+    let labels = [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("native_protocol", protocol.as_str()),
+    ];
+    value.encode(family.encode_family(&labels)?)
 }

@@ -1,0 +1,150 @@
+//! Usage errors: the parser's error as a [`Failure`], with hints that say what would be right.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::failure::{Exit, Failure};
+
+/// Edits between a mistyped subcommand and the one that is suggested, at most.
+const EDITS_MAX: usize = 2;
+
+/// Turns an error of the parser into a failure. `arguments` is the command line without the program.
+pub(super) fn failure(error: &clap::Error, arguments: &[OsString]) -> Failure {
+    let text = error.render().to_string();
+    let mut message = Vec::new();
+    let mut hints = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(tip) = line.strip_prefix("tip: ") {
+            hints.push(tip.to_owned());
+        } else if let Some(usage) = line.strip_prefix("Usage: ") {
+            hints.push(format!("usage: {usage}"));
+        } else if !line.starts_with("For more information") {
+            message.push(line.strip_prefix("error: ").unwrap_or(line));
+        }
+    }
+    let message = plain(&message.join(" "));
+    let command = Path::of(arguments);
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
+    {
+        hints = vec![command.suggest(typed)];
+    }
+    hints.push(format!("`{} --help` explains it", command.name));
+    hints
+        .into_iter()
+        .fold(Failure::new(Exit::Usage, message), Failure::hint)
+}
+
+/// The parser's message without the words of the standard library's number parsers.
+fn plain(message: &str) -> String {
+    let mut plain = message.to_owned();
+    for (found, instead) in [
+        (
+            "invalid digit found in string",
+            "a whole number is expected",
+        ),
+        (
+            "cannot parse integer from empty string",
+            "a whole number is expected",
+        ),
+        (
+            "number too large to fit in target type",
+            "the number is too large",
+        ),
+        ("invalid float literal", "a number is expected"),
+    ] {
+        plain = plain.replace(found, instead);
+    }
+    plain
+}
+
+/// The innermost command that the arguments name.
+struct Path {
+    name: String,
+    subcommands: Vec<String>,
+}
+
+impl Path {
+    fn of(arguments: &[OsString]) -> Self {
+        let mut command = super::command();
+        command.build();
+        let mut name = command.get_name().to_owned();
+        let mut at = &command;
+        for argument in arguments {
+            let Some(inner) = argument.to_str().and_then(|it| at.find_subcommand(it)) else {
+                break;
+            };
+            name = format!("{name} {}", inner.get_name());
+            at = inner;
+        }
+        let subcommands = at.get_subcommands().filter(|it| !it.is_hide_set());
+        Self {
+            name,
+            subcommands: subcommands.map(|it| it.get_name().to_owned()).collect(),
+        }
+    }
+
+    /// The subcommand that was probably meant, or all there are.
+    fn suggest(&self, typed: &str) -> String {
+        let edits = |known: &String| strsim::damerau_levenshtein(typed, known);
+        let nearest = self.subcommands.iter().min_by_key(|known| edits(known));
+        match nearest {
+            Some(known) if edits(known) <= EDITS_MAX => {
+                format!("did you mean `{} {known}`?", self.name)
+            }
+            _ => format!("the commands are {}", self.subcommands.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, message: &str, hint: &str) {
+        let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let all = [OsString::from("telpher")].into_iter();
+        let error = super::super::command()
+            .try_get_matches_from(all.chain(arguments.clone()))
+            .unwrap_err();
+        let failure = failure(&error, &arguments);
+        let found = &failure.errors[0];
+        assert_eq!(failure.exit, Exit::Usage);
+        assert_eq!(found.message, message);
+        assert_eq!(found.hints[0], hint, "{:?}", found.hints);
+    }
+
+    #[test]
+    fn a_mistyped_subcommand_gets_the_one_that_was_meant() {
+        check(
+            "bench rcp",
+            "unrecognized subcommand 'rcp'",
+            "did you mean `telpher bench rpc`?",
+        );
+        check(
+            "token frobnicate",
+            "unrecognized subcommand 'frobnicate'",
+            "the commands are add, list, revoke",
+        );
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_named_in_plain_words() {
+        check(
+            "mailbox peek a/b/c --limit x",
+            "invalid value 'x' for '--limit <N>': a whole number is expected",
+            "`telpher mailbox peek --help` explains it",
+        );
+    }
+
+    #[test]
+    fn a_missing_argument_shows_the_usage() {
+        check(
+            "request",
+            "the following required arguments were not provided: <AGENT>",
+            "usage: telpher request <AGENT> [BODY]",
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Another Telpher node on the ports that are checked.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use client::{Client, ConnectError};
+use node::config::{Config, HostPort};
+use serde_json::Value;
+
+use crate::commands::target::block_on;
+
+/// Time for each question to a port.
+const LIMIT: Duration = Duration::from_millis(500);
+
+/// Bytes of an answer at most.
+const ANSWER_SIZE_MAX: u64 = 16 << 10;
+
+/// A node that answers at one of the ports.
+#[derive(Debug)]
+pub(super) struct Neighbour {
+    address: String,
+    /// As it says itself, where the HTTP listener was asked.
+    version: Option<String>,
+}
+
+impl fmt::Display for Neighbour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a Telpher node runs at {}", self.address)?;
+        match &self.version {
+            Some(version) => write!(f, " (version {version})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Neighbour {
+    /// Asks the HTTP and the native port who listens there.
+    pub(super) fn find(config: &Config) -> Option<Self> {
+        let by_http = config.http.listen.as_ref().and_then(ask_http);
+        by_http.or_else(|| config.native.listen.as_ref().and_then(ask_native))
+    }
+}
+
+/// Asks `GET /version`.
+fn ask_http(listen: &HostPort) -> Option<Neighbour> {
+    let address = resolve(listen)?;
+    let mut stream = TcpStream::connect_timeout(&address, LIMIT).ok()?;
+    stream.set_read_timeout(Some(LIMIT)).ok()?;
+    stream.set_write_timeout(Some(LIMIT)).ok()?;
+    let head = format!("GET /version HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    // A server that goes on sending is cut off, and is no node.
+    let _ = stream.take(ANSWER_SIZE_MAX).read_to_end(&mut answer);
+    let answer = String::from_utf8(answer).ok()?;
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    let document: Value = serde_json::from_str(body).ok()?;
+    (document["software"] == "telpher").then(|| Neighbour {
+        address: format!("http://{address}"),
+        version: document["version"].as_str().map(str::to_owned),
+    })
+}
+
+/// Connects with the native protocol. A node that asks for a token is a node too.
+fn ask_native(listen: &HostPort) -> Option<Neighbour> {
+    let address = format!("tcp://{}", resolve(listen)?);
+    let connecting = async {
+        let connected = tokio::time::timeout(LIMIT, Client::builder().connect(&address)).await;
+        Ok(connected)
+    };
+    match block_on(connecting).ok()?.ok()? {
+        Ok(_) | Err(ConnectError::Refused { .. }) => Some(Neighbour {
+            address,
+            version: None,
+        }),
+        Err(_) => None,
+    }
+}
+
+/// The address, if something may be asked there.
+fn resolve(listen: &HostPort) -> Option<SocketAddr> {
+    let mut addresses = listen.to_string().to_socket_addrs().ok()?;
+    addresses.find(|address| address.port() != 0)
+}

@@ -1,0 +1,55 @@
+//! Examples for the help of each `telpher quota` command.
+
+pub(super) const TAKE: &str = "\
+Examples:
+  telpher quota take acme/search/bot 1                       one of `requests`
+  telpher quota take acme/search/bot tokens=1200 --hold 60s  reserved until it is settled
+  telpher quota take 'acme/search/bot?run=7' 1 --wait 10s    waits until the limits let it pass";
+
+pub(super) const SETTLE: &str = "\
+Example, with the hold that a take has printed:
+  telpher quota settle \"$hold\" tokens=734";
+
+pub(super) const PEEK: &str = "\
+Examples:
+  telpher quota peek acme/search/bot
+  telpher quota peek acme/search/bot --json";
+
+pub(super) const SET: &str = "\
+Example, for the limit `agent-rps`:
+  telpher quota set agent-rps acme/search/bot --capacity 500 --for 2h --reason 'launch'";
+
+pub(super) const UNSET: &str = "\
+Example:
+  telpher quota unset agent-rps acme/search/bot --reason 'the launch is over'";
+
+pub(super) const RESET: &str = "\
+Example:
+  telpher quota reset acme/search/bot --reason 'a bug took too much'";
+
+pub(super) const FACTOR: &str = "\
+Example, half of what `agent-rps` gives:
+  telpher quota factor agent-rps 0.5 --for 10m --reason 'the provider is slow'";
+
+pub(super) const HALT: &str = "\
+Example, every agent of a namespace:
+  telpher quota halt acme/search --reason 'it loops'";
+
+pub(super) const RESUME: &str = "\
+Example:
+  telpher quota resume acme/search --reason 'mended'";
+
+pub(super) const TOP: &str = "\
+Examples:
+  telpher quota top
+  telpher quota top --by denied";
+
+pub(super) const WATCH: &str = "\
+Examples:
+  telpher quota watch
+  telpher quota watch --json | jq .";
+
+pub(super) const POLICIES: &str = "\
+Examples:
+  telpher quota policies > limits.json
+  telpher quota policies --set limits.json --reason 'new plan'";
