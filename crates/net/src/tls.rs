@@ -4,11 +4,8 @@
 //! encrypted at once; records that the socket does not take stay inside `rustls` (its buffer is
 //! bounded) and block the sink until they are gone.
 
-<<<<<<< HEAD
 mod identity;
-=======
 mod self_signed;
->>>>>>> 32341e1 (telpher, http: JSON failures, Prometheus text, backlog and latency metrics)
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -18,12 +15,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 pub use identity::ServerIdentity;
 use parking_lot::Mutex;
-<<<<<<< HEAD
-use rustls::client::WantsClientCert;
-=======
 use rustls::client::{WantsClientCert, WebPkiServerVerifier};
-use rustls::server::WebPkiClientVerifier;
->>>>>>> 32341e1 (telpher, http: JSON failures, Prometheus text, backlog and latency metrics)
 use rustls::{ClientConfig, ConfigBuilder, Connection, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};

@@ -136,14 +136,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
                 }
                 Read::Other => break Next::Leave,
             };
-<<<<<<< HEAD
             if !asked.host.is_empty() && !self.access.is_known(asked.host) && self.surface.is_open()
             {
                 break Next::Leave;
             }
-=======
             let start = Instant::now();
->>>>>>> 32341e1 (telpher, http: JSON failures, Prometheus text, backlog and latency metrics)
             let (desk, reply) = (&mut self.desk, &mut self.reply);
             let verdict = self.surface.answer(desk, &asked, self.peer, reply);
             let (is_kept_alive, version) = (asked.is_kept_alive, asked.version);

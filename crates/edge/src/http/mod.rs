@@ -70,11 +70,8 @@ pub(crate) struct Shared {
     gate: Arc<dyn Gate>,
     /// Places for WebSockets: they outlive the connection's place at the listener.
     sockets: Arc<Semaphore>,
-<<<<<<< HEAD
     tickets: Arc<Tickets>,
-=======
     latencies: metrics::Latencies,
->>>>>>> 32341e1 (telpher, http: JSON failures, Prometheus text, backlog and latency metrics)
 }
 
 /// WebSockets at the same time; further ones are refused.
@@ -105,11 +102,8 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
         node,
         gate,
         sockets,
-<<<<<<< HEAD
         tickets: Arc::default(),
-=======
         latencies: metrics::Latencies::new(quotas::TAKE_PATH),
->>>>>>> 32341e1 (telpher, http: JSON failures, Prometheus text, backlog and latency metrics)
     };
     let token = middleware::from_fn_with_state(shared.clone(), require_token);
     let guarded = about::guarded()

@@ -78,7 +78,9 @@ impl Path {
             name = format!("{name} {}", inner.get_name());
             at = inner;
         }
-        let subcommands = at.get_subcommands().filter(|it| !it.is_hide_set());
+        let subcommands = at
+            .get_subcommands()
+            .filter(|it| !it.is_hide_set() && it.get_name() != "help");
         Self {
             name,
             subcommands: subcommands.map(|it| it.get_name().to_owned()).collect(),
@@ -124,9 +126,9 @@ mod tests {
             "did you mean `telpher bench rpc`?",
         );
         check(
-            "token frobnicate",
+            "config frobnicate",
             "unrecognized subcommand 'frobnicate'",
-            "the commands are add, list, revoke",
+            "the commands are show, check, init",
         );
     }
 

@@ -123,7 +123,7 @@ fn doctor_recognises_a_node_that_runs_elsewhere() {
     let node = elsewhere.serve("--dev");
     let place = Place::new();
     let [native, http, kafka, slim] =
-        ["native", "http", "kafka", "slim"].map(|it| node.address(it));
+        ["native", "http", "kafka", "slim"].map(|it| node.url(it).rsplit("://").next().unwrap());
     place.write(
         "telpher.toml",
         &format!(

@@ -132,7 +132,7 @@ fn mailbox_backlog_is_in_the_metrics_and_survives_a_restart() {
 fn group_lag_is_in_the_metrics() {
     let place = Place::new();
     let node = place.serve("--dev");
-    let broker = node.address("kafka");
+    let broker = node.url("kafka");
     let script = format!(
         "seq 10 | kcat -b {broker} -t jobs -p 0 -P && \
          kcat -b {broker} -G readers -c 4 -X auto.offset.reset=earliest jobs"
