@@ -8,7 +8,8 @@
 //! those of Kafka's `Cleaner`.
 //!
 //! What is judged ends at or before the last stable offset, so that every transaction in it has an
-//! end. How much memory the keys may take is bounded; where it ends, so does the compaction.
+//! end. How much memory the keys may take is bounded; where it ends, so does the compaction, but not
+//! before the first batch, whose keys are always taken ([`Gather::insert`]).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -177,9 +178,18 @@ impl Gather {
             let bytes_max = self.bytes_max;
             return Err(Full { bytes_max });
         }
-        self.bytes = bytes;
-        self.newest.insert(key.into(), offset);
+        self.insert(key, offset);
         Ok(())
+    }
+
+    /// As [`Gather::key`], whatever memory it takes.
+    pub fn insert(&mut self, key: &[u8], offset: u64) {
+        if let Some(newest) = self.newest.get_mut(key) {
+            *newest = offset.max(*newest);
+            return;
+        }
+        self.bytes += key.len() + KEY_OVERHEAD;
+        self.newest.insert(key.into(), offset);
     }
 
     /// All keys are known. Deletions are kept for `keep_deletions_ms` from now on.

@@ -66,6 +66,16 @@ pub(crate) fn encode(topics: &Topics, encoder: &mut DescriptorEncoder<'_>) -> Re
             "Bytes of record batches appended to topics",
             Count::BatchBytes,
         ),
+        (
+            "topic_compaction_failures",
+            "Compactions that failed; each is tried again after a pause",
+            Count::CompactionFailures,
+        ),
+        (
+            "topic_compaction_unreadable_batches",
+            "Record batches that a compaction could not read and kept as they are",
+            Count::UnreadableBatches,
+        ),
     ] {
         let value = ConstCounter::new(topics.counts().get(count));
         value.encode(encoder.encode_descriptor(name, help, None, kind)?)?;

@@ -3,25 +3,34 @@
 //! First the keys of what is new are gathered; then everything from the beginning is judged, a few
 //! megabytes at a time, and what is left is written into the stream beside. When all is there it takes
 //! the place of what was: under one guard, so that a stop finds the one or the other.
+//!
+//! The dirtiest partition comes first. One whose compaction fails is left alone for a while, longer after
+//! each failure, so that it holds up no other; where the journal takes nothing at the moment, the
+//! compaction goes on later from where it was.
 
+mod batch;
+mod failures;
+
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use ::topics::compaction::{Facts, Gather, Left, Seen, Survivor, Sweep, Verdict};
+use ::topics::compaction::{Left, Survivor, Sweep};
 use ::topics::record::{BATCH, Compacted};
-use ::topics::{Ending, ProducerId};
+use bytes::Bytes;
 use journal::{AppendError, ReadLimit};
-use recordbatch::codecs::{compress, unpack};
-use recordbatch::{Batch, Compression, Header, MarkerKind, Records, retain, seal};
+use recordbatch::Batch;
 
 use super::Topics;
+use super::counts::Count;
 use super::error::Storage;
-use super::keys::UNPACKED_SIZE_MAX;
 use super::partition::{Live, Slot};
 use super::places::{OWN, Places, compacted_of};
-use super::reader::{Next, Stored, Walked};
+use super::reader::{Next, Walked};
 use super::state::Topic;
 use crate::store::Reach;
+use batch::{Gathered, Memory, gather_keys, judge};
+pub(super) use failures::Failures;
 
 /// What is new, of all bytes, when it is worth it (Kafka's `min.cleanable.dirty.ratio`).
 const DIRTY: f64 = 0.5;
@@ -48,26 +57,67 @@ pub(super) struct Compaction {
     /// The records that it has written.
     first: Option<u64>,
     end: u64,
+    /// What was judged and is not written yet: offsets and batches.
+    unwritten: VecDeque<(u64, Bytes)>,
+    /// The first record behind what is compacted, once all is judged.
+    rest: Option<u64>,
 }
 
-/// How far a compaction came.
-enum Came {
-    /// There is more to judge.
-    Further,
-    /// What comes behind all that was judged.
-    ToTheEnd(u64),
+/// A partition that is worth a compaction.
+pub(super) struct Dirty {
+    topic: Arc<Topic>,
+    slot: Arc<Slot>,
+    /// The share of its bytes that is new, from 0 to 1.
+    ratio: f64,
 }
 
-impl Live {
-    /// Whether the partition is to be compacted now.
-    pub(super) fn is_dirty(&self) -> bool {
-        self.rules.is_compacted && self.partition.decide_compaction(DIRTY).is_some()
+/// Why a compaction does not go on.
+enum Halt {
+    /// The journal takes nothing now; it goes on later.
+    Later,
+    /// It is given up.
+    Failed(Storage),
+    /// Records were deleted meanwhile; it begins anew.
+    Trimmed,
+    /// The topic is gone.
+    Gone,
+}
+
+impl From<Storage> for Halt {
+    fn from(storage: Storage) -> Self {
+        match storage {
+            Storage::Busy | Storage::DiskFull => Self::Later,
+            other => Self::Failed(other),
+        }
+    }
+}
+
+impl Dirty {
+    /// The partition, if it is to be compacted now.
+    pub(super) fn of(topic: &Arc<Topic>, slot: &Arc<Slot>, live: &Live) -> Option<Self> {
+        if !live.rules.is_compacted {
+            return None;
+        }
+        let ratio = live.partition.dirty_ratio(DIRTY)?;
+        Some(Self {
+            topic: topic.clone(),
+            slot: slot.clone(),
+            ratio,
+        })
+    }
+
+    /// The dirtier of both; of equals the one before.
+    pub(super) fn or_dirtier(self, other: Option<Self>) -> Self {
+        match other {
+            Some(other) if other.ratio >= self.ratio => other,
+            _ => self,
+        }
     }
 }
 
 impl Topics {
     /// Has a partition compacted, or goes on with the one that is under way; whether it is.
-    pub(super) fn tend_compaction(&self, dirty: Option<(Arc<Topic>, Arc<Slot>)>) -> bool {
+    pub(super) fn tend_compaction(&self, dirty: Option<Dirty>) -> bool {
         let state = &self.state;
         // Whoever is at it holds the lock for long.
         if state.is_compacting.swap(true, Ordering::AcqRel) {
@@ -88,42 +138,93 @@ impl Topics {
         true
     }
 
-    /// Goes on for a while. What cannot be done now is begun anew another time.
-    fn compact(&self, dirty: Option<(Arc<Topic>, Arc<Slot>)>) {
+    /// Goes on for a while.
+    fn compact(&self, dirty: Option<Dirty>) {
         let mut under_way = self.state.compaction.lock();
-        let compaction = match under_way.take() {
+        let begun = match under_way.take() {
             Some(compaction) => Some(compaction),
-            None => dirty.and_then(|(topic, slot)| self.begin_compaction(&topic, slot)),
+            None => dirty.and_then(|dirty| {
+                let slot = dirty.slot.clone();
+                let begun = self.begin_compaction(dirty);
+                begun.unwrap_or_else(|halt| {
+                    self.halt_compaction(&slot, halt);
+                    None
+                })
+            }),
         };
-        let Some(mut compaction) = compaction else {
+        let Some(mut compaction) = begun else {
             return;
         };
-        match self.judge_some(&mut compaction) {
-            Ok(Came::Further) => *under_way = Some(compaction),
-            Ok(Came::ToTheEnd(rest)) => {
-                // What was written and does not count is passed over.
-                let _ = self.finish_compaction(compaction, rest);
-            }
-            Err(_) => {}
+        match self.go_on_compacting(&mut compaction) {
+            Ok(true) => *under_way = Some(compaction),
+            Ok(false) => self.compaction_failures().forget(compaction.slot.at),
+            Err(Halt::Later) => *under_way = Some(compaction),
+            Err(halt) => self.halt_compaction(&compaction.slot, halt),
         }
     }
 
-    /// Gathers the keys of what is new.
-    fn begin_compaction(&self, topic: &Topic, slot: Arc<Slot>) -> Option<Compaction> {
+    /// A compaction is given up: its partition has to wait, and what was written for nothing is removed
+    /// where nothing before it counts.
+    fn halt_compaction(&self, slot: &Slot, halt: Halt) {
+        match halt {
+            Halt::Later => {}
+            Halt::Gone => {
+                self.compaction_failures().forget(slot.at);
+                self.state.empty_now(&[slot.at], self.now_ms());
+            }
+            Halt::Trimmed => self.remove_leftovers(slot),
+            Halt::Failed(storage) => {
+                self.state.counts.add(Count::CompactionFailures, 1);
+                let now_ns = self.inner.ports.clock.now_ns();
+                let reason = storage.to_string();
+                self.compaction_failures().add(slot.at, now_ns, reason);
+                self.remove_leftovers(slot);
+            }
+        }
+    }
+
+    /// Empties the stream beside a partition of which nothing counts: an earlier compaction did not come
+    /// to its end.
+    fn remove_leftovers(&self, slot: &Slot) {
+        let is_empty = match slot.lock(&self.state.journal) {
+            Ok(live) => live.compacted.first == live.compacted.end,
+            Err(_) => false,
+        };
+        if !is_empty {
+            return;
+        }
+        let (shard, stream) = (slot.at.shard, compacted_of(slot.at.stream));
+        let Some(state) = self.state.journal.stream(shard, stream) else {
+            return;
+        };
+        if state.start < state.next {
+            let mut guard = self.state.journal.lock(shard, self.now_ms()).for_room();
+            // What cannot be removed now is removed by the next compaction.
+            let _ = guard.trim(stream, state.next);
+        }
+    }
+
+    /// Gathers the keys of what is new; `None` if there is nothing to compact any more.
+    fn begin_compaction(&self, dirty: Dirty) -> Result<Option<Compaction>, Halt> {
+        let Dirty { topic, slot, .. } = dirty;
         let bytes_max = self.state.options.compaction_size_max;
         let (mut gather, left, range, cleaned, from, first, places) = {
-            let live = slot.lock(&self.state.journal).ok()?;
+            let live = slot.lock(&self.state.journal).map_err(|_| Halt::Gone)?;
             let partition = &live.partition;
-            let range = partition.decide_compaction(DIRTY)?;
+            let Some(range) = partition.decide_compaction(DIRTY) else {
+                return Ok(None);
+            };
             let cleaned = partition.cleaned().max(range.start);
-            let from = partition.seek(cleaned).ok()?;
-            let first = partition.seek(range.start).ok()?;
+            let (Ok(from), Ok(first)) = (partition.seek(cleaned), partition.seek(range.start))
+            else {
+                return Ok(None);
+            };
             let gather = partition.gather(bytes_max);
             let (left, places) = (partition.leave(), live.places(&slot));
             (gather, left, range, cleaned, from, first, places)
         };
-        let mut until = range.end;
-        let mut failed = false;
+        self.remove_leftovers(&slot);
+        let (mut until, mut memory, mut unreadable) = (range.end, Memory::AsNeeded, 0);
         let walked = self.walk(Reach::Disk, places, from, READ, |stored| {
             if stored.offset() >= until {
                 return Next::Enough;
@@ -131,23 +232,27 @@ impl Topics {
             if stored.end() <= cleaned {
                 return Next::More;
             }
-            match gather_keys(&mut gather, &stored) {
-                Some(true) => Next::More,
-                Some(false) => {
+            match gather_keys(&mut gather, &stored, memory) {
+                Gathered::Whole => {}
+                Gathered::Unreadable => unreadable += 1,
+                Gathered::Full => {
                     until = stored.offset();
-                    Next::Enough
-                }
-                None => {
-                    failed = true;
-                    Next::Enough
+                    return Next::Enough;
                 }
             }
-        });
-        if failed || until <= cleaned || !matches!(walked, Ok(Walked::Done)) {
-            return None;
+            memory = Memory::Limited;
+            Next::More
+        })?;
+        if !matches!(walked, Walked::Done) {
+            return Err(Halt::Trimmed);
+        }
+        if unreadable > 0 {
+            self.state.counts.add(Count::UnreadableBatches, unreadable);
+            let reason = format!("{unreadable} batches cannot be read and stay as they are");
+            self.compaction_failures().warn(&topic.about().name, reason);
         }
         let keep_ms = topic.about().config.delete_retention_ms();
-        Some(Compaction {
+        Ok(Some(Compaction {
             slot,
             places,
             sweep: gather.sweep(self.time_ms(), keep_ms),
@@ -157,25 +262,40 @@ impl Topics {
             left,
             first: None,
             end: 0,
-        })
+            unwritten: VecDeque::new(),
+            rest: None,
+        }))
     }
 
-    /// Judges some batches, and writes what is left of them.
-    fn judge_some(&self, compaction: &mut Compaction) -> Result<Came, Storage> {
+    /// Writes what was judged, judges some more batches, and ends if these were all; whether there is more
+    /// to do.
+    fn go_on_compacting(&self, compaction: &mut Compaction) -> Result<bool, Halt> {
+        self.write_left(compaction)?;
+        if compaction.rest.is_none() {
+            self.judge_some(compaction)?;
+            self.write_left(compaction)?;
+        }
+        match compaction.rest {
+            None => Ok(true),
+            Some(rest) => self.finish_compaction(compaction, rest).map(|()| false),
+        }
+    }
+
+    /// Judges some batches.
+    fn judge_some(&self, compaction: &mut Compaction) -> Result<(), Halt> {
         let mut seen = 0;
-        let mut rest = None;
-        let mut failed = None;
-        let mut left = Vec::new();
         let Compaction {
             sweep,
             log_start,
             until,
             from,
+            unwritten,
+            rest,
             ..
         } = compaction;
         let walked = self.walk(Reach::Disk, compaction.places, *from, READ, |stored| {
             if stored.offset() >= *until {
-                rest = Some(stored.record);
+                *rest = Some(stored.record);
                 return Next::Enough;
             }
             *from = stored.record + 1;
@@ -184,67 +304,63 @@ impl Topics {
             }
             seen += stored.bytes.len();
             match judge(sweep, &stored) {
-                Ok(bytes) => left.extend(bytes.map(|bytes| (stored.offset(), bytes))),
-                Err(error) => failed = Some(error),
+                batch::Left::Nothing => {}
+                batch::Left::Unchanged => {
+                    unwritten.push_back((stored.offset(), stored.bytes.clone()));
+                }
+                batch::Left::Rewritten(bytes) => {
+                    unwritten.push_back((stored.offset(), bytes.into()));
+                }
             }
-            match failed.is_some() || seen >= AT_ONCE {
+            match seen >= AT_ONCE {
                 true => Next::Enough,
                 false => Next::More,
             }
         })?;
-        if let Some(failed) = failed {
-            return Err(failed);
-        }
-        self.write_left(compaction, left)?;
-        match (walked, rest) {
-            (Walked::Done, Some(rest)) => Ok(Came::ToTheEnd(rest)),
-            (Walked::Done, None) if seen >= AT_ONCE => Ok(Came::Further),
-            _ => Err(Storage::unreadable("what was to be compacted has gone")),
+        match (walked, *rest) {
+            (Walked::Done, Some(_)) => Ok(()),
+            (Walked::Done, None) if seen >= AT_ONCE => Ok(()),
+            _ => Err(Halt::Trimmed),
         }
     }
 
-    fn write_left(
-        &self,
-        compaction: &mut Compaction,
-        left: Vec<(u64, Vec<u8>)>,
-    ) -> Result<(), Storage> {
+    /// Writes what was judged and stays. What was not written before an error is written the next time.
+    fn write_left(&self, compaction: &mut Compaction) -> Result<(), Halt> {
         let journal = &self.state.journal;
-        let refused = |error: AppendError| Storage::append(journal, error);
         let at = compaction.places.at;
-        let mut left = left.into_iter().peekable();
-        while left.peek().is_some() {
+        while !compaction.unwritten.is_empty() {
+            // A topic that is gone has been emptied, or will be.
+            drop(compaction.slot.lock(journal).map_err(|_| Halt::Gone)?);
             let mut size = 0;
             let mut guard = journal.lock(at.shard, self.now_ms());
-            while let Some((offset, bytes)) =
-                left.next_if(|(_, it)| size == 0 || size + it.len() <= CHUNK)
+            while let Some((offset, bytes)) = compaction.unwritten.front()
+                && (size == 0 || size + bytes.len() <= CHUNK)
             {
                 size += bytes.len();
-                let appended = guard.append(compacted_of(at.stream), None, BATCH, &bytes);
-                let record = appended.map_err(refused)?.offset;
+                let (batch, _) = Batch::split(bytes).map_err(Storage::unreadable)?;
+                let appended = guard.append(compacted_of(at.stream), None, BATCH, bytes);
+                let appended = appended.map_err(|error| Storage::append(journal, error))?;
+                let record = appended.offset;
                 compaction.first.get_or_insert(record);
                 compaction.end = record + 1;
-                let (batch, _) = Batch::split(&bytes).map_err(Storage::unreadable)?;
                 compaction.left.push(&Survivor {
                     record,
-                    offset,
+                    offset: *offset,
                     size: u32::try_from(bytes.len()).unwrap_or(u32::MAX),
                     timestamp_max: batch.header().max_timestamp,
                 });
+                compaction.unwritten.pop_front();
             }
         }
         Ok(())
     }
 
     /// What is left takes the place of what was.
-    fn finish_compaction(&self, compaction: Compaction, rest: u64) -> Result<(), Storage> {
+    fn finish_compaction(&self, compaction: &mut Compaction, rest: u64) -> Result<(), Halt> {
         let slot = &compaction.slot;
-        let mut live = match slot.lock(&self.state.journal) {
-            Ok(live) => live,
-            // There is nothing to compact any more.
-            Err(_) => return Ok(()),
-        };
+        let mut live = slot.lock(&self.state.journal).map_err(|_| Halt::Gone)?;
         let mut partition = live.partition.clone();
-        partition.compacted(compaction.until, rest, compaction.left);
+        partition.compacted(compaction.until, rest, compaction.left.clone());
         let Places { at, .. } = compaction.places;
         let stream = self.state.journal.stream(at.shard, compacted_of(at.stream));
         let next = stream.map_or(0, |it| it.next);
@@ -254,104 +370,10 @@ impl Topics {
             rest: rest.saturating_sub(OWN),
         };
         let written = self.write_snapshot(slot, &mut live, &partition, compacted);
-        written.map_err(|error| Storage::append(&self.state.journal, error))?;
+        written.map_err(|error: AppendError| Storage::append(&self.state.journal, error))?;
         live.partition = partition;
         live.compacted = compacted;
         live.hints = super::hints::Hints::default();
         Ok(())
     }
-}
-
-/// Takes the keys of a batch; whether there was room for them. `None` if it is not to be read.
-fn gather_keys(gather: &mut Gather, stored: &Stored) -> Option<bool> {
-    let seen = seen(stored)?;
-    if !gather.wants(&seen) {
-        return Some(true);
-    }
-    let (batch, _) = Batch::split(&stored.bytes).ok()?;
-    let payload = unpack(&batch, UNPACKED_SIZE_MAX).ok()?;
-    for record in Records::new(&stored.header, &payload) {
-        let record = record.ok()?;
-        if let Some(key) = record.key
-            && gather.key(key, record.offset.unsigned_abs()).is_err()
-        {
-            return Some(false);
-        }
-    }
-    Some(true)
-}
-
-/// What is left of a batch.
-fn judge(sweep: &mut Sweep, stored: &Stored) -> Result<Option<Vec<u8>>, Storage> {
-    let unreadable = || Storage::unreadable("a batch that is to be compacted makes no sense");
-    let seen = seen(stored).ok_or_else(unreadable)?;
-    let as_it_is = || Ok(Some(stored.bytes.to_vec()));
-    match sweep.judge(&seen) {
-        Verdict::Drop => Ok(None),
-        Verdict::Keep => as_it_is(),
-        Verdict::Stamp { delete_horizon_ms } => thin(stored, delete_horizon_ms, |_| true),
-        Verdict::Look { delete_horizon_ms } => thin(stored, delete_horizon_ms, |it| {
-            let facts = Facts {
-                offset: it.offset.unsigned_abs(),
-                key: it.key,
-                is_deletion: it.value.is_none(),
-            };
-            sweep.keeps(&seen, &facts)
-        }),
-    }
-}
-
-/// A batch with those of its records that stay.
-fn thin(
-    stored: &Stored,
-    delete_horizon_ms: i64,
-    keep: impl Fn(&recordbatch::Record<'_>) -> bool,
-) -> Result<Option<Vec<u8>>, Storage> {
-    let (batch, _) = Batch::split(&stored.bytes).map_err(Storage::unreadable)?;
-    let payload = unpack(&batch, UNPACKED_SIZE_MAX).map_err(Storage::unreadable)?;
-    let mut records = Vec::new();
-    let retained = retain(
-        &stored.header,
-        &payload,
-        delete_horizon_ms,
-        keep,
-        &mut records,
-    );
-    let retained = retained.map_err(Storage::unreadable)?;
-    let header = retained.header;
-    if header.count == 0 {
-        return Ok(None);
-    }
-    if retained.dropped == 0 && header.attributes == stored.header.attributes {
-        return Ok(Some(stored.bytes.to_vec()));
-    }
-    let compression = header.attributes.compression().unwrap_or(Compression::None);
-    let mut bytes = Vec::new();
-    seal(&header, &compress(compression, &records), &mut bytes);
-    Ok(Some(bytes))
-}
-
-/// What the engine is told of a batch; `None` for a marker that is none.
-fn seen(stored: &Stored) -> Option<Seen> {
-    let header: &Header = &stored.header;
-    let attributes = header.attributes;
-    let marker = match attributes.is_control() {
-        false => None,
-        true => {
-            let (batch, _) = Batch::split(&stored.bytes).ok()?;
-            Some(match recordbatch::Marker::decode(&batch).ok()?.kind {
-                MarkerKind::Abort => Ending::Abort,
-                MarkerKind::Commit => Ending::Commit,
-            })
-        }
-    };
-    let producer = header.producer().filter(|_| attributes.is_transactional());
-    Some(Seen {
-        last_offset: header.last_offset().unsigned_abs(),
-        transaction: producer.map(|it| ProducerId(it.id)),
-        marker,
-        delete_horizon_ms: attributes
-            .has_delete_horizon()
-            .then_some(header.base_timestamp),
-    })
 }

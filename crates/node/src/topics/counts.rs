@@ -21,9 +21,13 @@ pub enum Count {
     Records,
     /// Bytes of them.
     BatchBytes,
+    /// Compactions that were given up.
+    CompactionFailures,
+    /// Batches that a compaction could not read and kept as they are.
+    UnreadableBatches,
 }
 
-const COUNTS: usize = Count::BatchBytes as usize + 1;
+const COUNTS: usize = Count::UnreadableBatches as usize + 1;
 const REQUESTS: usize = 128;
 const ERRORS: usize = 256;
 

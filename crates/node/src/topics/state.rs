@@ -9,7 +9,7 @@ use ::topics::{Catalogue, Room, Topic as About, TopicId};
 use journal::{AppendError, Journal, ReadError, ShardId, Ticket};
 use parking_lot::{Mutex, RwLock};
 
-use super::compacting::Compaction;
+use super::compacting::{Compaction, Failures};
 use super::coordinating::Coordinating;
 use super::counts::Counts;
 use super::error::UnknownPartition;
@@ -144,6 +144,8 @@ pub(crate) struct State {
     /// The compaction that is under way, and whether somebody is at it.
     pub(super) compaction: Mutex<Option<Compaction>>,
     pub(super) is_compacting: AtomicBool,
+    /// The partitions whose compaction has failed.
+    pub(super) compaction_failures: Mutex<Failures>,
 }
 
 /// Where the catalogue is written to.
@@ -179,6 +181,7 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
         looks: Mutex::default(),
         compaction: Mutex::default(),
         is_compacting: AtomicBool::new(false),
+        compaction_failures: Mutex::default(),
         options,
     };
     let partitions = partitions_by_topic(store);

@@ -5,6 +5,7 @@ use ::topics::{Config, Key, Partition, Retention};
 use journal::{AppendError, Status, Ticket};
 
 use super::Topics;
+use super::compacting::Dirty;
 use super::partition::{Live, Slot};
 use super::places::{OWN, compacted_of, streams_of};
 use super::state::State;
@@ -60,7 +61,8 @@ impl Topics {
     /// Whether any partition has something that is to be saved.
     fn tend_partitions(&self) -> bool {
         let mut is_any = false;
-        let mut dirty = None;
+        let mut dirtiest: Option<Dirty> = None;
+        let now_ns = self.inner.ports.clock.now_ns();
         let topics = self.list();
         let count = topics.iter().map(|topic| topic.slots.len() as u64).sum();
         let unsaved_max = unsaved_max(count);
@@ -74,12 +76,14 @@ impl Topics {
                 self.retain(slot, &mut live, config);
                 self.save(slot, &mut live, unsaved_max);
                 is_any |= live.is_touched || live.unsaved_bytes > 0;
-                if dirty.is_none() && live.is_dirty() {
-                    dirty = Some((topic.clone(), slot.clone()));
+                if let Some(dirty) = Dirty::of(&topic, slot, &live)
+                    && !self.compaction_failures().is_paused(slot.at, now_ns)
+                {
+                    dirtiest = Some(dirty.or_dirtier(dirtiest));
                 }
             }
         }
-        self.tend_compaction(dirty) || is_any
+        self.tend_compaction(dirtiest) || is_any
     }
 
     /// Lets go what is too old or too much.

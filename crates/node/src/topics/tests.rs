@@ -12,6 +12,7 @@ mod remembered;
 mod stored;
 mod tended;
 mod transacted;
+mod uncompactable;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

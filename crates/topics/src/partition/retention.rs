@@ -56,6 +56,18 @@ impl Partition {
     /// What is to be compacted, if so much is new that it is worth it: `dirty` of the bytes, from 0
     /// to 1. Neither what is still being written to nor what is not settled or not durable.
     pub fn decide_compaction(&self, dirty: f64) -> Option<Range<u64>> {
+        let (range, ratio) = self.compactable()?;
+        (ratio >= dirty).then_some(range)
+    }
+
+    /// The share of the bytes that could be compacted now which is new, from 0 to 1, if it is at least
+    /// `dirty`.
+    pub fn dirty_ratio(&self, dirty: f64) -> Option<f64> {
+        let (_, ratio) = self.compactable()?;
+        Some(ratio).filter(|ratio| *ratio >= dirty)
+    }
+
+    fn compactable(&self) -> Option<(Range<u64>, f64)> {
         let stable = self.last_stable().min(self.durable);
         let (mut total, mut new, mut until) = (0, 0, self.log_start);
         let mut blocks = self.index.blocks(self.end).peekable();
@@ -67,8 +79,7 @@ impl Partition {
             new += if end > self.cleaned { block.bytes } else { 0 };
             until = end;
         }
-        let is_worth_it = new > 0 && new as f64 >= dirty * total as f64;
-        is_worth_it.then_some(self.log_start..until)
+        (new > 0).then(|| (self.log_start..until, new as f64 / total as f64))
     }
 
     /// Up to where the newest compaction came.

@@ -1,0 +1,84 @@
+//! Compactions that failed: which partitions wait for how long, and what is to be said about it.
+
+use std::collections::HashMap;
+
+use parking_lot::MutexGuard;
+
+use crate::store::Location;
+use crate::topics::Topics;
+
+/// How long a partition waits after the first failure; twice as long after each further one.
+const PAUSE_NS_MIN: u64 = 60 * NS_PER_S;
+/// How long it waits at most.
+const PAUSE_NS_MAX: u64 = 24 * 3600 * NS_PER_S;
+const NS_PER_S: u64 = 1_000_000_000;
+/// Warnings that wait for somebody to log them.
+const WARNINGS_MAX: usize = 64;
+
+/// See the module's documentation.
+#[derive(Debug, Default)]
+pub(in crate::topics) struct Failures {
+    pauses: HashMap<(u32, u64), Pause>,
+    warnings: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Pause {
+    failures: u32,
+    until_ns: u64,
+}
+
+impl Failures {
+    /// Whether a partition is not to be compacted now.
+    pub(in crate::topics) fn is_paused(&self, at: Location, now_ns: u64) -> bool {
+        let pause = self.pauses.get(&key(at));
+        pause.is_some_and(|pause| now_ns < pause.until_ns)
+    }
+
+    /// A compaction of that partition has failed.
+    pub(super) fn add(&mut self, at: Location, now_ns: u64, reason: String) {
+        let pause = self.pauses.entry(key(at)).or_insert(Pause {
+            failures: 0,
+            until_ns: 0,
+        });
+        let times = 1_u64 << pause.failures.min(16);
+        pause.failures += 1;
+        let pause_ns = PAUSE_NS_MIN.saturating_mul(times).min(PAUSE_NS_MAX);
+        pause.until_ns = now_ns.saturating_add(pause_ns);
+        self.push(format!(
+            "a compaction has failed and is tried again in {} s: {reason}",
+            pause_ns / NS_PER_S
+        ));
+    }
+
+    /// A compaction of that partition has succeeded, or the partition is gone.
+    pub(super) fn forget(&mut self, at: Location) {
+        self.pauses.remove(&key(at));
+    }
+
+    /// Something about a topic is to be logged.
+    pub(super) fn warn(&mut self, topic: &str, reason: String) {
+        self.push(format!("compaction of topic {topic}: {reason}"));
+    }
+
+    fn push(&mut self, warning: String) {
+        if self.warnings.len() < WARNINGS_MAX {
+            self.warnings.push(warning);
+        }
+    }
+}
+
+impl Topics {
+    pub(super) fn compaction_failures(&self) -> MutexGuard<'_, Failures> {
+        self.state.compaction_failures.lock()
+    }
+
+    /// The warnings about compactions since the last call, each for one line of the log.
+    pub fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.compaction_failures().warnings)
+    }
+}
+
+fn key(at: Location) -> (u32, u64) {
+    (u32::from(at.shard.0), at.stream.0)
+}
