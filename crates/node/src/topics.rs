@@ -97,9 +97,10 @@ pub struct Options {
     pub partitions_max: u32,
     /// Producers that each partition knows again, at most.
     pub producers_max: usize,
-    /// How long a producer is known again that says nothing, and how long a `transactional.id` is
-    /// known that nobody uses, in milliseconds.
+    /// How long a producer is known again that says nothing, in milliseconds.
     pub producer_silent_ms: i64,
+    /// How long a `transactional.id` is known that is not used, in milliseconds.
+    pub transactional_id_unused_ms: i64,
     /// How long a transaction may ask for at most, in milliseconds.
     pub transaction_timeout_ms_max: i32,
     /// How long a record stays after its append whatever its timestamp says, in milliseconds.
@@ -120,6 +121,7 @@ impl Default for Options {
             partitions_max: 100_000,
             producers_max: 10_000,
             producer_silent_ms: 24 * 3600 * 1000,
+            transactional_id_unused_ms: 7 * 24 * 3600 * 1000,
             transaction_timeout_ms_max: 15 * 60 * 1000,
             retention_check_interval_ms: 5 * 60 * 1000,
             groups: ::topics::groups::Options::default(),
@@ -180,6 +182,19 @@ impl Topics {
 
     fn now_ms(&self) -> u64 {
         self.inner.ports.clock.unix_ms()
+    }
+
+    /// Milliseconds on a clock that never steps; as much as the wall clock when the topics were opened.
+    /// Sessions, rebalances and transactions end by it.
+    fn steady_ms(&self) -> u64 {
+        let (unix_ms, ns) = self.state.opened;
+        let since_ns = self.inner.ports.clock.now_ns().saturating_sub(ns);
+        unix_ms.saturating_add(since_ns / 1_000_000)
+    }
+
+    /// The time by which records, offsets and transactional ids expire.
+    fn expiry_ms(&self) -> i64 {
+        self.time_ms()
     }
 
     /// As the engines count it.

@@ -228,17 +228,22 @@ impl Coordinator {
     }
 
     /// Transactions that take too long: prepared to be aborted, in an epoch that their producers do
-    /// not have.
-    pub fn overdue(&self, now_ms: i64) -> impl Iterator<Item = Transaction> + '_ {
-        let all = self.transactions.values();
-        let overdue = all.filter(move |it| it.deadline_ms().is_some_and(|at| at <= now_ms));
+    /// not have. `age_ms` is how long a transaction has been going on, by a clock that never steps.
+    pub fn overdue(
+        &self,
+        now_ms: i64,
+        age_ms: impl Fn(&Transaction) -> i64,
+    ) -> impl Iterator<Item = Transaction> {
+        let overdue = self
+            .ongoing()
+            .filter(move |it| age_ms(it) >= i64::from(it.timeout_ms));
         overdue.map(move |it| it.fenced(now_ms))
     }
 
-    /// When [`Coordinator::overdue`] has to be asked next.
-    pub fn next_ms(&self) -> Option<i64> {
+    /// Transactions that are neither over nor being ended.
+    pub fn ongoing(&self) -> impl Iterator<Item = &Transaction> {
         let all = self.transactions.values();
-        all.filter_map(Transaction::deadline_ms).min()
+        all.filter(|it| it.state == State::Ongoing)
     }
 
     /// Names that were not used for `unused_ms` and are in no transaction.

@@ -54,6 +54,8 @@ pub struct Groups {
     groups: BTreeMap<Arc<str>, Group>,
     /// When to look at which group: no later than something is due there.
     timers: BTreeSet<(u64, Arc<str>)>,
+    /// See [`Groups::set_wall_shift`].
+    wall_shift_ms: i64,
 }
 
 impl Groups {
@@ -63,7 +65,15 @@ impl Groups {
             options,
             groups: BTreeMap::new(),
             timers: BTreeSet::new(),
+            wall_shift_ms: 0,
         }
+    }
+
+    /// From now on the wall clock is that far ahead of the time that events are told. Sessions and
+    /// rebalances go by the time of the events, which never steps; the ages of offsets go by the wall clock,
+    /// since they are kept across restarts.
+    pub fn set_wall_shift(&mut self, shift_ms: i64) {
+        self.wall_shift_ms = shift_ms;
     }
 
     /// Somebody joins: answered by [`Decision::Joined`], at the latest when the rebalance is over, or
@@ -238,6 +248,7 @@ impl Groups {
         let mut step = Step {
             options: &self.options,
             now_ms,
+            unix_ms: now_ms.saturating_add_signed(self.wall_shift_ms),
             out,
         };
         let answers = checked.map(|()| group.commit(producer, marks, expires_ms, &mut step));
@@ -365,6 +376,7 @@ impl Groups {
         let mut step = Step {
             options: &self.options,
             now_ms,
+            unix_ms: now_ms.saturating_add_signed(self.wall_shift_ms),
             out,
         };
         let done = event(group, &mut step);

@@ -190,6 +190,13 @@ impl Partition {
         self.producers.iter().map(ProducerView::from)
     }
 
+    /// The producer of that id, if it is remembered.
+    pub fn producer(&self, id: ProducerId) -> Option<ProducerView> {
+        self.producers
+            .get(id)
+            .map(|entry| ProducerView::from((id, entry)))
+    }
+
     /// Bytes of all batches that are there, to the block.
     pub fn size(&self) -> u64 {
         self.index.bytes()

@@ -100,6 +100,10 @@ impl Producers {
         self.entries.iter().map(|(id, entry)| (*id, entry))
     }
 
+    pub(crate) fn get(&self, id: ProducerId) -> Option<&Entry> {
+        self.entries.get(&id)
+    }
+
     /// The batch as it was written before, if it was.
     pub(crate) fn judge(
         &self,

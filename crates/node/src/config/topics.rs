@@ -37,9 +37,14 @@ options! {
     /// longest time are forgotten.
     "topics.producers_max" => producers_max: u32 = 10_000, from "16" to "1000000";
 
-    /// How long a producer is known again that sends nothing, and a transactional id that nobody uses.
+    /// How long a producer is known again that sends nothing.
     "topics.producer_silence" => producer_silence: Duration = Duration::from_secs(24 * 3600),
         from "1m" to "8760h";
+
+    /// How long a transactional id is known that is not used (Kafka's transactional.id.expiration.ms). Its
+    /// producer cannot go on after that.
+    "topics.transactional_id_expiration" => transactional_id_expiration: Duration =
+        Duration::from_secs(7 * 24 * 3600), from "1m" to "8760h";
 
     /// How long a transaction may ask for at most.
     "topics.transaction_timeout_max" => transaction_timeout_max: Duration = Duration::from_secs(900),
@@ -71,6 +76,8 @@ impl Options {
             partitions_max: self.partitions_max,
             producers_max: self.producers_max as usize,
             producer_silent_ms: i64::try_from(self.producer_silence.as_millis())
+                .unwrap_or(i64::MAX),
+            transactional_id_unused_ms: i64::try_from(self.transactional_id_expiration.as_millis())
                 .unwrap_or(i64::MAX),
             retention_check_interval_ms: i64::try_from(self.retention_check_interval.as_millis())
                 .unwrap_or(i64::MAX),

@@ -25,6 +25,9 @@ pub(super) struct Coordinating {
     pub(super) last: Option<Ticket>,
     /// Transactions that are being ended.
     pub(super) endings: BTreeMap<String, Stage>,
+    /// Since when each transaction has been going on: when that was by the wall clock, as it is kept, and
+    /// by the clock that never steps.
+    begun: BTreeMap<String, (i64, u64)>,
     /// Bytes since the stream was written anew, and what it took then.
     written: u64,
     alive: u64,
@@ -58,6 +61,7 @@ impl Coordinating {
             reserved: None,
             last: None,
             endings: BTreeMap::new(),
+            begun: BTreeMap::new(),
             written: 0,
             alive: 0,
         };
@@ -177,7 +181,31 @@ impl Coordinating {
 
     /// Whether anything is going on.
     pub(super) fn is_busy(&self) -> bool {
-        !self.endings.is_empty() || self.coordinator.next_ms().is_some()
+        !self.endings.is_empty() || self.coordinator.ongoing().next().is_some()
+    }
+
+    /// Transactions that take too long, prepared to be aborted. How long one has been going on counts from
+    /// the first call that finds it, by `steady_ms`; of one that the node found at its start, from what is
+    /// kept of it.
+    pub(super) fn overdue(&mut self, unix_ms: i64, steady_ms: u64) -> Vec<Transaction> {
+        let (coordinator, begun) = (&self.coordinator, &mut self.begun);
+        begun.retain(|name, (started_ms, _)| {
+            let transaction = coordinator.get(name);
+            transaction.is_some_and(|it| it.state == State::Ongoing && it.started_ms == *started_ms)
+        });
+        for it in coordinator.ongoing() {
+            if !begun.contains_key(&it.name) {
+                let age_ms = unix_ms.saturating_sub(it.started_ms);
+                let age_ms = age_ms.clamp(0, i64::from(it.timeout_ms.max(0)));
+                let since_ms = steady_ms.saturating_sub(age_ms.unsigned_abs());
+                begun.insert(it.name.clone(), (it.started_ms, since_ms));
+            }
+        }
+        let age_ms = |it: &Transaction| {
+            let since_ms = begun.get(&it.name).map_or(steady_ms, |it| it.1);
+            i64::try_from(steady_ms.saturating_sub(since_ms)).unwrap_or(i64::MAX)
+        };
+        coordinator.overdue(unix_ms, age_ms).collect()
     }
 
     /// How that transaction is, if it is being ended.

@@ -140,7 +140,24 @@ impl Share {
     }
 }
 
+/// The time, twice, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// By the wall clock.
+    wall_ms: u64,
+    /// By a clock that never steps.
+    steady_ms: u64,
+}
+
 impl Held {
+    /// The engine, which knows what the wall clock says from now on.
+    fn groups_now(&mut self, times: Times) -> &mut Groups {
+        let shift_ms = i128::from(times.wall_ms) - i128::from(times.steady_ms);
+        let shift_ms = i64::try_from(shift_ms).unwrap_or_default();
+        self.groups.set_wall_shift(shift_ms);
+        &mut self.groups
+    }
+
     /// Does what the engine has decided.
     fn carry_out(
         &mut self,
@@ -326,10 +343,11 @@ impl Topics {
         event: impl FnOnce(&mut Groups, u64, &mut Vec<Decision>) -> T,
     ) -> Result<(T, Option<Ticket>), Storage> {
         let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        let times = self.times(now_ms);
         let share = self.state.share(group);
         let mut held = share.lock(journal, now_ms)?;
         let mut decisions = Vec::new();
-        let answer = event(&mut held.groups, now_ms, &mut decisions);
+        let answer = event(held.groups_now(times), times.steady_ms, &mut decisions);
         held.carry_out(journal, share.at, decisions, now_ms)?;
         Ok((answer, held.last))
     }
@@ -383,10 +401,12 @@ impl Topics {
         begin: impl FnOnce(&mut Held, u64, &mut Vec<Decision>),
     ) -> Result<(), Storage> {
         let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        let times = self.times(now_ms);
         let share = self.state.share(group);
         let mut held = share.lock(journal, now_ms)?;
         let mut decisions = Vec::new();
-        begin(&mut held, now_ms, &mut decisions);
+        held.groups_now(times);
+        begin(&mut held, times.steady_ms, &mut decisions);
         // Whoever waits is told if it could not be kept.
         let _ = held.carry_out(journal, share.at, decisions, now_ms);
         self.inner.need_sweep();
@@ -602,18 +622,30 @@ impl Topics {
 
     /// Forgets what nobody has come back to for long.
     pub(super) fn expire_groups(&self) {
-        self.each_share(|groups, now_ms, out| groups.expire(now_ms, out));
+        let wall_ms = self.expiry_ms().unsigned_abs();
+        self.each_share_at(wall_ms, |groups, now_ms, out| groups.expire(now_ms, out));
+    }
+
+    fn times(&self, wall_ms: u64) -> Times {
+        let steady_ms = self.steady_ms();
+        Times { wall_ms, steady_ms }
     }
 
     fn each_share(&self, event: impl Fn(&mut Groups, u64, &mut Vec<Decision>)) {
+        self.each_share_at(self.now_ms(), event);
+    }
+
+    /// As [`Topics::each_share`], with that time of the wall clock for the engines.
+    fn each_share_at(&self, wall_ms: u64, event: impl Fn(&mut Groups, u64, &mut Vec<Decision>)) {
         let (journal, now_ms) = (&self.state.journal, self.now_ms());
+        let times = self.times(wall_ms);
         for share in &self.state.groups {
             // What waits to be written comes first; then this is done another time.
             let Ok(mut held) = share.lock(journal, now_ms) else {
                 continue;
             };
             let mut decisions = Vec::new();
-            event(&mut held.groups, now_ms, &mut decisions);
+            event(held.groups_now(times), times.steady_ms, &mut decisions);
             // What cannot be kept now waits in the backlog.
             let _ = held.carry_out(journal, share.at, decisions, now_ms);
         }

@@ -127,6 +127,8 @@ impl Known {
 pub(crate) struct State {
     pub(super) options: Options,
     pub(super) journal: Arc<Journal>,
+    /// When the topics were opened: by the wall clock in milliseconds, and by the steady one in nanoseconds.
+    pub(super) opened: (u64, u64),
     pub(super) leading: Leading,
     pub(super) known: RwLock<Known>,
     /// The stream of the catalogue. It lies in the shard of the directory of streams, so that a topic
@@ -169,6 +171,7 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
     let (mut catalogue, records) = catalogue(store, at)?;
     let state = State {
         journal: store.journal.clone(),
+        opened: (now_ms, inner.ports.clock.now_ns()),
         leading: Leading::of(&store.journal),
         known: RwLock::default(),
         writing: Mutex::new(Writing { at, records }),

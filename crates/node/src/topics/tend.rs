@@ -97,7 +97,7 @@ impl Topics {
             fresh_ms: self.state.options.retention_check_interval_ms,
             bytes: of(Key::RetentionBytes).retention_bytes(),
         };
-        if let Some(change) = live.partition.decide_retention(retention, self.time_ms()) {
+        if let Some(change) = live.partition.decide_retention(retention, self.expiry_ms()) {
             // What cannot go now goes another time.
             let _ = self.change_partition(slot, live, change);
         }
@@ -115,7 +115,7 @@ impl Topics {
         }
         let silent_ms = self.state.options.producer_silent_ms;
         let mut partition = live.partition.clone();
-        partition.expire(self.time_ms(), silent_ms);
+        partition.expire(self.expiry_ms(), silent_ms);
         // It is tried again; until then a start reads more.
         let compacted = live.compacted;
         if self

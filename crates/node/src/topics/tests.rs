@@ -7,15 +7,17 @@ mod full;
 mod grouped;
 mod kept_users;
 mod led;
+mod marked;
 mod produced;
 mod remembered;
+mod stepped;
 mod stored;
 mod tended;
 mod transacted;
 mod uncompactable;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 
 use journal::disk::SimulatedDisk;
@@ -29,15 +31,19 @@ use crate::{Clock, Entropy, Limits, Ports, StoreOptions};
 /// What the clock shows when the first node starts.
 const START_MS: u64 = 1_700_000_000_000;
 
-struct Hand(AtomicU64);
+/// The clock that never steps, in milliseconds, and how far the wall clock is ahead of it.
+struct Hand(AtomicU64, AtomicI64);
 
 impl Clock for Hand {
     fn now_ns(&self) -> u64 {
-        self.unix_ms() * 1_000_000
+        self.0.load(Ordering::Relaxed) * 1_000_000
     }
 
     fn unix_ms(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        let ahead_ms = self.1.load(Ordering::Relaxed);
+        self.0
+            .load(Ordering::Relaxed)
+            .saturating_add_signed(ahead_ms)
     }
 }
 
@@ -67,7 +73,7 @@ impl World {
     }
 
     fn with(options: Options) -> Self {
-        let clock = Arc::new(Hand(AtomicU64::new(START_MS)));
+        let clock = Arc::new(Hand(AtomicU64::new(START_MS), AtomicI64::new(0)));
         Self::start(SimulatedDisk::new(1), clock, 1, options)
     }
 

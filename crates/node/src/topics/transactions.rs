@@ -48,7 +48,7 @@ pub struct MarkerToWrite {
     pub ending: Ending,
 }
 
-/// Alone, a node has been the only coordinator.
+/// The epoch of the node's own coordinator, which is the only one.
 const COORDINATOR_EPOCH: i32 = 0;
 
 /// How an end goes on.
@@ -299,11 +299,12 @@ impl Topics {
                     let Ok(slot) = topic.slot(*index) else {
                         continue;
                     };
-                    match self.put_marker(slot, &marker) {
-                        Ok(ticket) => drop(tickets.insert(ticket)),
+                    match self.put_own_marker(slot, marker) {
+                        Ok(ticket) => tickets.extend(ticket),
+                        Err(ProduceError::Unknown(_)) => {}
                         Err(ProduceError::Storage(storage)) => return Err(storage),
-                        // The partition knows of a later epoch, or is gone.
-                        Err(_) => {}
+                        // The transaction is not over while one of its partitions has no end of it.
+                        Err(refused) => return Err(Storage::unreadable(refused)),
                     }
                 }
             }
@@ -311,13 +312,44 @@ impl Topics {
         Ok(tickets.into_iter().collect())
     }
 
-    /// Writes a marker into a partition.
+    /// Writes the end of a transaction of this coordinator. A partition may have heard of later epochs from
+    /// a client (WriteTxnMarkers), which must not keep the transaction open there: the marker is written in
+    /// those epochs then. `None` if there is no such transaction in the partition any more.
+    fn put_own_marker(
+        &self,
+        slot: &Slot,
+        marker: MarkerToWrite,
+    ) -> Result<Option<Ticket>, ProduceError> {
+        let heard = {
+            let live = slot.lock(&self.state.journal)?;
+            live.partition.producer(marker.producer)
+        };
+        let Some(heard) = heard else {
+            return self.put_marker(slot, &marker).map(Some);
+        };
+        if heard.epoch > marker.epoch && heard.transaction_start.is_none() {
+            return Ok(None);
+        }
+        let marker = MarkerToWrite {
+            epoch: marker.epoch.max(heard.epoch),
+            coordinator_epoch: marker.coordinator_epoch.max(heard.coordinator_epoch),
+            ..marker
+        };
+        self.put_marker(slot, &marker).map(Some)
+    }
+
+    /// Writes a marker into a partition, for an administrator who clears away a transaction by hand. Its
+    /// coordinator epoch counts as at most the node's own, so that it fences nothing that the node writes.
     pub fn write_marker(
         &self,
         topic: &Topic,
         partition: u32,
         marker: &MarkerToWrite,
     ) -> Pending<Result<(), ProduceError>> {
+        let marker = &MarkerToWrite {
+            coordinator_epoch: marker.coordinator_epoch.min(COORDINATOR_EPOCH),
+            ..*marker
+        };
         // Nobody knows whether that ends anything.
         let room = self.check_room().map_err(ProduceError::from);
         let slot = room.and_then(|()| Ok(topic.slot(partition)?));
@@ -327,7 +359,11 @@ impl Topics {
         }
     }
 
-    fn put_marker(&self, slot: &Slot, marker: &MarkerToWrite) -> Result<Ticket, ProduceError> {
+    pub(super) fn put_marker(
+        &self,
+        slot: &Slot,
+        marker: &MarkerToWrite,
+    ) -> Result<Ticket, ProduceError> {
         let (journal, now_ms) = (&self.state.journal, self.now_ms());
         let mut live = slot.lock(journal)?;
         let mut facts = Marker {
@@ -386,8 +422,7 @@ impl Topics {
     pub(super) fn tend_transactions(&self) -> bool {
         let (journal, now_ms) = (&self.state.journal, self.now_ms());
         let mut coordinating = self.state.transactions.lock();
-        let overdue: Vec<_> = coordinating.coordinator.overdue(self.time_ms()).collect();
-        for transaction in overdue {
+        for transaction in coordinating.overdue(self.time_ms(), self.steady_ms()) {
             // What cannot be written now is overdue the next time, too.
             if coordinating.put(journal, transaction, now_ms).is_err() {
                 break;
@@ -402,11 +437,13 @@ impl Topics {
         coordinating.is_busy()
     }
 
-    /// Forgets what nobody has come back to for long.
+    /// Forgets transactional ids that were not used for long.
     pub(super) fn expire_transactions(&self) {
-        let silent_ms = self.state.options.producer_silent_ms;
+        let unused_ms = self.state.options.transactional_id_unused_ms;
         let mut coordinating = self.state.transactions.lock();
-        let expired = coordinating.coordinator.expired(self.time_ms(), silent_ms);
+        let expired = coordinating
+            .coordinator
+            .expired(self.expiry_ms(), unused_ms);
         let expired: Vec<_> = expired.map(str::to_owned).collect();
         for name in expired {
             let forgotten = coordinating.forget(&self.state.journal, &name, self.now_ms());

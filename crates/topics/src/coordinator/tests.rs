@@ -155,8 +155,11 @@ impl Desk {
                 }
             }
             "overdue" => {
-                let next = self.coordinator.next_ms();
-                let all: Vec<_> = self.coordinator.overdue(self.now_ms).collect();
+                let deadlines = self.coordinator.ongoing();
+                let deadlines = deadlines.map(|it| it.started_ms + i64::from(it.timeout_ms));
+                let next = deadlines.min();
+                let age_ms = |it: &Transaction| self.now_ms - it.started_ms;
+                let all: Vec<_> = self.coordinator.overdue(self.now_ms, age_ms).collect();
                 let all: Vec<_> = all.into_iter().map(|it| self.write(it)).collect();
                 format!("{} (next {next:?})", all.join(", "))
             }

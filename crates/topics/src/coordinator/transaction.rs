@@ -141,10 +141,4 @@ impl Transaction {
             ..self.clone()
         }
     }
-
-    /// When it has taken too long.
-    pub(super) fn deadline_ms(&self) -> Option<i64> {
-        let is_ongoing = self.state == State::Ongoing;
-        is_ongoing.then(|| self.started_ms.saturating_add(i64::from(self.timeout_ms)))
-    }
 }

@@ -31,7 +31,10 @@ const NOBODY_MS: u32 = 1_000;
 /// What one event may look at, and where what it decides goes.
 pub(super) struct Step<'a> {
     pub(super) options: &'a Options,
+    /// The time of the event, on a clock that never steps, in milliseconds.
     pub(super) now_ms: u64,
+    /// The same by the wall clock, for what is kept.
+    pub(super) unix_ms: u64,
     pub(super) out: &'a mut Vec<Decision>,
 }
 
@@ -366,7 +369,7 @@ impl Group {
 
     /// It stands as it stands, in the records too.
     fn keep(&mut self, step: &mut Step<'_>) {
-        self.since_ms = step.now_ms;
+        self.since_ms = step.unix_ms;
         self.before = None;
         step.keep(Record::Group(self.snapshot()));
     }

@@ -1,4 +1,4 @@
-//! WriteTxnMarkers: ends of transactions, written by whoever clears one away by hand.
+//! WriteTxnMarkers: ends of transactions, written by an administrator who clears one away by hand.
 
 use kafka::ErrorCode;
 use kafka::write_txn_markers::{
@@ -15,11 +15,15 @@ type Writing = Result<Pending<Result<(), ProduceError>>, ErrorCode>;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
-    let writing: Vec<_> = request
-        .markers
-        .into_iter()
-        .map(|marker| (write(topics, &marker), marker))
-        .collect();
+    let is_admin = client.is_admin();
+    let one = |marker: Marker| {
+        let writing = match is_admin {
+            true => write(topics, &marker),
+            false => refuse(&marker),
+        };
+        (writing, marker)
+    };
+    let writing: Vec<_> = request.markers.into_iter().map(one).collect();
     let deadline = Deadline::usual();
     tag.later(async move {
         let mut response = Response::default();
@@ -62,6 +66,16 @@ fn write(topics: &Topics, marker: &Marker) -> Vec<Writing> {
         }
     }
     writing
+}
+
+/// An answer for each partition: a client without the role may not end others' transactions.
+fn refuse(marker: &Marker) -> Vec<Writing> {
+    let count = marker
+        .topics
+        .iter()
+        .map(|topic| topic.partition_indexes.len());
+    let refused = || Err(ErrorCode::ClusterAuthorizationFailed);
+    std::iter::repeat_with(refused).take(count.sum()).collect()
 }
 
 fn shown(marker: Marker, codes: Vec<Option<ErrorCode>>) -> MarkerResponse {

@@ -138,12 +138,14 @@ fn run(desk: &mut Desk, model: &mut Model, doing: &Doing) {
         }
         Doing::Pass(ms) => {
             desk.now_ms += ms;
-            let overdue: Vec<_> = desk.coordinator.overdue(desk.now_ms).collect();
+            let now_ms = desk.now_ms;
+            let age_ms = |it: &Transaction| now_ms - it.started_ms;
+            let overdue: Vec<_> = desk.coordinator.overdue(now_ms, age_ms).collect();
             for transaction in overdue {
                 write(desk, model, transaction);
             }
-            let next_ms = desk.coordinator.next_ms();
-            assert!(next_ms.is_none_or(|it| it > desk.now_ms));
+            let mut ongoing = desk.coordinator.ongoing();
+            assert!(ongoing.all(|it| age_ms(it) < i64::from(it.timeout_ms)));
         }
     }
 }

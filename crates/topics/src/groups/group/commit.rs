@@ -65,7 +65,7 @@ impl Group {
         let answers = answers.collect();
         let marks = Marks {
             group: self.id.clone(),
-            committed_ms: step.now_ms,
+            committed_ms: step.unix_ms,
             // The top of the range stands for none.
             expires_ms: expires_ms.filter(|it| *it < u64::MAX),
             marks: taken,
@@ -159,10 +159,10 @@ impl Group {
         }
         let since_ms = (self.is_empty() && had_members).then_some(self.since_ms);
         let is_over = |it: &Committed| match it.expires_ms {
-            Some(at_ms) => at_ms <= step.now_ms,
+            Some(at_ms) => at_ms <= step.unix_ms,
             None => {
                 let from_ms = since_ms.unwrap_or(0).max(it.committed_ms);
-                step.now_ms.saturating_sub(from_ms) >= step.options.offsets_retention_ms
+                step.unix_ms.saturating_sub(from_ms) >= step.options.offsets_retention_ms
             }
         };
         let over = self.offsets.iter().filter(|(topic, partition, it)| {
