@@ -17,10 +17,22 @@ pub async fn sweep(node: node::Handle) {
     let wake = needed.clone();
     node.on_sweep_needed(move || wake.notify_one());
     loop {
-        if !node.sweep() {
+        let is_any = node.sweep();
+        log_warnings(&node);
+        if !is_any {
             // Either is a reason to sweep.
             let _ = tokio::time::timeout(REST, needed.notified()).await;
         }
         tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Logs what the background work on topics could not do.
+fn log_warnings(node: &node::Handle) {
+    let Some(topics) = node.topics() else {
+        return;
+    };
+    for warning in topics.take_warnings() {
+        tracing::warn!("{warning}");
     }
 }

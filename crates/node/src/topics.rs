@@ -109,6 +109,8 @@ pub struct Options {
     pub groups: ::topics::groups::Options,
     /// Bytes of keys that one compaction holds at most.
     pub compaction_size_max: usize,
+    /// Bytes that batches take at most which are unpacked for readers, all together.
+    pub unpacked_size_max: u64,
     /// How topics are configured of which nobody said otherwise, where that is not Kafka's default.
     pub defaults: Config,
 }
@@ -126,6 +128,7 @@ impl Default for Options {
             retention_check_interval_ms: 5 * 60 * 1000,
             groups: ::topics::groups::Options::default(),
             compaction_size_max: 64 << 20,
+            unpacked_size_max: 256 << 20,
             defaults: Config::default(),
         }
     }
@@ -173,6 +176,16 @@ impl Topics {
     /// What is counted of them.
     pub fn counts(&self) -> &Counts {
         &self.state.counts
+    }
+
+    /// The memory of unpacked batches.
+    pub(crate) fn unpacked(&self) -> &Arc<crate::records::Unpacked> {
+        &self.state.unpacked
+    }
+
+    /// Bytes that batches take which were unpacked for readers.
+    pub fn unpacked_bytes(&self) -> u64 {
+        self.state.unpacked.held_bytes()
     }
 
     /// Names the data directory's topics: random when it was formed, and the same ever since.

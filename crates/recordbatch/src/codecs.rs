@@ -39,6 +39,22 @@ pub fn unpack(batch: &Batch<'_>, size_max: usize) -> Result<Vec<u8>, Unpack> {
     )
 }
 
+/// Bytes that the records of a batch can have at most when they are unpacked, as far as their codec bounds
+/// that; `usize::MAX` where it does not.
+pub fn unpacked_size_max(batch: &Batch<'_>) -> usize {
+    let size = batch.payload().len();
+    match batch.header().attributes.compression() {
+        Some(Compression::None) => size,
+        // One block of DEFLATE stands for at most 1,032 times its bytes.
+        Some(Compression::Gzip) => size.saturating_mul(1_040),
+        // Three bytes stand for at most 64.
+        Some(Compression::Snappy) => size.saturating_mul(32),
+        // A byte more of a match's length stands for 255.
+        Some(Compression::Lz4) => size.saturating_mul(256),
+        Some(Compression::Zstd) | None => usize::MAX,
+    }
+}
+
 /// At most `size_max` bytes out of `bytes`.
 pub fn decompress(
     compression: Compression,

@@ -59,6 +59,16 @@ pub struct Place {
     index: i32,
 }
 
+impl Place {
+    /// Before the first record of a payload of so many bytes.
+    pub fn first(size: usize) -> Self {
+        Self {
+            left: size,
+            index: 0,
+        }
+    }
+}
+
 impl<'a> Records<'a> {
     /// The records of a batch with that header, which are not compressed any more.
     pub fn new(header: &Header, payload: &'a [u8]) -> Self {

@@ -124,6 +124,33 @@ async fn only_an_administrator_looks_after_users() {
 }
 
 #[tokio::test]
+async fn only_an_administrator_writes_markers_of_transactions() {
+    let bench = Bench::with(Arc::new(Agents), Arc::new(Nobody));
+    let mut client = bench.connect();
+    let topic = |name: &str| kafka::write_txn_markers::Topic {
+        name: name.to_owned(),
+        partition_indexes: vec![0, 1],
+    };
+    let request = kafka::write_txn_markers::Request {
+        markers: vec![kafka::write_txn_markers::Marker {
+            producer_id: 7,
+            topics: vec![topic("a"), topic("b")],
+            ..Default::default()
+        }],
+    };
+    let told = client.ask(1, &request).await;
+    let partitions = told.markers[0].topics.iter().flat_map(|it| &it.partitions);
+    let codes: Vec<_> = partitions
+        .map(|it| (it.partition_index, it.error_code))
+        .collect();
+    let refused = ErrorCode::ClusterAuthorizationFailed;
+    assert_eq!(
+        codes,
+        [(0, refused), (1, refused), (0, refused), (1, refused)]
+    );
+}
+
+#[tokio::test]
 async fn each_data_directory_is_a_cluster_of_its_own() {
     let cluster = async |journal_id| {
         let bench = Bench::of_journal(journal_id);

@@ -64,6 +64,11 @@ options! {
     /// Bytes of keys that one compaction holds in memory; what comes behind them waits for the next.
     "topics.compaction_size_max" => compaction_size_max: ByteSize = ByteSize::mebibytes(64),
         from "1MiB" to "16GiB";
+
+    /// Bytes that compressed batches take which are unpacked for readers over HTTP and the native protocol, of
+    /// all readers together; more readers wait.
+    "topics.unpacked_size_max" => unpacked_size_max: ByteSize = ByteSize::mebibytes(256),
+        from "64MiB" to "64GiB";
 }
 
 impl Options {
@@ -93,6 +98,7 @@ impl Options {
             },
             compaction_size_max: usize::try_from(self.compaction_size_max.as_u64())
                 .unwrap_or(usize::MAX),
+            unpacked_size_max: self.unpacked_size_max.as_u64(),
             defaults: self.defaults(),
         }
     }

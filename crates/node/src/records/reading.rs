@@ -8,6 +8,9 @@
 //! Nowhere => Fetching => Nowhere, with batches => (Unpacking =>) Open => Nowhere
 //! ```
 //!
+//! What is unpacked counts against the node's budget ([`super::unpacked`]): a reader may have to wait for
+//! memory, and loses a batch that it does not read from; then it fetches again from where it was.
+//!
 //! Invariant: *offsets only grow, and what comes out of a batch is bounded whatever the batch says.*
 
 use std::collections::{HashSet, VecDeque};
@@ -20,6 +23,7 @@ use recordbatch::{
     Batch, Compression, HEADER_SIZE, Header, Marker, MarkerKind, Place, Record, Records,
 };
 
+use super::unpacked::{Key, Lease, Reservation, UNPACKED_SIZE_MAX};
 use crate::Handle;
 use crate::later::Later;
 use crate::topics::{
@@ -28,9 +32,6 @@ use crate::topics::{
 
 /// Bytes of batches that are fetched at a time; one batch comes even if it is larger.
 const FETCH_SIZE: usize = 256 << 10;
-
-/// Bytes that the records of a batch may have when they are unpacked.
-const UNPACKED_SIZE_MAX: usize = 64 << 20;
 
 /// Reads one partition from an offset on, for as long as somebody wants to.
 pub struct Reader {
@@ -86,17 +87,27 @@ pub enum Wanted {
 enum At {
     Nowhere,
     Fetching(Fetching),
+    /// A compressed batch waits for memory.
+    Waiting(Bytes),
     Unpacking(Header, Unpacking),
     Open(Open),
 }
 
-type Unpacking = Arc<Later<Result<Vec<u8>, Unpack>>>;
+type Unpacking = Arc<Later<(Reservation, Result<Vec<u8>, Unpack>)>>;
 
 /// A batch that is being walked.
 struct Open {
     header: Header,
-    payload: Bytes,
+    payload: Payload,
     place: Place,
+}
+
+/// The records of a batch.
+enum Payload {
+    /// As they are stored.
+    Stored(Bytes),
+    /// Unpacked, and perhaps let go of meanwhile.
+    Unpacked(Arc<Lease>),
 }
 
 /// What was taken back, of the batches that were fetched.
@@ -149,7 +160,15 @@ impl Reader {
                     };
                     let header = *header;
                     self.at = At::Nowhere;
-                    self.unpacked(header, unpacked)?;
+                    let (reservation, unpacked) = unpacked;
+                    self.unpacked(header, reservation, unpacked)?;
+                }
+                At::Waiting(batch) => {
+                    let batch = batch.clone();
+                    self.unpack(batch, waker)?;
+                    if let At::Waiting(_) = self.at {
+                        return Poll::Pending;
+                    }
                 }
                 At::Fetching(fetching) => {
                     let Poll::Ready(mut answers) = fetching.poll_fetched(waker) else {
@@ -176,7 +195,16 @@ impl Reader {
         let At::Open(open) = &mut self.at else {
             return Ok(());
         };
-        let mut records = Records::resume(&open.header, &open.payload, open.place);
+        let payload = match &open.payload {
+            Payload::Stored(bytes) => Some(bytes.clone()),
+            Payload::Unpacked(lease) => lease.payload(self.node.inner.ports.clock.now_ns()),
+        };
+        let Some(payload) = payload else {
+            // Its memory went to others: it is fetched again.
+            (self.at, self.batches) = (At::Nowhere, VecDeque::new());
+            return Ok(());
+        };
+        let mut records = Records::resume(&open.header, &payload, open.place);
         loop {
             let before = records.place();
             let Some(record) = records.next() else {
@@ -250,27 +278,76 @@ impl Reader {
             return Ok(());
         }
         if header.attributes.compression() == Some(Compression::None) {
-            self.open_at(header, bytes.slice(HEADER_SIZE..));
+            let payload = Payload::Stored(bytes.slice(HEADER_SIZE..));
+            self.open_at(header, bytes.len() - HEADER_SIZE, payload);
             return Ok(());
         }
-        let unpack = move || match Batch::split(&bytes) {
-            Ok((batch, _)) => unpack(&batch, UNPACKED_SIZE_MAX),
-            Err(_) => Err(Unpack::Malformed),
+        self.at = At::Waiting(bytes);
+        Ok(())
+    }
+
+    /// Has a batch unpacked, or goes on waiting for the memory: then the waker is woken once there may be
+    /// some.
+    fn unpack(&mut self, bytes: Bytes, waker: &Waker) -> Result<(), NotRead> {
+        let (batch, _) = Batch::split(&bytes).map_err(|error| {
+            let reason = error.to_string();
+            FetchError::from(Storage::Unreadable { reason })
+        })?;
+        let header = *batch.header();
+        let budget = self.topics.unpacked();
+        if let Some(lease) = budget.find(&self.key(&header)) {
+            self.open_unpacked(lease);
+            return Ok(());
+        }
+        let now_ns = self.node.inner.ports.clock.now_ns();
+        let Some(reservation) = budget.reserve(&batch, now_ns, waker) else {
+            self.node.inner.need_sweep();
+            return Ok(());
+        };
+        let unpack = move || {
+            let unpacked = match Batch::split(&bytes) {
+                Ok((batch, _)) => unpack(&batch, UNPACKED_SIZE_MAX),
+                Err(_) => Err(Unpack::Malformed),
+            };
+            (reservation, unpacked)
         };
         let later = self.node.inner.make_elsewhere(unpack);
-        let later = later.map_err(|error| FetchError::from(Storage::from(error)))?;
+        let later = later.map_err(|error| {
+            self.at = At::Nowhere;
+            self.batches.clear();
+            FetchError::from(Storage::from(error))
+        })?;
         self.at = At::Unpacking(header, later);
         Ok(())
+    }
+
+    fn key(&self, header: &Header) -> Key {
+        (self.topic.about().id, self.partition, header.base_offset)
+    }
+
+    fn open_unpacked(&mut self, lease: Arc<Lease>) {
+        let now_ns = self.node.inner.ports.clock.now_ns();
+        let Some(payload) = lease.payload(now_ns) else {
+            // Let go of in this moment: it is fetched again.
+            (self.at, self.batches) = (At::Nowhere, VecDeque::new());
+            return;
+        };
+        let header = *lease.header();
+        self.open_at(header, payload.len(), Payload::Unpacked(lease));
     }
 
     fn unpacked(
         &mut self,
         header: Header,
+        reservation: Reservation,
         unpacked: Result<Vec<u8>, Unpack>,
     ) -> Result<(), NotRead> {
         match unpacked {
             Ok(payload) => {
-                self.open_at(header, payload.into());
+                let now_ns = self.node.inner.ports.clock.now_ns();
+                let (budget, key) = (self.topics.unpacked(), self.key(&header));
+                let lease = budget.hold(key, header, payload, reservation, now_ns);
+                self.open_unpacked(lease);
                 Ok(())
             }
             Err(error) => {
@@ -284,8 +361,8 @@ impl Reader {
         }
     }
 
-    fn open_at(&mut self, header: Header, payload: Bytes) {
-        let place = Records::new(&header, &payload).place();
+    fn open_at(&mut self, header: Header, size: usize, payload: Payload) {
+        let place = Place::first(size);
         self.at = At::Open(Open {
             header,
             payload,

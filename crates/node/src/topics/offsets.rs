@@ -8,7 +8,7 @@ use ::topics::record::CHANGE;
 use ::topics::{Change, Find, Found, Isolation, ProducerView};
 use journal::{ReadLimit, Ticket};
 use recordbatch::codecs::unpack;
-use recordbatch::{Batch, NO_TIMESTAMP, Records};
+use recordbatch::{Batch, Compression, NO_TIMESTAMP, Records};
 
 use super::Topics;
 use super::error::{FetchError, Storage, UnknownPartition};
@@ -148,6 +148,7 @@ impl Topics {
                 }
             }
         }?
+        .filter(|()| reach == Reach::Disk || !seeking.is_compressed())
         .map(|()| seeking.found.map(|it| it.locate()).transpose())
         .transpose()
     }
@@ -302,6 +303,12 @@ impl Seeking {
             is_highest: false,
             found: None,
         }
+    }
+
+    /// Whether the batch has to be unpacked: not on a thread that serves connections.
+    fn is_compressed(&self) -> bool {
+        let found = self.found.as_ref();
+        found.is_some_and(|it| it.batch.header.attributes.compression() != Some(Compression::None))
     }
 
     fn take(&mut self, stored: Stored) -> Next {

@@ -148,6 +148,8 @@ pub(crate) struct State {
     pub(super) is_compacting: AtomicBool,
     /// The partitions whose compaction has failed.
     pub(super) compaction_failures: Mutex<Failures>,
+    /// The memory of batches that are unpacked for readers.
+    pub(super) unpacked: Arc<crate::records::Unpacked>,
 }
 
 /// Where the catalogue is written to.
@@ -185,6 +187,7 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
         compaction: Mutex::default(),
         is_compacting: AtomicBool::new(false),
         compaction_failures: Mutex::default(),
+        unpacked: crate::records::Unpacked::new(options.unpacked_size_max),
         options,
     };
     let partitions = partitions_by_topic(store);

@@ -40,22 +40,23 @@ pub(super) struct Looks {
 impl Topics {
     /// Looks after everything; whether there is something to look after soon.
     pub(crate) fn sweep(&self) -> bool {
-        let now_ms = self.now_ms();
+        let (now_ms, steady_ms) = (self.now_ms(), self.steady_ms());
         let is_doomed = self.state.empty_doomed(now_ms);
         let is_group = self.tend_groups();
         let is_transaction = self.tend_transactions();
+        let is_waited_for = self.state.unpacked.let_go(self.inner.ports.clock.now_ns());
         let mut looks = self.state.looks.lock();
-        if now_ms >= looks.expiry_ms {
-            looks.expiry_ms = now_ms + EXPIRE_MS;
+        if steady_ms >= looks.expiry_ms {
+            looks.expiry_ms = steady_ms + EXPIRE_MS;
             self.expire_groups();
             self.expire_transactions();
             self.state.shorten_catalogue(now_ms);
         }
-        if now_ms >= looks.partitions_ms {
-            looks.partitions_ms = now_ms + LOOK_MS;
+        if steady_ms >= looks.partitions_ms {
+            looks.partitions_ms = steady_ms + LOOK_MS;
             looks.is_any = self.tend_partitions();
         }
-        is_doomed || is_group || is_transaction || looks.is_any
+        is_doomed || is_group || is_transaction || is_waited_for || looks.is_any
     }
 
     /// Whether any partition has something that is to be saved.

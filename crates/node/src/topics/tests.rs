@@ -15,6 +15,7 @@ mod stored;
 mod tended;
 mod transacted;
 mod uncompactable;
+mod unpacked;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

@@ -69,7 +69,7 @@ impl Failures {
 }
 
 impl Topics {
-    pub(super) fn compaction_failures(&self) -> MutexGuard<'_, Failures> {
+    pub(in crate::topics) fn compaction_failures(&self) -> MutexGuard<'_, Failures> {
         self.state.compaction_failures.lock()
     }
 

@@ -4,7 +4,7 @@ use super::*;
 
 impl World {
     /// Batches of two records each, of ten keys, up to that number.
-    fn write_keys(
+    pub(super) fn write_keys(
         &mut self,
         topic: &Topic,
         rounds: std::ops::Range<u32>,
@@ -35,7 +35,7 @@ impl World {
     }
 
     /// The newest offset of each key, and whether there is a value; and how many records there are.
-    fn newest(
+    pub(super) fn newest(
         &self,
         topic: &Arc<Topic>,
     ) -> (std::collections::BTreeMap<String, (i64, String)>, usize) {

@@ -107,37 +107,3 @@ fn the_dirtiest_partition_is_compacted_first() {
     assert_eq!(counts[0], written[0], "aaa waits");
     assert!(counts[1] < written[1] / 2, "{counts:?} of {written:?}");
 }
-
-#[test]
-fn a_compaction_leaves_nothing_behind_after_the_disk_was_full() {
-    let mut world = World::new();
-    let topic = world.create("t", &[("cleanup.policy", "compact")]);
-    let padding = "x".repeat(1_000);
-    for round in 0..3 {
-        for key in 0..3_000 {
-            let value = format!("k{key}=v{round}{padding}");
-            world.append(&topic, &world.batch(&[&value])).unwrap();
-        }
-        world.sync();
-    }
-    world.disk.set_capacity(world.disk.used() + (1 << 20));
-    for _ in 0..30 {
-        world.pass_ms(1_000);
-    }
-    world.disk.set_capacity(1 << 30);
-    for _ in 0..30 {
-        world.pass_ms(60_000);
-    }
-    let after = world.record_count("t");
-    assert!((3_000..4_000).contains(&after), "{after}");
-    let slot = &topic.slots[0];
-    let journal = &world.topics.state.journal;
-    let compacted = slot.lock(journal).unwrap().compacted;
-    let stream = super::super::places::compacted_of(slot.at.stream);
-    let stream = journal.stream(slot.at.shard, stream).unwrap();
-    assert_eq!(
-        (stream.start, stream.next),
-        (compacted.first, compacted.end)
-    );
-    assert!(compacted.end > compacted.first);
-}
