@@ -10,9 +10,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use client::{Cast, Client, Name, Server, SubscribeOptions};
 use edge::native::{Acceptor, Door, Options, Spawn};
 use node::{Clock, Entropy, Handle, Limits, Ports};
+use telpher_client::{Cast, Client, Name, Server, SubscribeOptions};
 use tokio::time::Instant;
 
 #[tokio::main(flavor = "current_thread")]
@@ -33,13 +33,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut listeners = Vec::new();
     for worker in ["ada", "bob"] {
         let client = Client::connect(&address).await?;
-        let server =
-            Server::new().handle("summarize", move |request: client::Request| async move {
+        let server = Server::new().handle(
+            "summarize",
+            move |request: telpher_client::Request| async move {
                 let text = String::from_utf8_lossy(&request.body);
                 let words = text.split_whitespace().count();
                 let source = request.source().unwrap_or("somebody");
                 Ok(format!("{worker} read {words} words for {source}"))
-            });
+            },
+        );
         let name = workers.with_instance(worker)?;
         let options = SubscribeOptions::new().with_source();
         attached.push(server.attach_with(&client, &name, options).await?);

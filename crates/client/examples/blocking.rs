@@ -4,7 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what happens")]
 
-use client::{Request, Server, blocking};
+use telpher_client::{Request, Server, blocking};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The server has a runtime; it runs on a thread of its own.

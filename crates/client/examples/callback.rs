@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use client::{Caller, Request, Server};
+use telpher_client::{Caller, Request, Server};
 use tokio::sync::Notify;
 
 #[tokio::main(flavor = "current_thread")]

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use client::{Caller, Request, Server};
+use telpher_client::{Caller, Request, Server};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use client::{Callbacks, Caller, Server, blocking};
+use telpher_client::{Callbacks, Caller, Server, blocking};
 use tokio::sync::Notify;
 
 /// As in the `telpher` binary.
@@ -44,7 +44,7 @@ fn main() -> Result<(), Failure> {
 
 async fn serve(address: &str) -> Result<(), Failure> {
     let server = Server::new()
-        .handle("echo", |request: client::Request| async move {
+        .handle("echo", |request: telpher_client::Request| async move {
             Ok(request.body)
         })
         .handle_sync("sync", |request| Ok(request.body));
@@ -117,7 +117,7 @@ async fn calls(caller: &Caller, mode: &str, depth: usize, time: Duration) -> Res
                         }
                         count += 16;
                     }
-                    Ok::<u64, client::CallError>(count)
+                    Ok::<u64, telpher_client::CallError>(count)
                 }));
             }
             for task in tasks {

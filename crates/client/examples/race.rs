@@ -6,10 +6,13 @@
 
 use std::time::Duration;
 
-use client::{Caller, Listening, Server};
+use telpher_client::{Caller, Listening, Server};
 
 /// Answers after so long.
-async fn runner(name: &'static str, time: Duration) -> Result<Listening, client::ListenError> {
+async fn runner(
+    name: &'static str,
+    time: Duration,
+) -> Result<Listening, telpher_client::ListenError> {
     /// Shows when a handler was dropped before it was done.
     struct Finish(&'static str, bool);
 
@@ -41,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Caller::connect(hare.address()).await?,
         Caller::connect(tortoise.address()).await?,
     ];
-    let (index, winner) = client::race(&callers, "run", "").await?;
+    let (index, winner) = telpher_client::race(&callers, "run", "").await?;
     println!("number {index} wins: {winner:?}");
     // The hare hears that the race is over.
     hare.shutdown(Duration::from_secs(1)).await;

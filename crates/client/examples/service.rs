@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use client::{Caller, Context, Fault, Server, service};
+use telpher_client::{Caller, Context, Fault, Server, service};
 
 service! {
     /// Sums and quotients.

@@ -4,7 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what happens")]
 
-use client::{Caller, ItemSender, Request, Server};
+use telpher_client::{Caller, ItemSender, Request, Server};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

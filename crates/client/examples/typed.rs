@@ -4,8 +4,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what happens")]
 
-use client::{Caller, Fault, Json, MessagePack, Server};
 use serde::{Deserialize, Serialize};
+use telpher_client::{Caller, Fault, Json, MessagePack, Server};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Order {

@@ -29,13 +29,13 @@ use crate::{CallError, Caller, Sent};
 /// called by the task of the connection, so it must not block; it may make further calls.
 ///
 /// ```
-/// use client::{Caller, Server};
+/// use telpher_client::{Caller, Server};
 /// use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// use std::sync::Arc;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let server = Server::new().handle("echo", |request: client::Request| async { Ok(request.body) });
+/// # let server = Server::new().handle("echo", |request: telpher_client::Request| async { Ok(request.body) });
 /// # let listening = server.listen("tcp://127.0.0.1:0").await?;
 /// let caller = Caller::connect(listening.address()).await?;
 /// let (done, mut all_done) = tokio::sync::mpsc::unbounded_channel();

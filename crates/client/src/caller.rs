@@ -17,8 +17,8 @@ use crate::{Call, CallError, Callbacks, Client, ConnectError, OneWay};
 /// Whether there is a node between is a matter of the address and of nothing else:
 ///
 /// ```no_run
-/// # async fn example() -> Result<(), client::ConnectError> {
-/// use client::Caller;
+/// # async fn example() -> Result<(), telpher_client::ConnectError> {
+/// use telpher_client::Caller;
 ///
 /// let direct = Caller::connect("tcp://127.0.0.1:7410").await?;
 /// let through_a_node = Caller::connect("tcp://127.0.0.1:7400#acme/demo/echo").await?;
@@ -60,12 +60,12 @@ impl Caller {
     /// Calls a method. The call is made when it is awaited; see [`Call`] for what it can be told.
     ///
     /// ```
-    /// use client::{Caller, Server};
+    /// use telpher_client::{Caller, Server};
     /// use std::time::Duration;
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = Server::new().handle("echo", |request: client::Request| async { Ok(request.body) });
+    /// # let server = Server::new().handle("echo", |request: telpher_client::Request| async { Ok(request.body) });
     /// # let listening = server.listen("tcp://127.0.0.1:0").await?;
     /// let caller = Caller::connect(listening.address()).await?;
     /// let reply = caller.call("echo", "hello").deadline(Duration::from_secs(2)).await?;
@@ -86,10 +86,10 @@ impl Caller {
     /// oldest reply was taken, not when all of a batch are there.
     ///
     /// ```
-    /// # use client::{Caller, Server};
+    /// # use telpher_client::{Caller, Server};
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let server = Server::new().handle("echo", |request: client::Request| async { Ok(request.body) });
+    /// # let server = Server::new().handle("echo", |request: telpher_client::Request| async { Ok(request.body) });
     /// # let listening = server.listen("tcp://127.0.0.1:0").await?;
     /// # let caller = Caller::connect(listening.address()).await?;
     /// let mut replies = caller.call_all("echo", (0..100).map(|n| n.to_string()), 10);

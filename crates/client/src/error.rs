@@ -25,7 +25,7 @@ pub enum Sent {
 /// A call, send or write that did not succeed.
 ///
 /// ```
-/// use client::{CallError, Sent};
+/// use telpher_client::{CallError, Sent};
 /// use model::{ErrorCode, Retry};
 ///
 /// let error = CallError::new(ErrorCode::Busy, "the window of 8 calls is full");

@@ -14,9 +14,9 @@ use wire::{Correlation, Failure};
 /// not an error type itself, so that the conversion can exist.
 ///
 /// ```
-/// use client::{Fault, Server};
+/// use telpher_client::{Fault, Server};
 ///
-/// let server = Server::new().handle("parse", |request: client::Request| async move {
+/// let server = Server::new().handle("parse", |request: telpher_client::Request| async move {
 ///     let text = std::str::from_utf8(&request.body)?;
 ///     let number: i64 = text.parse()?;
 ///     if number < 0 {

@@ -4,12 +4,12 @@
 //! differs.
 //!
 //! ```
-//! use client::{Caller, Server};
+//! use telpher_client::{Caller, Server};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = Server::new()
-//!     .handle("greet", |request: client::Request| async move {
+//!     .handle("greet", |request: telpher_client::Request| async move {
 //!         let name = std::str::from_utf8(&request.body)?;
 //!         Ok(format!("hello, {name}"))
 //!     });

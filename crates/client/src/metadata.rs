@@ -8,7 +8,7 @@ use wire::encode_metadata;
 /// Keys with values, in the order in which they were added; kept in the form that travels.
 ///
 /// ```
-/// let metadata = client::Metadata::new().with("run", "42").with("traceparent", "00-ab-cd-01");
+/// let metadata = telpher_client::Metadata::new().with("run", "42").with("traceparent", "00-ab-cd-01");
 /// assert_eq!(metadata.get("run"), Some(&b"42"[..]));
 /// assert_eq!(metadata.text("traceparent"), Some("00-ab-cd-01"));
 /// assert_eq!(metadata.get("other"), None);

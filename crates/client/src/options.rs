@@ -38,8 +38,8 @@ pub(crate) struct Options {
 /// Prepares a [`Client`], from [`Client::builder`].
 ///
 /// ```no_run
-/// # async fn example() -> Result<(), client::ConnectError> {
-/// let client = client::Client::builder()
+/// # async fn example() -> Result<(), telpher_client::ConnectError> {
+/// let client = telpher_client::Client::builder()
 ///     .name("acme/search/crawler")?
 ///     .token("secret")
 ///     .in_flight_max(1024)

@@ -3,8 +3,8 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use client::Client;
-//! use client::quota::{Outcome, Take};
+//! use telpher_client::Client;
+//! use telpher_client::quota::{Outcome, Take};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let quota = Client::connect("tcp://127.0.0.1:7400").await?.quota();

@@ -14,12 +14,12 @@ use crate::{Call, CallError, Caller};
 /// the error is that of the last to fail.
 ///
 /// ```
-/// use client::{Caller, Server};
+/// use telpher_client::{Caller, Server};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let echo = Server::new().handle("echo", |request: client::Request| async { Ok(request.body) });
-/// # let slow = Server::new().handle("echo", |request: client::Request| async {
+/// # let echo = Server::new().handle("echo", |request: telpher_client::Request| async { Ok(request.body) });
+/// # let slow = Server::new().handle("echo", |request: telpher_client::Request| async {
 /// #     std::future::pending::<()>().await;
 /// #     Ok(request.body)
 /// # });
@@ -29,7 +29,7 @@ use crate::{Call, CallError, Caller};
 ///     Caller::connect(slow.address()).await?,
 ///     Caller::connect(fast.address()).await?,
 /// ];
-/// let (index, reply) = client::race(&callers, "echo", "hello").await?;
+/// let (index, reply) = telpher_client::race(&callers, "echo", "hello").await?;
 /// assert_eq!((index, &reply[..]), (1, &b"hello"[..]));
 /// # Ok(())
 /// # }

@@ -16,7 +16,7 @@ use crate::driver::full_jitter;
 /// `pause_max`, and never less than the other side asked for.
 ///
 /// ```
-/// use client::RetryPolicy;
+/// use telpher_client::RetryPolicy;
 ///
 /// let policy = RetryPolicy::attempts(5).idempotent();
 /// ```

@@ -11,7 +11,7 @@
 /// [`Fault`]: crate::Fault
 ///
 /// ```
-/// use client::{Caller, Context, Fault, Server, service};
+/// use telpher_client::{Caller, Context, Fault, Server, service};
 ///
 /// service! {
 ///     /// Sums and quotients.

@@ -1,8 +1,8 @@
 //! Topics that the node keeps: what Kafka's clients produce and consume, without a Kafka client.
 //!
 //! ```no_run
-//! use client::Client;
-//! use client::topic::NewRecord;
+//! use telpher_client::Client;
+//! use telpher_client::topic::NewRecord;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::connect("tcp://127.0.0.1:7400").await?;

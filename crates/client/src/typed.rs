@@ -61,7 +61,7 @@ impl Codec for Json {
 /// Calls with values, from [`Caller::typed`].
 ///
 /// ```
-/// use client::{Caller, Json, Server};
+/// use telpher_client::{Caller, Json, Server};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use client::{Callbacks, Caller, Request, Server};
+use telpher_client::{Callbacks, Caller, Request, Server};
 use tokio::sync::{Notify, oneshot};
 
 thread_local! {
@@ -91,7 +91,7 @@ struct Load {
 }
 
 impl Load {
-    fn take(&self, tag: u64, outcome: Result<&[u8], &client::CallError>) {
+    fn take(&self, tag: u64, outcome: Result<&[u8], &telpher_client::CallError>) {
         assert_eq!(outcome.unwrap(), [tag as u8; 128]);
         let answered = self.answered.fetch_add(1, Ordering::Relaxed) + 1;
         if answered == WARM_UP {
@@ -150,7 +150,7 @@ fn a_single_call_with_a_function_allocates_one_box() {
             }
             let answered = answered.clone();
             let seen = answered.clone();
-            let take = move |outcome: Result<&[u8], &client::CallError>| {
+            let take = move |outcome: Result<&[u8], &telpher_client::CallError>| {
                 seen.0
                     .fetch_add(outcome.unwrap().len() as u64, Ordering::Relaxed);
                 seen.1.notify_one();

@@ -25,10 +25,10 @@ pub use spin::Spin;
 /// `unix://`.
 ///
 /// ```
-/// use client::{Server, blocking};
+/// use telpher_client::{Server, blocking};
 ///
 /// # let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-/// # let server = Server::new().handle("echo", |request: client::Request| async { Ok(request.body) });
+/// # let server = Server::new().handle("echo", |request: telpher_client::Request| async { Ok(request.body) });
 /// # let listening = runtime.block_on(server.listen("tcp://127.0.0.1:0"))?;
 /// # let address = listening.address();
 /// let mut client = blocking::Client::connect(address)?;

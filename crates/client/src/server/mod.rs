@@ -45,12 +45,12 @@ use handlers::{AsyncHandler, Handler, StreamHandler, SyncHandler};
 /// caller cancels or its time is up, so it should be written as anything that `select!` may drop.
 ///
 /// ```
-/// use client::{Caller, Server};
+/// use telpher_client::{Caller, Server};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = Server::new()
-///     .handle("echo", |request: client::Request| async move { Ok(request.body) })
+///     .handle("echo", |request: telpher_client::Request| async move { Ok(request.body) })
 ///     .handle_sync("length", |request| Ok(request.body.len().to_string()));
 /// let listening = server.listen("tcp://127.0.0.1:0").await?;
 ///
@@ -132,7 +132,7 @@ impl Server {
     /// Answers calls of `method` with any number of items.
     ///
     /// ```
-    /// use client::{Caller, Server};
+    /// use telpher_client::{Caller, Server};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -5,6 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+// Dependents call the crate `client` in their manifests; tests do as well.
+extern crate telpher_client as client;
+
 mod support;
 
 mod agents;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use client::{Caller, Client, Server};
+use client::{self as telpher_client, Caller, Client, Server};
 use serde_json::Value;
 
 use crate::support::Place;
@@ -18,7 +18,7 @@ fn read(path: &str) -> String {
 
 // As in the README.
 async fn greet(node: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let server = Server::new().handle("greet", |request: client::Request| async move {
+    let server = Server::new().handle("greet", |request: telpher_client::Request| async move {
         let name = std::str::from_utf8(&request.body)?;
         Ok(format!("hello, {name}"))
     });
