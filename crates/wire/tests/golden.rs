@@ -28,6 +28,9 @@ const WINDOW: Window = Window {
     keepalive_ms: 15_000,
 };
 
+/// Parts that a node accepts.
+const PARTS: &[u8] = br#"[{"type":"text","text":"Hi"}]"#;
+
 /// The bytes of the page's block ```` ```golden NAME ````: hex pairs, `|` starts a remark.
 fn golden(name: &str) -> Vec<u8> {
     let start = format!("```golden {name}\n");
@@ -155,6 +158,24 @@ fn request_and_its_answers() {
     let payload = check("ERROR", |out| failure.encode(CALL, out));
     assert_eq!(Failure::decode(&payload), Ok(failure));
     check("CANCEL", |out| wire::encode_cancel(CALL, out));
+    let credit = Credit {
+        messages: 32,
+        bytes: 0,
+    };
+    let payload = check("CREDIT for a stream", |out| credit.encode(CALL, out));
+    assert_eq!(Credit::decode(&payload), Ok(credit));
+}
+
+#[test]
+fn error_codes() {
+    let rows = PAGE.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let number: u16 = cells.next()?.parse().ok()?;
+        let code = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
+        Some((number, code.to_owned()))
+    });
+    let codes = ErrorCode::ALL.map(|code| (code.as_u16(), code.as_str().to_owned()));
+    assert_eq!(rows.collect::<Vec<_>>(), codes);
 }
 
 #[test]
@@ -277,7 +298,7 @@ fn conversations() {
         from: "alice",
         tokens: Some(12),
         metadata: b"{}",
-        parts: br#"["Hi"]"#,
+        parts: PARTS,
     };
     let mut record = Vec::new();
     new.encode(&mut record);
@@ -319,7 +340,7 @@ fn conversations() {
         role: "user",
         from: "alice",
         metadata: b"",
-        parts: br#"["Hi"]"#,
+        parts: PARTS,
     };
     let payload = check("EXTRACT of a conversation", |out| {
         let messages = [(42, 1_700_000_000_000, message)].into_iter();

@@ -34,6 +34,7 @@ mod listen;
 mod metrics;
 mod native;
 mod outputs;
+mod protocol;
 mod quota_commands;
 mod quotas;
 mod reconnect;
