@@ -6,7 +6,7 @@ Everything is `slim-bindings` as PyPI has it. One program, a role for each proce
     respond --connect URL --answer yes|no      READY; `count` is answered with what arrived
     load    --connect URL --mode MODE ...      a line when it is set up; `go` begins; a line with its result
 
-MODE is request-reply (each message is awaited as its echo), fire-and-forget (handed over), or write
+With --reliable the session is a reliable one, as a write's always is. MODE is request-reply (each message is awaited as its echo), fire-and-forget (handed over), or write
 (reliable: the receiving session's acknowledgement is awaited, since a node gives none).
 """
 
@@ -106,7 +106,7 @@ def session_of(app, reliable):
 def load(arguments):
     begun_ns = time.monotonic_ns()
     app = App(arguments.connect, slim.Name("bench", "agent", "load" + uuid.uuid4().hex[:8]))
-    session = session_of(app, arguments.mode == "write")
+    session = session_of(app, arguments.reliable or arguments.mode == "write")
     is_answered = arguments.mode == "request-reply"
 
     def exchange(payload):
@@ -185,6 +185,7 @@ def main():
     loading.add_argument(
         "--mode", choices=["request-reply", "fire-and-forget", "write"], required=True
     )
+    loading.add_argument("--reliable", action="store_true")
     loading.add_argument("--size", type=int, required=True)
     loading.add_argument("--rate", type=int, default=0)
     loading.add_argument("--seconds", type=float, required=True)

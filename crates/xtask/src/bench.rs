@@ -29,7 +29,7 @@ enum Peers {
     Without,
 }
 
-const SUITES: [Suite; 31] = [
+const SUITES: [Suite; 32] = [
     Suite {
         name: "slim-smoke",
         about: "the smoke run of the SLIM suite: three modes, 25 repeats",
@@ -64,6 +64,14 @@ const SUITES: [Suite; 31] = [
         name: "slim-python",
         about: "the Python bindings through this node and through SLIM's, as fast as they go",
         line: "agent --protocol slim --slim-clients python --size 16,1024,16384 --rate 0 --duration 1s --repeats 4",
+        peers: Peers::Beside,
+    },
+    Suite {
+        name: "slim-reliable",
+        about: "requests in reliable sessions, which is what SLIM's examples, SLIMRPC and A2A use, and in unreliable ones: \
+                the Python bindings through this node and through SLIM's",
+        line: "agent --protocol slim --slim-clients python-reliable,python --mode request-reply --size 16,16384 --rate 0 \
+               --duration 3s --repeats 5",
         peers: Peers::Beside,
     },
     Suite {

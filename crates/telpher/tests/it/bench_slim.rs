@@ -92,6 +92,20 @@ fn all_that_are_there_send_through_both_nodes_and_over_the_native_protocol() {
 }
 
 #[test]
+fn requests_in_reliable_sessions_are_measured_through_both_nodes() {
+    let place = with_peers();
+    let line = "--slim-clients python-reliable --mode request-reply,write --rate 0 --duration 500ms --repeats 1";
+    let results = run(&place, line);
+    let seen = seen(&results);
+    // A write is one of any session.
+    assert_eq!(seen.len(), 2);
+    for (target, applications, received) in seen {
+        assert!(received > 0, "{target}");
+        assert_eq!(applications, "python-reliable");
+    }
+}
+
+#[test]
 fn raw_clients_send_as_fast_as_they_go() {
     let place = with_peers();
     let line = "--slim-clients raw --rate 0 --size 16,16384 --duration 200ms --repeats 1";

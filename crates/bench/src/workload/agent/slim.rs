@@ -116,7 +116,9 @@ impl Bench {
         placement: Placement,
     ) -> Result<Self, WorkloadError> {
         let pin = placement.pin(Role::Node);
-        let python = match applications.contains(&Applications::Python) {
+        let is_python =
+            |one: &Applications| matches!(one, Applications::Python | Applications::PythonReliable);
+        let python = match applications.iter().any(is_python) {
             true => Some(Python::new(
                 Program::SLIM.in_directory(directory)?,
                 placement,
@@ -151,7 +153,7 @@ impl Bench {
             false => &mut self.ours,
         };
         let played = match Applications::of(case) {
-            Applications::Python => {
+            Applications::Python | Applications::PythonReliable => {
                 let python = self.python.as_ref();
                 python.map(|one| one.measure(through, case, window))
             }
@@ -238,6 +240,8 @@ mod tests {
         let expected = [
             (OURS, Applications::Python),
             (THEIRS, Applications::Python),
+            (OURS, Applications::PythonReliable),
+            (THEIRS, Applications::PythonReliable),
             (OURS, Applications::Slimctl),
             (THEIRS, Applications::Slimctl),
             (OURS, Applications::Raw),
@@ -246,7 +250,7 @@ mod tests {
         ];
         assert_eq!(seen, expected);
         assert!(cases[0].rivals(&cases[1]) && cases[2].rivals(&cases[3]));
-        assert!(!cases[0].rivals(&cases[3]) && !cases[6].rivals(&cases[1]));
+        assert!(!cases[0].rivals(&cases[3]) && !cases[8].rivals(&cases[1]));
     }
 
     #[test]

@@ -191,6 +191,8 @@ enum Protocol {
 enum SlimClients {
     /// SLIM's bindings for Python
     Python,
+    /// SLIM's bindings for Python, requests in reliable sessions; taken only if they are named
+    PythonReliable,
     /// `slimctl bench`, in Rust; never on a schedule
     Slimctl,
     /// Our own, over SLIM's data plane without its sessions; no write mode
@@ -297,6 +299,7 @@ impl From<SlimClients> for Applications {
     fn from(clients: SlimClients) -> Self {
         match clients {
             SlimClients::Python => Self::Python,
+            SlimClients::PythonReliable => Self::PythonReliable,
             SlimClients::Slimctl => Self::Slimctl,
             SlimClients::Raw => Self::Raw,
             SlimClients::Native => Self::Native,

@@ -13,6 +13,8 @@ use crate::workload::peer::Program;
 pub enum Applications {
     /// slim-bindings for Python.
     Python,
+    /// slim-bindings for Python, in reliable sessions.
+    PythonReliable,
     /// `slimctl bench`, in Rust.
     Slimctl,
     /// Our own, over SLIM's data plane without its sessions.
@@ -26,13 +28,20 @@ const APPLICATIONS: &str = "applications";
 
 impl Applications {
     /// All there are.
-    pub const ALL: [Self; 4] = [Self::Python, Self::Slimctl, Self::Raw, Self::Native];
+    pub const ALL: [Self; 5] = [
+        Self::Python,
+        Self::PythonReliable,
+        Self::Slimctl,
+        Self::Raw,
+        Self::Native,
+    ];
 
     /// Their name in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Python => "python",
+            Self::PythonReliable => "python-reliable",
             Self::Slimctl => "slimctl",
             Self::Raw => "raw",
             Self::Native => "native",
@@ -44,6 +53,10 @@ impl Applications {
         match self {
             Self::Python => {
                 "slim-bindings for Python, unmodified; most of the processor time is theirs"
+            }
+            Self::PythonReliable => {
+                "the same in reliable sessions, as SLIM's own examples, SLIMRPC and A2A have them: each \
+                 message and each reply is acknowledged by the session that receives it"
             }
             Self::Slimctl => {
                 "`slimctl bench pub` and `slimctl bench sub`, unmodified: a number of messages as fast as \
@@ -71,6 +84,7 @@ impl Applications {
     /// What they have of a case, through our node first.
     pub(super) fn cases(self, case: &Case) -> Vec<Case> {
         let (is_paced, is_write) = (case.paced(), case.mode == Mode::WRITE);
+        let is_answered = case.mode == Mode::REQUEST_REPLY;
         let case = |target: &str, protocol: &str| Case {
             target: target.to_owned(),
             ..case
@@ -80,9 +94,11 @@ impl Applications {
         };
         match self {
             Self::Slimctl if is_paced => Vec::new(),
+            // One-way messages in reliable sessions are writes, which the others have.
+            Self::PythonReliable if !is_answered => Vec::new(),
             // Without a session nobody acknowledges.
             Self::Raw if is_write => Vec::new(),
-            Self::Python | Self::Slimctl | Self::Raw => {
+            Self::Python | Self::PythonReliable | Self::Slimctl | Self::Raw => {
                 vec![case(OURS, "slim"), case(THEIRS, "slim")]
             }
             Self::Native => vec![case(OURS, "native")],
@@ -92,7 +108,7 @@ impl Applications {
     /// The program that has them, where it is another's.
     fn program(self) -> Option<Program> {
         match self {
-            Self::Python => Some(Program::SLIM),
+            Self::Python | Self::PythonReliable => Some(Program::SLIM),
             Self::Slimctl => Some(Program::SLIMCTL),
             Self::Raw | Self::Native => None,
         }
@@ -117,6 +133,8 @@ pub(super) fn there(
     }
     let found: Vec<_> = Applications::ALL
         .into_iter()
+        // Through SLIM's node these take 90 ms a message: only where they are asked for.
+        .filter(|one| *one != Applications::PythonReliable)
         .filter(|one| find(one).is_ok())
         .collect();
     match found.iter().any(|one| one.program().is_some()) {

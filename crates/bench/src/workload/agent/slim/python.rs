@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::super::AgentMode;
+use super::applications::Applications;
 use super::measured::measured;
 use super::nodes::{Through, ready};
 use crate::measurement::Measurement;
@@ -66,7 +67,7 @@ impl Python {
     fn load(&self, case: &Case, url: &str, window: Duration) -> Result<Actor, ChildError> {
         let (size, rate) = (case.size.to_string(), case.rate.to_string());
         let seconds = window.as_secs_f64().to_string();
-        let arguments = [
+        let mut arguments = vec![
             "load",
             "--connect",
             url,
@@ -79,6 +80,9 @@ impl Python {
             "--seconds",
             &seconds,
         ];
+        if Applications::of(case) == Applications::PythonReliable {
+            arguments.push("--reliable");
+        }
         let pin = self.placement.pin(Role::Sender);
         self.program.start(&arguments, pin)
     }
