@@ -1,6 +1,6 @@
 //! `cargo xtask compat`: clients that this project did not write, with their defaults, against a node.
 //!
-//! Each protocol is a *family* with a file of its own, such as [`kafka`]. A family lists its clients, fetches each
+//! Each protocol is a *family* with a file of its own: [`kafka`] and [`slim`]. A family lists its clients, fetches each
 //! by its own package manager (pip, npm, Go, Maven) into a directory below `target/compat`, and runs the scripts that
 //! stand in `compat/<family>`. One node on free loopback ports serves all families. The task fails when a client fails
 //! or is not done within its limit.
@@ -8,6 +8,7 @@
 //! To add a client: one entry in its family's `CLIENTS`. To add a family: a module, and one entry in [`FAMILIES`].
 
 mod kafka;
+mod slim;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,11 +52,18 @@ struct Family {
     requests: Option<&'static str>,
 }
 
-const FAMILIES: [Family; 1] = [Family {
-    name: "kafka",
-    clients: &kafka::CLIENTS,
-    requests: Some("telpher_kafka_requests_total{api=\""),
-}];
+const FAMILIES: [Family; 2] = [
+    Family {
+        name: "kafka",
+        clients: &kafka::CLIENTS,
+        requests: Some("telpher_kafka_requests_total{api=\""),
+    },
+    Family {
+        name: "slim",
+        clients: &slim::CLIENTS,
+        requests: None,
+    },
+];
 
 /// A running node and the addresses of its listeners.
 struct Served {
@@ -63,6 +71,8 @@ struct Served {
     kafka: String,
     /// `host:port`.
     http: String,
+    /// `http://host:port`.
+    slim: String,
     _node: Process,
 }
 
@@ -134,7 +144,7 @@ fn serve(workspace: &Path) -> Result<Served> {
     command.args(["--native-listen", "127.0.0.1:0", "--native-socket", "none"]);
     command.args(["--http-listen", "127.0.0.1:0"]);
     command.args(["--kafka-listen", "127.0.0.1:0"]);
-    command.args(["--slim-listen", "none"]);
+    command.args(["--slim-listen", "127.0.0.1:0"]);
     let (node, ready) = Process::start(command.current_dir(workspace))?;
     let address = |before: &str| {
         let (_, rest) = ready
@@ -145,6 +155,7 @@ fn serve(workspace: &Path) -> Result<Served> {
     Ok(Served {
         kafka: address("\"kafka\":\"")?,
         http: address("\"http\":\"http://")?,
+        slim: address("\"slim\":\"")?,
         _node: node,
     })
 }

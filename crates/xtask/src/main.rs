@@ -100,7 +100,7 @@ const TASKS: [Task; 17] = [
     },
     Task {
         name: "compat",
-        about: "run other projects' clients against a node: all, or the families (kafka) and clients that are named",
+        about: "run other projects' clients against a node: all, or the families (kafka, slim) and clients that are named",
         run: compat::run,
     },
     Task {
