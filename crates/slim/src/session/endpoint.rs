@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::draft::Draft;
 use crate::link::Link;
 use crate::message::Routed;
-use crate::name::Prefix;
+use crate::name::{Key, Prefix};
 use crate::session::content::{self, JoinRequest, Kind};
 use crate::session::dialogue::Dialogue;
 use crate::session::full_name::FullName;
@@ -52,6 +52,11 @@ pub enum Decision {
         session: SessionId,
         /// What.
         message: Received,
+    },
+    /// The peer of a session has answered [`Endpoint::check`].
+    Alive {
+        /// The session.
+        session: SessionId,
     },
     /// The session is no more.
     Over {
@@ -128,6 +133,8 @@ pub struct Endpoint {
     next_session: u64,
     sessions: HashMap<SessionId, Dialogue>,
     places: HashMap<Place, SessionId>,
+    /// Discoveries that [`check`](Self::check) has sent.
+    checks: HashMap<Place, SessionId>,
     /// Sessions that others asked for.
     asked_count: usize,
 }
@@ -143,6 +150,7 @@ impl Endpoint {
             next_session: 0,
             sessions: HashMap::new(),
             places: HashMap::new(),
+            checks: HashMap::new(),
             asked_count: 0,
         }
     }
@@ -195,6 +203,7 @@ impl Endpoint {
         };
         match (known.copied(), kind) {
             (None, Kind::DiscoveryRequest) => self.answer_discovery(&incoming, at, out),
+            (None, Kind::DiscoveryReply) => self.checked(place, at, out),
             (None, Kind::JoinRequest) => self.join(place, &incoming, bearer.subject, at, out),
             (None, _) => Err(Rejected::UnknownSession),
             (Some(session), _) => {
@@ -256,6 +265,35 @@ impl Endpoint {
             .publish(said, &mut turn)
     }
 
+    /// Asks the instance at the other end of a session whether it is still there: [`Decision::Alive`] is its answer.
+    /// An instance that has gone gives none. The session itself is not touched.
+    pub fn check(&mut self, session: SessionId, at: Moment, out: &mut Vec<Decision>) {
+        let Some(dialogue) = self.sessions.get(&session) else {
+            return;
+        };
+        let peer = dialogue.peer().clone();
+        let Key { prefix, id } = peer.key();
+        let (number, message) = (self.numbers.session(), self.numbers.message());
+        self.checks.insert((prefix, id, number), session);
+        let to = To {
+            peer: &peer,
+            session: number,
+            kind: Kind::DiscoveryRequest,
+            number: message,
+        };
+        let (_, mut turn) = self.turn(session, at, out);
+        turn.control(to, content::bare(content::DISCOVERY_REQUEST));
+    }
+
+    /// Ends a session at once. The peer is told, and its answer is not waited for.
+    pub fn abandon(&mut self, session: SessionId, at: Moment, out: &mut Vec<Decision>) {
+        let (dialogue, mut turn) = self.turn(session, at, out);
+        if let Some(dialogue) = dialogue {
+            let ending = dialogue.leave(&mut turn).unwrap_or(Ending::Left);
+            self.end_if(session, Some(ending), out);
+        }
+    }
+
     /// Ends a session once its peer knows, or does not answer.
     pub fn close(&mut self, session: SessionId, at: Moment, out: &mut Vec<Decision>) {
         let (dialogue, mut turn) = self.turn(session, at, out);
@@ -286,6 +324,21 @@ impl Endpoint {
             let ending = dialogue.and_then(|dialogue| dialogue.tick(silence_ns_max, &mut turn));
             self.end_if(session, ending, out);
         }
+    }
+
+    /// An instance has answered a check.
+    fn checked(
+        &mut self,
+        place: Place,
+        at: Moment,
+        out: &mut Vec<Decision>,
+    ) -> Result<(), Rejected> {
+        let session = self.checks.remove(&place);
+        let session = session.ok_or(Rejected::UnknownSession)?;
+        let dialogue = self.sessions.get_mut(&session);
+        dialogue.ok_or(Rejected::UnknownSession)?.resume(at.now_ns);
+        out.push(Decision::Alive { session });
+        Ok(())
     }
 
     fn answer_discovery(
@@ -382,6 +435,7 @@ impl Endpoint {
         let Some(dialogue) = self.sessions.remove(&session) else {
             return;
         };
+        self.checks.retain(|_, checked| *checked != session);
         let key = dialogue.peer().key();
         self.places.remove(&(key.prefix, key.id, dialogue.number()));
         if dialogue.was_asked() {

@@ -343,12 +343,43 @@ fn an_application_that_vanished_and_came_back_is_asked_again() {
     assert_eq!(ask("first").expect(0).stdout, "echo:first");
     application.process.signal(Signal::KILL);
     application.process.end();
-    // The session is with somebody who has gone; then there is nobody.
-    ask("nobody").expect(5);
-    ask("nobody").expect(3);
+    // The session is with an instance that has gone, and there is no other.
+    ask("nobody").expect(3).tells("no_responder", "");
     let mut application = scene.application(&["echo"]);
     application.process.wait_for_note("listening");
     assert_eq!(ask("second").expect(0).stdout, "echo:second");
+}
+
+#[test]
+fn the_first_request_after_a_restart_of_the_application_is_answered() {
+    let scene = Scene::new();
+    for flags in [&[][..], &["--reliable"]] {
+        let mut application = scene.application(&["echo"]);
+        application.process.wait_for_note("listening");
+        let bridge = scene.outward(flags);
+        // Many idle sessions, all with the instance that goes.
+        let words = ["request", "org/ns/agent", "word", "--deadline", "20s"];
+        let asking: Vec<_> = (0..8).map(|_| scene.place.start(words)).collect();
+        for asking in asking {
+            asking.end().expect(0);
+        }
+        application.process.signal(Signal::KILL);
+        application.process.end();
+        let mut application = scene.application(&["echo"]);
+        application.process.wait_for_note("listening");
+        for word in ["first", "second"] {
+            let words = ["request", "org/ns/agent", word, "--deadline", "20s"];
+            let answer = scene.place.run_words(words);
+            assert_eq!(answer.expect(0).stdout, format!("echo:{word}"));
+        }
+        let said = tally(bridge);
+        assert!(
+            said.starts_with("requests: 10 answered, 0 failed, 0 "),
+            "{said}"
+        );
+        application.process.signal(Signal::KILL);
+        application.process.end();
+    }
 }
 
 #[test]

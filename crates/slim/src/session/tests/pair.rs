@@ -122,6 +122,22 @@ impl Pair {
         self.decide(side, out);
     }
 
+    /// The caller asks whether the callee is there.
+    pub(super) fn check(&mut self) {
+        let session = self.sessions[Caller as usize].unwrap();
+        let mut out = Vec::new();
+        self.caller.check(session, self.at, &mut out);
+        self.decide(Caller, out);
+    }
+
+    /// The caller ends the session at once.
+    pub(super) fn abandon(&mut self) {
+        let session = self.sessions[Caller as usize].unwrap();
+        let mut out = Vec::new();
+        self.caller.abandon(session, self.at, &mut out);
+        self.decide(Caller, out);
+    }
+
     /// Lets time pass, second by second, with nobody at the wire.
     pub(super) fn wait(&mut self, seconds: u64) {
         for _ in 0..seconds {
@@ -174,6 +190,7 @@ impl Pair {
                     let text = String::from_utf8(message.payload.to_vec()).unwrap();
                     self.notes.push(format!("{side:?} hears {text}"));
                 }
+                Decision::Alive { .. } => self.notes.push(format!("{side:?} alive")),
                 Decision::Over { ending, .. } => {
                     self.notes.push(format!("{side:?} over: {ending:?}"));
                 }

@@ -134,6 +134,32 @@ fn a_session_in_which_nothing_is_said_has_heartbeats() {
 }
 
 #[test]
+fn an_instance_that_is_there_answers_a_check() {
+    let mut pair = Pair::open(None);
+    pair.take_notes();
+    pair.check();
+    pair.run();
+    assert_eq!(pair.take_notes(), ["Caller alive"]);
+    // It has answered: a second answer is of no check.
+    pair.say(Caller, "still there");
+    pair.run();
+    assert_eq!(pair.take_notes().len(), 1);
+}
+
+#[test]
+fn an_instance_that_has_gone_answers_no_check_and_its_session_is_abandoned_at_once() {
+    let mut pair = Pair::open(None);
+    pair.take_notes();
+    pair.check();
+    pair.cut();
+    pair.run();
+    assert_eq!(pair.take_notes(), [""; 0]);
+    pair.abandon();
+    assert_eq!(pair.take_notes(), [Pair::ended(Caller, Ending::Left)]);
+    assert_eq!(pair.end_of(Caller).session_count(), 0);
+}
+
+#[test]
 fn a_peer_that_is_silent_has_gone() {
     let mut pair = Pair::open(None);
     pair.wait(29);

@@ -3,8 +3,12 @@
 //! SLIM has no numbers that would tie a reply to its request, so a session has one request at a time.
 //! One that got no reply in time is not used again: the reply may still come.
 //!
+//! An application's instance may go without a word, and sessions with it are of no use then. So before a request is
+//! published in a session in which nothing was heard for a moment, the instance is asked whether it is there. If
+//! it does not answer, all idle sessions with it are ended, and the request waits for a new session.
+//!
 //! ```text
-//! request ─▸ waiting ─▸ a session: idle, or opened for it ─▸ published ─▸ reply, and idle again
+//! request ─▸ waiting ─▸ a session: idle, checked, or opened for it ─▸ published ─▸ reply, and idle again
 //! ```
 
 use std::collections::{HashMap, VecDeque};
@@ -12,7 +16,7 @@ use std::time::Duration;
 
 use client::{Client, Envelope, Fault, SubscribeOptions, Subscription};
 use model::{ErrorCode, Name};
-use slim::session::{Ending, NotPublished, Received, Reliability, SessionId};
+use slim::session::{Ending, FullName, NotPublished, Received, Reliability, SessionId};
 use tokio::time::Instant;
 
 use super::sessions::Sessions;
@@ -21,11 +25,18 @@ use crate::commands::ping;
 use crate::commands::target::call_failure;
 use crate::failure::Failure;
 
-/// How messages are repeated that an application does not acknowledge.
+/// How messages are repeated that an application does not acknowledge. Its library does so by itself, whatever the
+/// application is doing: one that has not for 4 s has gone.
 const RELIABILITY: Reliability = Reliability {
     interval_ns: 1_000_000_000,
-    retries: 10,
+    retries: 3,
 };
+
+/// An instance that was heard so recently is not asked whether it is there.
+const FRESH: Duration = Duration::from_millis(20);
+
+/// An instance that does not answer a check in this time has gone. It takes milliseconds.
+const CHECK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// See the module's documentation.
 pub(super) struct Outward {
@@ -39,7 +50,17 @@ pub(super) struct Outward {
     /// Sessions that are being opened.
     opening: Vec<SessionId>,
     idle: Vec<SessionId>,
+    /// Sessions whose instances are asked whether they are there, and until when they may answer.
+    checking: HashMap<SessionId, Instant>,
     asking: HashMap<SessionId, Asked>,
+    /// The instance of each open session, and when it was heard last.
+    peers: HashMap<SessionId, Peer>,
+}
+
+/// An application's instance.
+struct Peer {
+    name: FullName,
+    heard: Instant,
 }
 
 /// What an agent sent.
@@ -67,7 +88,9 @@ impl Outward {
             waiting: VecDeque::new(),
             opening: Vec::new(),
             idle: Vec::new(),
+            checking: HashMap::new(),
             asking: HashMap::new(),
+            peers: HashMap::new(),
         })
     }
 
@@ -119,13 +142,20 @@ impl Outward {
     /// Serves who waits, as far as there are sessions.
     fn serve(&mut self, sessions: &mut Sessions) {
         while let Some(session) = self.idle.pop() {
-            let Some(asked) = self.waiting.pop_front() else {
+            if self.is_fresh(session)
+                && let Some(asked) = self.waiting.pop_front()
+            {
+                self.publish(session, asked, sessions);
+            } else if self.checking.len() < self.waiting.len() {
+                self.checking
+                    .insert(session, Instant::now() + CHECK_TIMEOUT);
+                sessions.check(session);
+            } else {
                 self.idle.push(session);
-                return;
-            };
-            self.publish(session, asked, sessions);
+                break;
+            }
         }
-        while self.opening.len() < self.waiting.len() {
+        while self.opening.len() + self.checking.len() < self.waiting.len() {
             match sessions.open(parts(&self.to), self.reliability) {
                 Ok(session) => self.opening.push(session),
                 // Somebody will be done with his.
@@ -158,14 +188,60 @@ impl Outward {
         }
     }
 
-    pub(super) fn opened(&mut self, session: SessionId, sessions: &mut Sessions) {
+    pub(super) fn opened(&mut self, session: SessionId, name: FullName, sessions: &mut Sessions) {
         self.opening.retain(|opening| *opening != session);
+        let heard = Instant::now();
+        self.peers.insert(session, Peer { name, heard });
         self.idle.push(session);
+        self.serve(sessions);
+    }
+
+    /// An instance has answered that it is there.
+    pub(super) fn alive(&mut self, session: SessionId, sessions: &mut Sessions) {
+        self.hear(session);
+        if self.checking.remove(&session).is_some() {
+            self.idle.push(session);
+            self.serve(sessions);
+        }
+    }
+
+    fn hear(&mut self, session: SessionId) {
+        if let Some(peer) = self.peers.get_mut(&session) {
+            peer.heard = Instant::now();
+        }
+    }
+
+    fn is_fresh(&self, session: SessionId) -> bool {
+        let peer = self.peers.get(&session);
+        peer.is_some_and(|peer| peer.heard.elapsed() < FRESH)
+    }
+
+    /// Ends the sessions in which nothing is under way with instances that have not answered in time.
+    fn abandon_silent(&mut self, sessions: &mut Sessions) {
+        let now = Instant::now();
+        let silent: Vec<_> = self.checking.extract_if(|_, until| *until <= now).collect();
+        for (session, _) in silent {
+            let Some(peer) = self.peers.remove(&session) else {
+                continue;
+            };
+            sessions.abandon(session);
+            let others = self.idle.iter().chain(self.checking.keys());
+            let is_with =
+                |other: &&SessionId| self.peers.get(other).is_some_and(|it| it.name == peer.name);
+            let others: Vec<_> = others.filter(is_with).copied().collect();
+            for other in others {
+                self.idle.retain(|idle| *idle != other);
+                self.checking.remove(&other);
+                self.peers.remove(&other);
+                sessions.abandon(other);
+            }
+        }
         self.serve(sessions);
     }
 
     /// Takes what an application has said.
     pub(super) fn said(&mut self, session: SessionId, message: Received, sessions: &mut Sessions) {
+        self.hear(session);
         // What nobody asked for is for nobody.
         let Some(asked) = self.asking.remove(&session) else {
             sessions.tally.unheard += 1;
@@ -186,8 +262,13 @@ impl Outward {
 
     pub(super) fn over(&mut self, session: SessionId, ending: Ending, sessions: &mut Sessions) {
         self.idle.retain(|idle| *idle != session);
+        self.checking.remove(&session);
+        self.peers.remove(&session);
         if let Some(asked) = self.asking.remove(&session) {
-            let text = "the application ended the session before it answered";
+            let text = match ending {
+                Ending::Silent => "the application does not acknowledge what it is sent",
+                _ => "the application ended the session before it answered",
+            };
             refuse(asked, ErrorCode::Unconfirmed, text, sessions);
         }
         let opening_count = self.opening.len();
@@ -223,6 +304,7 @@ impl Outward {
             .into_iter()
             .partition::<VecDeque<_>, _>(|asked| asked.until <= now);
         self.waiting = waiting;
+        self.abandon_silent(sessions);
         for asked in late {
             refuse(asked, ErrorCode::DeadlineExceeded, text, sessions);
         }

@@ -203,9 +203,11 @@ impl Running {
         match (happened, &mut self.side) {
             (Happened::Subscribed(outcome), _) => return self.subscribed(outcome),
             (Happened::Opened(session, peer), Side::Inward(inward)) => inward.opened(session, peer),
-            (Happened::Opened(session, _), Side::Outward(outward)) => {
-                outward.opened(session, sessions);
+            (Happened::Opened(session, peer), Side::Outward(outward)) => {
+                outward.opened(session, peer, sessions);
             }
+            (Happened::Alive(session), Side::Outward(outward)) => outward.alive(session, sessions),
+            (Happened::Alive(_), Side::Inward(_)) => {}
             (Happened::Said(session, message), Side::Inward(inward)) => {
                 inward.said(session, message, sessions);
             }

@@ -19,6 +19,8 @@ pub(super) enum Happened {
     Subscribed(Result<(), String>),
     Opened(SessionId, FullName),
     Said(SessionId, Received),
+    /// The application's instance has answered a check.
+    Alive(SessionId),
     Over(SessionId, Ending),
 }
 
@@ -137,6 +139,20 @@ impl Sessions {
         said
     }
 
+    /// Asks the instance of a session whether it is still there.
+    pub(super) fn check(&mut self, session: SessionId) {
+        let at = self.moment();
+        self.endpoint.check(session, at, &mut self.decisions);
+        self.settle();
+    }
+
+    /// Ends a session with an instance that has gone.
+    pub(super) fn abandon(&mut self, session: SessionId) {
+        let at = self.moment();
+        self.endpoint.abandon(session, at, &mut self.decisions);
+        self.settle();
+    }
+
     pub(super) fn close(&mut self, session: SessionId) {
         let at = self.moment();
         self.endpoint.close(session, at, &mut self.decisions);
@@ -172,6 +188,9 @@ impl Sessions {
                 }
                 Decision::Deliver { session, message } => {
                     self.happened.push_back(Happened::Said(session, message));
+                }
+                Decision::Alive { session } => {
+                    self.happened.push_back(Happened::Alive(session));
                 }
                 Decision::Over { session, ending } => {
                     self.happened.push_back(Happened::Over(session, ending));
