@@ -11,6 +11,9 @@ use crate::ports::Names;
 pub struct AgentView {
     /// `org/namespace/agent`.
     pub name: String,
+    /// The protocol of those who have the name: `native` (HTTP too) or `slim`. A name of one protocol is another
+    /// name in the other.
+    pub protocol: &'static str,
     /// Messages that found nobody. Forgotten when 1,024 other names were used and given up since.
     pub undeliverable: u64,
     /// Its instances.
@@ -73,6 +76,7 @@ impl Handle {
         let table = self.inner.table.read();
         let view = |(base, undeliverable, subscribers): (&Arc<str>, u64, &[_])| AgentView {
             name: base.to_string(),
+            protocol: "native",
             undeliverable,
             subscribers: subscribers.iter().map(subscriber_view).collect(),
         };

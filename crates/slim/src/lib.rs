@@ -15,6 +15,7 @@
 mod draft;
 mod forward;
 mod inbox;
+mod legacy;
 mod link;
 mod mac;
 mod message;
@@ -31,6 +32,7 @@ mod wire;
 pub use draft::{Ack, Draft};
 pub use forward::Forward;
 pub use inbox::{Compressed, Inbox, Item};
+pub use legacy::is_legacy;
 pub use link::{Accepted, Initiator, Link, Refused};
 pub use message::{Header, Message, Routed};
 pub use missed::Missed;

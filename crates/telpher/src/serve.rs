@@ -12,6 +12,7 @@ mod gate;
 mod journal;
 mod kafka;
 mod kept;
+mod lifted;
 mod limiter;
 mod logs;
 mod memory;

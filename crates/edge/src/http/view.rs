@@ -18,11 +18,17 @@ pub fn connections_json(node: &Handle) -> Value {
 fn agent(view: AgentView) -> Value {
     let AgentView {
         name,
+        protocol,
         undeliverable,
         subscribers,
     } = view;
     let instances: Vec<_> = subscribers.into_iter().map(subscriber).collect();
-    json!({ "name": name, "undeliverable": undeliverable, "instances": instances })
+    json!({
+        "name": name,
+        "protocol": protocol,
+        "undeliverable": undeliverable,
+        "instances": instances,
+    })
 }
 
 fn subscriber(view: SubscriberView) -> Value {

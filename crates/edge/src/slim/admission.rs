@@ -17,17 +17,20 @@ use node::{Connection, Counter, Facts, Refusal};
 
 use super::jwt::{Bearer, is_jwt};
 use super::outlet::{Framing, SlimOutlet};
+use super::refusals::LEGACY;
 use super::scope::Scope;
 use super::{Door, Options};
 use crate::gate::{Refused, Role};
 
 /// What a client shows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     /// Of the token, if it has to have one.
     name: Option<String>,
     /// Empty for none.
     token: String,
+    /// The `user-agent` of the request.
+    software: String,
 }
 
 /// Somebody who has come in.
@@ -38,6 +41,8 @@ pub(super) struct Entered {
     pub(super) name: Arc<str>,
     /// The names that its token allows.
     pub(super) scope: Scope,
+    /// The `user-agent` of the request.
+    pub(super) software: String,
     /// How long what he has shown is good, if that ends.
     pub(super) time_left: Option<Duration>,
 }
@@ -51,6 +56,8 @@ pub(super) enum Denied {
     Jwt(String),
     #[error("the token has another name")]
     Name,
+    #[error("{}", LEGACY)]
+    Legacy,
     /// It is none of his doing.
     #[error(transparent)]
     Full(#[from] Refusal),
@@ -70,6 +77,10 @@ pub(super) fn enter(
     remote: &str,
     framing: Framing,
 ) -> Result<Entered, Denied> {
+    if framing == Framing::Grpc && door.refusals.is_returning(remote, &shown.software) {
+        return Err(Denied::Legacy);
+    }
+    let software = shown.software.clone();
     let Admitted {
         name,
         principal,
@@ -102,6 +113,7 @@ pub(super) fn enter(
         outlet,
         name,
         scope,
+        software,
         time_left,
     })
 }
@@ -111,7 +123,7 @@ pub(super) fn is_open(door: &Door) -> bool {
     door.options.jwt.is_none() && door.gate.admit("").is_ok()
 }
 
-fn admit(door: &Door, Shown { name, token }: Shown) -> Result<Admitted, Denied> {
+fn admit(door: &Door, Shown { name, token, .. }: Shown) -> Result<Admitted, Denied> {
     let Options { jwt, .. } = &*door.options;
     if let Some(jwt) = jwt.as_ref().filter(|_| name.is_none() && is_jwt(&token)) {
         let bearer = jwt.bearer(&token, door.node.ports().clock.unix_ms());
@@ -152,9 +164,10 @@ fn admit(door: &Door, Shown { name, token }: Shown) -> Result<Admitted, Denied> 
 impl Shown {
     /// What stands in the head of a request.
     pub(super) fn in_headers(headers: &HeaderMap) -> Self {
-        let shown = headers.get(header::AUTHORIZATION);
-        let shown = shown.and_then(|value| value.to_str().ok());
-        shown.map_or_else(Self::default, Self::read)
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let shown = text(header::AUTHORIZATION).map_or_else(Self::default, Self::read);
+        let software = text(header::USER_AGENT).unwrap_or_default().to_owned();
+        Self { software, ..shown }
     }
 
     /// What stands in the query of one, from those who cannot write its head: pages in a browser.
@@ -171,8 +184,8 @@ impl Shown {
 
     fn bearer(token: &str) -> Self {
         Self {
-            name: None,
             token: token.trim().to_owned(),
+            ..Self::default()
         }
     }
 
@@ -188,6 +201,7 @@ impl Shown {
         pair.map_or_else(Self::default, |(name, token)| Self {
             name: Some(name.to_owned()),
             token: token.to_owned(),
+            ..Self::default()
         })
     }
 }

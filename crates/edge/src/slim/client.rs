@@ -7,13 +7,15 @@ use bytes::Bytes;
 use h2::server::{self, SendResponse};
 use h2::{Ping, PingPong, RecvStream};
 use http::{Method, Request, header};
-use node::Counter;
+use node::{Counter, Refusal};
 use tokio::time::Instant;
 
 use super::Door;
 use super::admission::{Denied, Entered, Shown, enter};
 use super::exchange::Round;
+use super::farewell::Farewell;
 use super::io::Io;
+use super::lobby::{Lobby, Waiting};
 use super::outlet::Framing;
 use super::pulse::Pulse;
 use super::status::{self, Code, Status};
@@ -53,6 +55,20 @@ pub(super) async fn serve(door: &Door, io: Io, remote: &str, by: Instant) -> Res
     Ok(())
 }
 
+/// A request that does not begin a stream now.
+enum Refused {
+    /// With this answer.
+    Answered(Box<http::Response<()>>),
+    /// The node has no room, or goes down.
+    Full(Refusal),
+}
+
+impl From<http::Response<()>> for Refused {
+    fn from(response: http::Response<()>) -> Self {
+        Self::Answered(Box::new(response))
+    }
+}
+
 struct Client {
     door: Door,
     remote: String,
@@ -61,6 +77,10 @@ struct Client {
     ping: Option<PingPong>,
     pulse: Pulse,
     streams: Vec<Stream>,
+    /// Requests that wait for room.
+    lobby: Lobby,
+    /// Streams that began while the node goes down.
+    farewells: Vec<Farewell>,
 }
 
 impl Client {
@@ -72,6 +92,8 @@ impl Client {
             connection: Some(connection),
             pulse: Pulse::new(door.options.negotiation_timeout),
             streams: Vec::new(),
+            lobby: Lobby::default(),
+            farewells: Vec::new(),
         }
     }
 
@@ -81,7 +103,8 @@ impl Client {
             if self.poll_alarm(cx).is_ready() {
                 return Poll::Ready(());
             }
-            if !self.poll_streams(cx) {
+            let has_answered = self.poll_lobby(cx);
+            if !self.poll_streams(cx) && !self.poll_farewells(cx) && !has_answered {
                 return match self.connection {
                     None if self.streams.is_empty() => Poll::Ready(()),
                     _ => Poll::Pending,
@@ -119,12 +142,37 @@ impl Client {
         })
     }
 
+    /// Answers requests for which there is room now; whether there were any.
+    fn poll_lobby(&mut self, cx: &mut Context<'_>) -> bool {
+        let node = &self.door.node;
+        let can_be_answered = || {
+            let connections_max = node.limits().connections_max;
+            node.is_draining() || node.connection_count() < connections_max
+        };
+        let Poll::Ready(waiting) = self.lobby.poll(cx, can_be_answered) else {
+            return false;
+        };
+        for Waiting { request, respond } in waiting {
+            self.open(request, respond);
+        }
+        true
+    }
+
+    /// Whether one of them has ended.
+    fn poll_farewells(&mut self, cx: &mut Context<'_>) -> bool {
+        let (before, random) = (self.farewells.len(), &self.door.exchange.random);
+        self.farewells
+            .retain_mut(|farewell| farewell.poll(cx, random).is_pending());
+        self.farewells.len() < before
+    }
+
     fn open(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         let entered = match self.enter(&request) {
             Ok(entered) => entered,
-            Err(response) => {
+            Err(Refused::Full(refusal)) => return self.turn_away(request, respond, &refusal),
+            Err(Refused::Answered(response)) => {
                 // It may have gone already.
-                let _ = respond.send_response(response, true);
+                let _ = respond.send_response(*response, true);
                 return;
             }
         };
@@ -138,22 +186,44 @@ impl Client {
         }
     }
 
-    fn enter(&self, request: &Request<RecvStream>) -> Result<Entered, http::Response<()>> {
+    /// Neither ends what the client will not begin again.
+    fn turn_away(
+        &mut self,
+        request: Request<RecvStream>,
+        mut respond: SendResponse<Bytes>,
+        refusal: &Refusal,
+    ) {
+        if let Refusal::TooMany(_) = refusal {
+            self.door.refusals.log_waiting(&self.remote, refusal);
+            return self.lobby.push(Waiting { request, respond });
+        }
+        if let Ok(send) = respond.send_response(status::accepted(), false) {
+            let options = &self.door.options;
+            let alarm = tokio::time::sleep(options.negotiation_timeout);
+            let size_max = options.message_size_max;
+            let farewell = Farewell::new(request.into_body(), send, size_max, alarm);
+            self.farewells.push(farewell);
+        }
+    }
+
+    fn enter(&self, request: &Request<RecvStream>) -> Result<Entered, Refused> {
         let content_type = request.headers().get(header::CONTENT_TYPE);
         let is_grpc = content_type.is_some_and(|it| it.as_bytes().starts_with(b"application/grpc"));
         if !is_grpc {
-            return Err(status::not_grpc());
+            return Err(status::not_grpc().into());
         }
         if request.method() != Method::POST || request.uri().path() != PATH {
-            return Err(Status::new(Code::Unimplemented, "only OpenChannel is served").response());
+            let status = Status::new(Code::Unimplemented, "only OpenChannel is served");
+            return Err(status.response().into());
         }
         let shown = Shown::in_headers(request.headers());
         enter(&self.door, shown, &self.remote, Framing::Grpc).map_err(|denied| {
             let code = match denied {
-                Denied::Full(_) => Code::Unavailable,
+                Denied::Full(refusal) => return Refused::Full(refusal),
+                Denied::Legacy => Code::FailedPrecondition,
                 _ => Code::Unauthenticated,
             };
-            Status::new(code, denied.to_string()).response()
+            Status::new(code, denied.to_string()).response().into()
         })
     }
 
@@ -178,7 +248,7 @@ impl Client {
             if self.pulse.rest(Instant::now(), interval) {
                 continue;
             }
-            if !is_linked {
+            if !is_linked && self.lobby.is_empty() {
                 if self.streams.is_empty() {
                     return Poll::Ready(());
                 }

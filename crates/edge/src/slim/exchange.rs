@@ -43,6 +43,9 @@ impl Round {
     }
 }
 
+/// The protocol of the names of this listener, as `telpher agents` shows it.
+const PROTOCOL: &str = "slim";
+
 /// The fan-out of a message that is for one; any other is for all.
 const ONE: u32 = 1;
 
@@ -153,7 +156,11 @@ impl Delivery<'_> {
         let Some(link) = outlet.link().filter(|_| outlet.has_room(self.tail.len())) else {
             return false;
         };
-        match outlet.put(self.round.forward.head(link), self.tail) {
+        let head = self.round.forward.head(link);
+        if !outlet.takes(head.len() + self.tail.len()) {
+            return false;
+        }
+        match outlet.put(head, self.tail) {
             Put::First => self.round.dirty.push(outlet.clone()),
             Put::Behind => {}
             Put::Full => return false,
@@ -174,12 +181,14 @@ impl Names for Exchange {
         let table = self.table.read();
         let view = |agent: Agent<'_, Arc<SlimOutlet>>| AgentView {
             name: agent.name.to_owned(),
+            protocol: PROTOCOL,
             undeliverable: missed.remove(&agent.prefix).map_or(0, |(_, count)| count),
             subscribers: agent.instances.into_iter().map(subscriber).collect(),
         };
         let mut agents: Vec<_> = table.agents().map(view).collect();
         agents.extend(missed.into_values().map(|(name, undeliverable)| AgentView {
             name,
+            protocol: PROTOCOL,
             undeliverable,
             subscribers: Vec::new(),
         }));

@@ -14,13 +14,17 @@
 mod admission;
 mod client;
 mod exchange;
+mod farewell;
 mod io;
 mod jwt;
+mod listener;
+mod lobby;
 mod metrics;
 mod outlet;
 mod party;
 mod pressure;
 mod pulse;
+mod refusals;
 mod scope;
 mod status;
 mod stream;
@@ -32,7 +36,9 @@ use std::time::Duration;
 
 use exchange::Exchange;
 pub use jwt::{Jwt, JwtKeyError};
+pub use listener::Listeners;
 pub(crate) use metrics::encode_metrics;
+use refusals::Refusals;
 pub use slim::{Act, Rules, Who};
 
 use crate::gate::Gate;
@@ -40,7 +46,8 @@ use crate::gate::Gate;
 /// What the door accepts and how long it waits.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Largest message. Clients take 4 MiB themselves unless they are told otherwise.
+    /// Largest message. Above 4 MiB it is delivered to WebSockets only: over gRPC, SLIM's library ends its
+    /// stream at a larger one.
     pub message_size_max: u32,
     /// Bytes queued for a client before copies to it are dropped; twice that of answers to
     /// what it asks, and it is given up.
@@ -78,6 +85,7 @@ pub struct Door {
     gate: Arc<dyn Gate>,
     options: Arc<Options>,
     exchange: Arc<Exchange>,
+    refusals: Arc<Refusals>,
 }
 
 impl Door {
@@ -90,6 +98,7 @@ impl Door {
             gate,
             options: Arc::new(options),
             exchange,
+            refusals: Arc::default(),
         }
     }
 

@@ -14,6 +14,10 @@ use slim::websocket::Opcode;
 
 use super::status::{Code, Status};
 
+/// The largest message that SLIM's library takes over gRPC; it has no option to take more, and ends its stream at
+/// a larger one.
+const GRPC_MESSAGE_SIZE_MAX: usize = 4 << 20;
+
 /// From this size on the end of a message is shared by its receivers, not copied.
 const SHARED_SIZE_MIN: usize = 16 << 10;
 
@@ -56,6 +60,11 @@ pub(super) struct SlimOutlet {
     is_stalled: AtomicBool,
     task: AtomicWaker,
     ending: OnceLock<Status>,
+    /// The client had its time to negotiate its link.
+    is_negotiation_over: AtomicBool,
+    framing: Framing,
+    /// That a message was too large for the client was logged.
+    has_logged_oversize: AtomicBool,
 }
 
 struct Queue {
@@ -83,6 +92,9 @@ impl SlimOutlet {
             is_stalled: AtomicBool::new(false),
             task: AtomicWaker::new(),
             ending: OnceLock::new(),
+            is_negotiation_over: AtomicBool::new(false),
+            framing,
+            has_logged_oversize: AtomicBool::new(false),
         }
     }
 
@@ -224,14 +236,37 @@ impl SlimOutlet {
         self.task.wake();
     }
 
-    /// Why the stream ends, if it does.
+    /// Why the stream ends, if it does. UNAVAILABLE waits until the link is negotiated: a client whose link is
+    /// not agreed on gives up for good, and comes back when its stream ends later.
     pub(super) fn ending(&self) -> Option<&Status> {
-        self.ending.get()
+        let is_over = self.link.get().is_some() || self.is_negotiation_over.load(Ordering::Relaxed);
+        let ending = self.ending.get();
+        ending.filter(|status| is_over || status.code != Code::Unavailable)
+    }
+
+    /// The client had its time to negotiate its link.
+    pub(super) fn give_up_negotiation(&self) {
+        self.is_negotiation_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the client takes a message of that size. Logs the first one that is too large.
+    pub(super) fn takes(&self, size: usize) -> bool {
+        let takes = self.framing != Framing::Grpc || size <= GRPC_MESSAGE_SIZE_MAX;
+        if !takes && !self.has_logged_oversize.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                remote = %self.remote,
+                size,
+                size_max = GRPC_MESSAGE_SIZE_MAX,
+                "a SLIM message is too large for a gRPC client and is not delivered to it: \
+                 larger ones need a WebSocket (ws://)"
+            );
+        }
+        takes
     }
 }
 
 impl Framing {
-    fn put_head(self, size: usize, out: &mut BytesMut) {
+    pub(super) fn put_head(self, size: usize, out: &mut BytesMut) {
         match self {
             Self::Grpc => {
                 out.put_u8(0);

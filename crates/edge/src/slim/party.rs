@@ -19,12 +19,13 @@ use super::admission::Entered;
 use super::exchange::Round;
 use super::outlet::{Put, SlimOutlet};
 use super::pressure::Pressure;
+use super::refusals::LEGACY;
 use super::scope::Scope;
 use super::status::{Code, Status};
 use super::{Door, Options};
 
 /// How this node calls itself.
-const NODE_ID: &str = "telpher";
+pub(super) const NODE_ID: &str = "telpher";
 
 /// See the module's documentation.
 pub(super) struct Party {
@@ -35,6 +36,8 @@ pub(super) struct Party {
     name: Arc<str>,
     /// The names that its token allows.
     scope: Scope,
+    /// The `user-agent` of its request.
+    software: String,
     outlet: Arc<SlimOutlet>,
     /// Rings when what it came in with is good no more.
     expiry: Option<Pin<Box<Sleep>>>,
@@ -58,6 +61,7 @@ impl Party {
             outlet,
             name,
             scope,
+            software,
             time_left,
         } = entered;
         let alarm = |left: Duration| Box::pin(tokio::time::sleep(left));
@@ -67,6 +71,7 @@ impl Party {
             connection,
             name,
             scope,
+            software,
             outlet,
             expiry: time_left.map(alarm),
             stage,
@@ -102,6 +107,7 @@ impl Party {
                     let message = "no link negotiation arrived in time";
                     self.outlet
                         .end(Status::new(Code::DeadlineExceeded, message));
+                    self.outlet.give_up_negotiation();
                 }
                 Stage::Linked => return Poll::Pending,
                 Stage::Ending(alarm) => return alarm.as_mut().poll(cx),
@@ -192,18 +198,23 @@ impl Party {
     /// Counts what keeps to no protocol, and ends it for that.
     pub(super) fn violation(&self, status: Status) {
         self.connection.count(Counter::ProtocolErrors);
-        let (id, reason) = (self.connection.id().0, &status.message);
-        tracing::info!(connection = id, %reason, "SLIM connection refused");
+        let refusals = &self.door.refusals;
+        refusals.log(self.outlet.remote(), &status.message);
         self.outlet.end(status);
     }
 
     fn negotiate(&mut self, bytes: &Bytes, round: &mut Round) -> Result<(), Status> {
         let refuse = |reason: &dyn std::fmt::Display| {
             self.connection.count(Counter::ProtocolErrors);
-            let id = self.connection.id().0;
-            tracing::info!(connection = id, %reason, "SLIM link refused");
+            self.door.refusals.log(self.outlet.remote(), reason);
             Status::new(Code::InvalidArgument, reason.to_string())
         };
+        if slim::is_legacy(bytes) {
+            let refusals = &self.door.refusals;
+            refusals.expect(self.outlet.remote(), &self.software);
+            let message = refuse(&LEGACY).message;
+            return Err(Status::new(Code::FailedPrecondition, message));
+        }
         let asked = match Message::scan(bytes) {
             Ok(Message::Link(Some(asked))) => asked,
             Ok(_) => return Err(refuse(&"the first message is no link negotiation")),

@@ -13,6 +13,7 @@ pub(super) enum Code {
     DeadlineExceeded = 4,
     PermissionDenied = 7,
     ResourceExhausted = 8,
+    FailedPrecondition = 9,
     Unimplemented = 12,
     Unavailable = 14,
     Unauthenticated = 16,
@@ -49,7 +50,7 @@ impl Status {
         let code = match self.code {
             Code::Ok => 1000,
             Code::Unavailable => 1001,
-            Code::InvalidArgument => 1002,
+            Code::InvalidArgument | Code::FailedPrecondition => 1002,
             Code::Unimplemented => 1003,
             Code::DeadlineExceeded
             | Code::PermissionDenied

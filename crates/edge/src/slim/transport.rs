@@ -48,6 +48,6 @@ pub(super) async fn serve(door: &Door, stream: net::Stream) {
     };
     if let Err(reason) = served {
         door.node.counters().count(Counter::ProtocolErrors);
-        tracing::info!(%remote, %reason, "SLIM connection refused");
+        door.refusals.log(&remote, &reason);
     }
 }

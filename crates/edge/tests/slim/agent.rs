@@ -135,7 +135,7 @@ impl Agent {
         Self::of(response, send)
     }
 
-    fn of(response: Response<RecvStream>, send: SendStream<Bytes>) -> Self {
+    pub(crate) fn of(response: Response<RecvStream>, send: SendStream<Bytes>) -> Self {
         Self::by(Way::Grpc {
             send,
             receive: response.into_body(),

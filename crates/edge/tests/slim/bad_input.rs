@@ -105,19 +105,6 @@ async fn a_message_above_the_limit_is_counted_and_skipped() {
 }
 
 #[tokio::test]
-async fn a_message_above_four_mebibytes_passes_where_it_is_allowed() {
-    let options = Options {
-        message_size_max: 8 << 20,
-        ..Options::default()
-    };
-    let bench = Bench::with_options(options).await;
-    let mut a = Agent::linked(&bench, "a", 1).await;
-    let mut b = Agent::subscribed(&bench, "b", 2).await;
-    a.publish(b.name(), 1, &vec![7; 6 << 20]);
-    assert_eq!(b.received().await.payload.len(), 6 << 20);
-}
-
-#[tokio::test]
 async fn a_compressed_message_ends_its_own_stream_only() {
     let bench = Bench::new().await;
     let mut a = Agent::linked(&bench, "a", 1).await;

@@ -1,12 +1,13 @@
 //! Who gets what.
 
+use edge::slim::Options;
 use node::Counter;
 use slim::Name;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::agent::Received;
+use crate::agent::{CARRIERS, Carrier, Received};
 use crate::{Agent, Bench, PATIENCE, until};
 
 const ONE: u32 = 1;
@@ -154,6 +155,47 @@ async fn a_message_of_16_kib_leaves_in_a_write_for_each_frame_and_no_kernel_hold
     assert!(bench.is_without_delay(1));
     // Whoever sent it may hold back what is next until it hears of this.
     assert!(bench.acknowledged(0) > told);
+}
+
+#[tokio::test]
+async fn every_message_is_acknowledged_at_once() {
+    let bench = Bench::new().await;
+    for (number, carrier) in CARRIERS.into_iter().enumerate() {
+        let connections = 2 * number;
+        let mut a = Agent::subscribed_over(&bench, carrier, "a", connections as u128 + 1).await;
+        let mut b = Agent::subscribed_over(&bench, carrier, "b", connections as u128 + 2).await;
+        for _ in 0..10 {
+            let before = bench.acknowledged(connections);
+            // An application holds its next small message back until it hears of this one.
+            a.publish(b.name(), ONE, b"small");
+            b.received().await;
+            assert!(bench.acknowledged(connections) > before, "{carrier:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_message_above_4_mib_is_delivered_to_websockets_only() {
+    let options = Options {
+        message_size_max: 64 << 20,
+        ..Options::default()
+    };
+    let bench = Bench::with_options(options).await;
+    let mut sender = Agent::linked(&bench, "sender", 1).await;
+    let mut socket = Agent::subscribed_over(&bench, Carrier::WebSocket, "room", 2).await;
+    let mut grpc = Agent::subscribed(&bench, "room", 3).await;
+    let room = name("room", None);
+    let large = vec![7; 5 << 20];
+    for fanout in [ONE, ONE, ALL] {
+        sender.publish(room, fanout, &large);
+        assert_eq!(socket.received().await.payload, large);
+    }
+    sender.publish(room, ALL, b"small");
+    // It has lost what it cannot take, and nothing else.
+    assert_eq!(grpc.received().await.payload, b"small");
+    assert_eq!(socket.received().await.payload, b"small");
+    bench.counted(Counter::Delivered, 5).await;
+    assert_eq!(bench.count(Counter::Dropped), 1);
 }
 
 #[tokio::test]

@@ -168,10 +168,107 @@ async fn connections_and_subscriptions_have_limits() {
         .await
         .unwrap();
     assert!(refused.contains("at most 1"), "{refused}");
-    let (response, _send) = call(&bench, request().body(()).unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_stream_to_a_full_node_begins_when_there_is_room() {
+    let limits = Limits {
+        connections_max: 1,
+        ..Limits::default()
+    };
+    let bench = Bench::with(Options::default(), limits, Arc::new(edge::Open)).await;
+    let first = Agent::subscribed(&bench, "a", 1).await;
+    let (mut response, send) = call(&bench, request().body(()).unwrap()).await;
+    bench.counted(Counter::Refused, 1).await;
+    // Any answer now would be the end of an application for good.
+    assert!(
+        timeout(Duration::from_millis(300), &mut response)
+            .await
+            .is_err()
+    );
+    drop(first);
     let response = timeout(PATIENCE, response).await.unwrap().unwrap();
-    // UNAVAILABLE
-    assert_eq!(status(response.headers()), "14");
+    Agent::of(response, send).negotiated("b", 2).await;
+    assert_eq!(bench.count(Counter::Refused), 1);
+}
+
+#[tokio::test]
+async fn an_application_that_waits_for_room_may_leave() {
+    let limits = Limits {
+        connections_max: 1,
+        ..Limits::default()
+    };
+    let bench = Bench::with(Options::default(), limits, Arc::new(edge::Open)).await;
+    let first = Agent::subscribed(&bench, "a", 1).await;
+    let (response, mut send) = call(&bench, request().body(()).unwrap()).await;
+    bench.counted(Counter::Refused, 1).await;
+    send.send_reset(h2::Reason::CANCEL);
+    drop((response, send, first));
+    until("all to have gone", || bench.node.connection_count() == 0).await;
+    Agent::linked(&bench, "b", 2).await;
+}
+
+#[tokio::test]
+async fn a_stream_that_begins_while_the_node_goes_down_is_linked_before_it_ends() {
+    let bench = Bench::new().await;
+    let late = Agent::open(&bench).await;
+    bench.node.drain(1000);
+    // This one had begun, and had not negotiated.
+    let late = late.negotiated("late", 1).await;
+    assert_eq!(late.end().await, "14");
+    // This one begins now.
+    let later = Agent::open(&bench).await.negotiated("later", 2).await;
+    assert_eq!(later.end().await, "14");
+    until("the connections to end", || {
+        bench.node.connection_count() == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_without_a_negotiation_ends_while_the_node_goes_down() {
+    let options = Options {
+        negotiation_timeout: Duration::from_millis(50),
+        ..Options::default()
+    };
+    let bench = Bench::with_options(options).await;
+    let silent = Agent::open(&bench).await;
+    bench.node.drain(1000);
+    assert_eq!(silent.end().await, "14");
+    let mut other = Agent::open(&bench).await;
+    other.send(b"no negotiation");
+    assert_eq!(other.end().await, "14");
+}
+
+#[tokio::test]
+async fn an_application_of_slim_1_is_refused_twice_and_no_other() {
+    let bench = Bench::new().await;
+    let request_of = |software: &str| request().header("user-agent", software).body(()).unwrap();
+    let old = Negotiation {
+        version: "1.4.0",
+        public_key: &[],
+        ..ASKED
+    };
+    let (response, send) = call(&bench, request_of("tonic/old")).await;
+    let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+    let mut agent = Agent::of(response, send);
+    agent.send(&old.encode());
+    // FAILED_PRECONDITION
+    assert_eq!(agent.end().await, "9");
+    // Others are not taken for it.
+    let (response, send) = call(&bench, request_of("tonic/new")).await;
+    let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+    Agent::of(response, send).negotiated("new", 1).await;
+    // It comes back at once, and stops when its stream does not begin.
+    let (response, _send) = call(&bench, request_of("tonic/old")).await;
+    let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+    assert_eq!(status(response.headers()), "9");
+    let said = response.headers()["grpc-message"].to_str().unwrap();
+    assert!(said.contains("slim-bindings 2.0 to 3.3"), "{said}");
+    // It is expected once.
+    let (response, send) = call(&bench, request_of("tonic/old")).await;
+    let response = timeout(PATIENCE, response).await.unwrap().unwrap();
+    Agent::of(response, send).negotiated("another", 2).await;
 }
 
 #[tokio::test]

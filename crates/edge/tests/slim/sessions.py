@@ -198,6 +198,14 @@ def survives(url):
     run_all(answer, ask)
 
 
+def present(url):
+    """Applications that are subscribed; whoever runs this ends the node in between."""
+    apps = [App(url, fresh("app")) for _ in range(10)]
+    note("present")
+    sys.stdin.readline()
+    assert len(apps) == 10
+
+
 class Echo(slim.UnaryUnaryHandler):
     async def handle(self, request, context):
         return b"echo:" + request
@@ -373,6 +381,7 @@ SESSIONS = {
     "refused": refused,
     "unheard": unheard,
     "survives": survives,
+    "present": present,
 }
 
 if __name__ == "__main__":

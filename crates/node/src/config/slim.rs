@@ -41,8 +41,8 @@ options! {
     /// what none covers is free.
     "slim.rules" => rules: Rules = Rules::default();
 
-    /// Largest message that is accepted; a larger one is skipped and counted. Applications take
-    /// 4 MiB themselves unless they are told otherwise.
+    /// Largest message that is accepted; a larger one is skipped and counted. Messages above 4 MiB
+    /// are delivered over WebSockets (ws://) only: over gRPC, SLIM's library takes no larger ones.
     "slim.message_size_max" => message_size_max: ByteSize = ByteSize::mebibytes(4),
         from "1KiB" to "1GiB";
 

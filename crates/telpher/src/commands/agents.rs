@@ -22,6 +22,9 @@ Examples:
   telpher agents
   telpher agents --json | jq '.agents[].name'
 
+PROTOCOL is `native` for names of the native protocol and of HTTP, and `slim` for names of SLIM \
+applications. The same name in both is two names; `telpher bridge slim` connects them.
+
 The node itself is an agent too: `telpher/system/node` answers these commands and \
 `telpher/system/http` what is asked of the HTTP door, over a connection within its process. The table \
 leaves them out unless --all is given; JSON has everything.";
@@ -143,6 +146,7 @@ fn is_own(value: &Value) -> bool {
 fn agents_table(value: &Value, all: bool) -> String {
     let head = [
         "NAME",
+        "PROTOCOL",
         "INSTANCE",
         "FROM",
         "DELIVERED",
@@ -152,11 +156,13 @@ fn agents_table(value: &Value, all: bool) -> String {
     let mut lines = Vec::new();
     let agents = rows(value, "agents").iter();
     for agent in agents.filter(|agent| all || !is_own(agent)) {
-        let (name, missed) = (text(&agent["name"]), text(&agent["undeliverable"]));
+        let (name, protocol) = (text(&agent["name"]), text(&agent["protocol"]));
+        let missed = text(&agent["undeliverable"]);
         let line = |cells: [String; 4]| {
             let [instance, from, delivered, dropped] = cells;
             [
                 name.clone(),
+                protocol.clone(),
                 instance,
                 from,
                 delivered,
@@ -221,9 +227,12 @@ mod tests {
             "dropped": 0,
         });
         let value = json!({ "agents": [
-            { "name": "a/b/c", "undeliverable": 0, "instances": [instance] },
-            { "name": "a/b/gone", "undeliverable": 7, "instances": [] },
-            { "name": SYSTEM_AGENT, "undeliverable": 0, "instances": [instance] },
+            { "name": "a/b/c", "protocol": "native", "undeliverable": 0, "instances": [instance] },
+            { "name": "a/b/gone", "protocol": "slim", "undeliverable": 7, "instances": [] },
+            {
+                "name": SYSTEM_AGENT, "protocol": "native", "undeliverable": 0,
+                "instances": [instance],
+            },
         ]});
         insta::assert_snapshot!(agents_table(&value, false));
         assert!(agents_table(&value, true).contains(SYSTEM_AGENT));

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use edge::native::{self, Spawn};
-use edge::{Gate, http, kafka};
+use edge::{Gate, http, kafka, slim};
 use node::config::{Config, HostPort};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
 
+use super::descriptors;
+use super::lifted::{lift_tcp, lift_unix};
 use super::limiter::CompatLimiter;
 use super::workers::Workers;
 use crate::failure::{Exit, Failure};
@@ -70,6 +72,7 @@ impl Doors {
         let socket = bind_unix("native.socket", path.as_deref()).await?;
         let slim_path = config.slim.socket.clone();
         let slim_socket = bind_unix("slim.socket", slim_path.as_deref()).await?;
+        let (slim, slim_socket) = lift(slim, slim_socket, config)?;
         let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok();
         let addresses = Addresses {
             native: address(&native),
@@ -101,8 +104,9 @@ impl Doors {
         workers: Arc<Workers>,
         node: node::Handle,
         gate: Arc<dyn Gate>,
-    ) -> JoinSet<()> {
+    ) -> Open {
         let mut open = JoinSet::new();
+        let mut slim = slim::Listeners::default();
         if let Some(listener) = self.native {
             let spawn = protocols.native.clone();
             open.spawn(native::accept_tcp(listener, tls.clone(), spawn));
@@ -111,11 +115,10 @@ impl Doors {
             open.spawn(native::accept_unix(listener, protocols.native));
         }
         if let Some(listener) = self.slim {
-            let spawn = protocols.slim.clone();
-            open.spawn(native::accept_tcp(listener, protocols.slim_tls, spawn));
+            slim.accept_tcp(listener, protocols.slim_tls, protocols.slim.clone());
         }
         if let Some(listener) = self.slim_socket {
-            open.spawn(native::accept_unix(listener, protocols.slim));
+            slim.accept_unix(listener, protocols.slim);
         }
         if let Some((listener, door)) = self.kafka.zip(protocols.kafka) {
             let tls = tls.clone();
@@ -132,8 +135,34 @@ impl Doors {
             let routes = http::routes(node, gate);
             open.spawn(http::serve(listener, tls, routes, protocols.http));
         }
-        open
+        Open { tasks: open, slim }
     }
+}
+
+/// Listeners that accept clients. Dropping this closes them.
+pub(super) struct Open {
+    pub(super) tasks: JoinSet<()>,
+    /// These are closed before the node ends their connections.
+    pub(super) slim: slim::Listeners,
+}
+
+/// Moves the listeners of SLIM above all connections.
+fn lift(
+    tcp: Option<TcpListener>,
+    unix: Option<UnixListener>,
+    config: &Config,
+) -> Result<(Option<TcpListener>, Option<UnixListener>), Failure> {
+    let (_, descriptors) = descriptors::granted(config.native.connections_max);
+    let failed = |error: io::Error| {
+        let message = format!("cannot move a listener of SLIM to a high descriptor: {error}");
+        Failure::new(Exit::Failed, message)
+    };
+    let tcp = tcp.map(|listener| lift_tcp(listener, descriptors));
+    let unix = unix.map(|listener| lift_unix(listener, descriptors));
+    Ok((
+        tcp.transpose().map_err(failed)?,
+        unix.transpose().map_err(failed)?,
+    ))
 }
 
 async fn bind_tcp(key: &str, listen: Option<&HostPort>) -> Result<Option<TcpListener>, Failure> {

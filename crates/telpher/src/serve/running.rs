@@ -10,7 +10,7 @@ use node::Handle;
 use node::config::Config;
 use tokio::task::JoinSet;
 
-use super::doors::{Addresses, Doors, Protocols};
+use super::doors::{Addresses, Doors, Open, Protocols};
 use super::limiter::CompatLimiter;
 use super::readers::Readers;
 use super::signals::{self, Signals};
@@ -27,6 +27,7 @@ pub(crate) struct Running {
     system: SystemAgent,
     /// Whoever accepts clients, and whoever looks after deadlines and revocations.
     tasks: JoinSet<()>,
+    slim: edge::slim::Listeners,
 }
 
 /// What a node is given beside its configuration.
@@ -105,7 +106,7 @@ impl Running {
         };
         let system = SystemAgent::start(&node, &door, source).await?;
         let agents = agents::start(&node, system.client(), config)?;
-        let mut tasks = doors.open(tls, protocols, workers, node.clone(), gate);
+        let Open { mut tasks, slim } = doors.open(tls, protocols, workers, node.clone(), gate);
         tasks.spawn(agents);
         tasks.spawn(edge::sweep(node.clone()));
         tasks.spawn(shared_quotas::tend(node.clone()));
@@ -118,6 +119,7 @@ impl Running {
             addresses,
             system,
             tasks,
+            slim,
         })
     }
 
@@ -142,8 +144,10 @@ impl Running {
             node,
             system,
             mut tasks,
+            slim,
             ..
         } = self;
+        drop(slim);
         // It would come back on a connection of its own.
         drop(system);
         tasks.shutdown().await;
@@ -157,8 +161,11 @@ impl Running {
             addresses,
             system,
             tasks: _tasks,
+            slim,
         } = self;
         signals::end_process_after(config.shutdown.limit);
+        // An application that is told to go comes back at once, and for good only if nobody accepts it.
+        slim.close().await;
         // The node's own connection is nobody to wait for.
         drop(system);
         drain(&node, config.shutdown.drain, signals).await;

@@ -135,10 +135,22 @@ fn agents_are_listed_with_what_they_got_and_what_was_missed() {
         .collect();
     assert_eq!(lines[0][0], "NAME");
     assert_eq!(lines.len(), 2, "{table}");
-    let [name, instance, _, delivered, dropped, undeliverable] = lines[1][..] else {
+    let [
+        name,
+        protocol,
+        instance,
+        _,
+        delivered,
+        dropped,
+        undeliverable,
+    ] = lines[1][..]
+    else {
         panic!("{table}")
     };
-    assert_eq!((name, instance), ("acme/demo/news", "one"));
+    assert_eq!(
+        (name, protocol, instance),
+        ("acme/demo/news", "native", "one")
+    );
     assert_eq!((delivered, dropped, undeliverable), ("1", "0", "0"));
     let all = place.run("agents --all").expect(0).stdout.clone();
     assert!(all.contains("telpher/system/node"), "{all}");
@@ -160,8 +172,8 @@ fn what_found_nobody_is_listed_after_its_sender_has_gone() {
         .map(|line| line.split_whitespace().collect())
         .collect();
     let expected = [
-        ["acme/demo/no-one", "(nobody)", "-", "0", "0", "1"],
-        ["acme/demo/nobody", "(nobody)", "-", "0", "0", "2"],
+        ["acme/demo/no-one", "native", "(nobody)", "-", "0", "0", "1"],
+        ["acme/demo/nobody", "native", "(nobody)", "-", "0", "0", "2"],
     ];
     assert_eq!(lines, expected, "{table}");
     let json = place.run("agents --json").expect(0).json();

@@ -87,17 +87,72 @@ fn survive(url: &str, place: &Place, flags: &str, node: Node) {
     let mut applications = Applications::start(url, &open(), &["survives"]);
     applications.wait_for("end the node");
     let held = node.metric("telpher_subscriptions");
-    // An application that reaches for a node in the very moment of its end gives up for good.
-    applications.process.signal(Signal::STOP);
     node.signal(Signal::KILL);
     assert_eq!(node.end().status.code(), None);
     let node = place.serve(flags);
-    applications.process.signal(Signal::CONT);
     eventually("the applications come back by themselves", || {
         node.metric("telpher_subscriptions") == held
     });
     applications.go_on();
     applications.end();
+}
+
+/// Ends a node again and again while ten applications are connected, which all come back every time.
+fn come_back(place: &Place, flags: &str, url: impl Fn(&Node) -> String, signals: &[Signal]) {
+    let mut node = place.serve(flags);
+    let mut applications = Applications::start(&url(&node), &open(), &["present"]);
+    applications.wait_for("present");
+    let held = node.metric("telpher_subscriptions");
+    assert!(held >= 10, "{held}");
+    for (round, signal) in signals.iter().enumerate() {
+        node.signal(*signal);
+        let ended = node.end();
+        match *signal {
+            Signal::TERM => ended.expect(0),
+            _ => &ended,
+        };
+        node = place.serve(flags);
+        eventually(&format!("all are back after round {round}"), || {
+            node.metric("telpher_subscriptions") == held
+        });
+    }
+    applications.go_on();
+    applications.end();
+}
+
+fn slim_url(node: &Node) -> String {
+    node.url("slim").to_owned()
+}
+
+#[test]
+fn applications_come_back_after_every_kill() {
+    let place = Place::new();
+    let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
+    come_back(&place, &flags, slim_url, &[Signal::KILL; 6]);
+}
+
+#[test]
+fn applications_come_back_after_every_sigterm() {
+    let place = Place::new();
+    let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
+    come_back(&place, &flags, slim_url, &[Signal::TERM; 4]);
+}
+
+#[test]
+fn applications_on_a_unix_socket_come_back() {
+    let place = Place::new();
+    let flags = format!("--slim-socket {}", place.path("slim.sock").display());
+    let url = |node: &Node| node.url("slim_socket").to_owned();
+    let signals = [Signal::KILL, Signal::TERM, Signal::KILL, Signal::TERM];
+    come_back(&place, &flags, url, &signals);
+}
+
+#[test]
+fn applications_on_websockets_come_back() {
+    let place = Place::new();
+    let flags = format!("--slim-listen 127.0.0.1:{}", free_port());
+    let signals = [Signal::TERM, Signal::KILL, Signal::TERM, Signal::KILL];
+    come_back(&place, &flags, websocket, &signals);
 }
 
 #[test]
@@ -149,9 +204,10 @@ fn subscribers_are_shown_with_what_they_got() {
     let of = |start: &str| table.lines().find(|line| line.starts_with(start)).unwrap();
     for name in ["org/ns/caller", "org/ns/echo"] {
         let cells: Vec<_> = of(name).split_whitespace().collect();
-        let [_, instance, remote, delivered, dropped, _] = cells[..] else {
+        let [_, protocol, instance, remote, delivered, dropped, _] = cells[..] else {
             panic!("{table}")
         };
+        assert_eq!(protocol, "slim", "{table}");
         assert_eq!(instance.len(), 36, "{table}");
         assert!(remote.starts_with("127.0.0.1:"), "{table}");
         assert!(delivered.parse::<u64>().unwrap() > 0, "{table}");

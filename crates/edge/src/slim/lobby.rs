@@ -1,0 +1,65 @@
+//! Requests for a stream that wait until the node has room for another connection.
+//!
+//! SLIM's library gives up for good when a stream cannot be opened, and waits without a limit for the answer.
+//! So an application that comes back to a full node is answered when there is room.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::RecvStream;
+use h2::server::SendResponse;
+use http::Request;
+use tokio::time::{Instant, Sleep};
+
+/// How often the node is asked whether it has room.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// A request that was not answered.
+pub(super) struct Waiting {
+    pub(super) request: Request<RecvStream>,
+    pub(super) respond: SendResponse<Bytes>,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Lobby {
+    waiting: Vec<Waiting>,
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+impl Lobby {
+    /// Has a request wait.
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
+    }
+
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Ready with the requests that wait when they can be answered.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        can_be_answered: impl Fn() -> bool,
+    ) -> Poll<Vec<Waiting>> {
+        let is_there = |it: &mut Waiting| it.respond.poll_reset(cx).is_pending();
+        self.waiting.retain_mut(is_there);
+        if self.waiting.is_empty() {
+            self.alarm = None;
+            return Poll::Pending;
+        }
+        let sleep = || Box::pin(tokio::time::sleep(INTERVAL));
+        let alarm = self.alarm.get_or_insert_with(sleep);
+        loop {
+            ready!(alarm.as_mut().poll(cx));
+            alarm.as_mut().reset(Instant::now() + INTERVAL);
+            if can_be_answered() {
+                return Poll::Ready(std::mem::take(&mut self.waiting));
+            }
+        }
+    }
+}
