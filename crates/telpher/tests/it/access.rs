@@ -286,7 +286,7 @@ fn an_administrator_administers_from_the_command_line_where_tokens_are_required(
     for line in [
         "quota set calls acme/pay/one --capacity 5 --reason x",
         "quota unset calls acme/pay/one --reason x",
-        "quota reset acme/pay --reason x",
+        "quota reset acme/pay/one --reason x",
         "quota factor calls 0.5 --reason x",
         "quota halt acme/pay --reason x",
         "quota resume acme/pay --reason x",
