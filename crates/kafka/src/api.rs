@@ -144,6 +144,8 @@ macro_rules! apis {
 // `produce::VERSION_MIN` a request is to be answered with an error. So is SaslHandshake 0, behind which
 // bare bytes would follow, in no frame: it stands here because librdkafka does no SCRAM without it. EndTxn 5 and TxnOffsetCommit 5 belong to the second version of
 // transactions (KIP-890), which nobody asks for where a broker does not say that it has it.
+// ConsumerGroupHeartbeat is advertised so that it can be refused: librdkafka waits for ever for a broker
+// that does not claim it.
 apis! {
     Produce = 0: produce, 0..=13, flexible 9;
     Fetch = 1: fetch, 4..=18, flexible 12;
@@ -177,14 +179,20 @@ apis! {
     SaslAuthenticate = 36: sasl_authenticate, 0..=2, flexible 2;
     CreatePartitions = 37: create_partitions, 0..=3, flexible 2;
     DeleteGroups = 42: delete_groups, 0..=2, flexible 2;
+    ElectLeaders = 43: elect_leaders, 0..=2, flexible 2;
     IncrementalAlterConfigs = 44: incremental_alter_configs, 0..=1, flexible 1;
+    AlterPartitionReassignments = 45: alter_partition_reassignments, 0..=1, flexible 0;
+    ListPartitionReassignments = 46: list_partition_reassignments, 0..=0, flexible 0;
     OffsetDelete = 47: offset_delete, 0..=0;
     DescribeClientQuotas = 48: describe_client_quotas, 0..=1, flexible 1;
     DescribeUserScramCredentials = 50: describe_user_scram_credentials, 0..=0, flexible 0;
     AlterUserScramCredentials = 51: alter_user_scram_credentials, 0..=0, flexible 0;
+    DescribeQuorum = 55: describe_quorum, 0..=1, flexible 0;
     DescribeCluster = 60: describe_cluster, 0..=2, flexible 0;
     DescribeProducers = 61: describe_producers, 0..=0, flexible 0;
     DescribeTransactions = 65: describe_transactions, 0..=0, flexible 0;
     ListTransactions = 66: list_transactions, 0..=2, flexible 0;
+    ConsumerGroupHeartbeat = 68: consumer_group_heartbeat, 0..=1, flexible 0;
+    ListConfigResources = 74: list_config_resources, 0..=1, flexible 0;
     DescribeTopicPartitions = 75: describe_topic_partitions, 0..=0, flexible 0;
 }

@@ -87,15 +87,21 @@ twins! {
     SaslAuthenticate sasl_authenticate SaslAuthenticateRequest SaslAuthenticateResponse;
     CreatePartitions create_partitions CreatePartitionsRequest CreatePartitionsResponse;
     DeleteGroups delete_groups DeleteGroupsRequest DeleteGroupsResponse;
+    ElectLeaders elect_leaders ElectLeadersRequest ElectLeadersResponse;
     IncrementalAlterConfigs incremental_alter_configs IncrementalAlterConfigsRequest IncrementalAlterConfigsResponse;
+    AlterPartitionReassignments alter_partition_reassignments AlterPartitionReassignmentsRequest AlterPartitionReassignmentsResponse;
+    ListPartitionReassignments list_partition_reassignments ListPartitionReassignmentsRequest ListPartitionReassignmentsResponse;
     OffsetDelete offset_delete OffsetDeleteRequest OffsetDeleteResponse;
     DescribeClientQuotas describe_client_quotas DescribeClientQuotasRequest DescribeClientQuotasResponse;
     DescribeUserScramCredentials describe_user_scram_credentials DescribeUserScramCredentialsRequest DescribeUserScramCredentialsResponse;
     AlterUserScramCredentials alter_user_scram_credentials AlterUserScramCredentialsRequest AlterUserScramCredentialsResponse;
+    DescribeQuorum describe_quorum DescribeQuorumRequest DescribeQuorumResponse;
     DescribeCluster describe_cluster DescribeClusterRequest DescribeClusterResponse;
     DescribeProducers describe_producers DescribeProducersRequest DescribeProducersResponse;
     DescribeTransactions describe_transactions DescribeTransactionsRequest DescribeTransactionsResponse;
     ListTransactions list_transactions ListTransactionsRequest ListTransactionsResponse;
+    ConsumerGroupHeartbeat consumer_group_heartbeat ConsumerGroupHeartbeatRequest ConsumerGroupHeartbeatResponse;
+    ListConfigResources list_config_resources ListConfigResourcesRequest ListConfigResourcesResponse;
     DescribeTopicPartitions describe_topic_partitions DescribeTopicPartitionsRequest DescribeTopicPartitionsResponse;
 }
 

@@ -36,6 +36,7 @@ mod offsets;
 mod partition;
 mod pending;
 mod places;
+mod prepare;
 mod produce;
 mod reader;
 mod state;
@@ -57,11 +58,11 @@ pub use ::topics::groups::{
     State as GroupState, Synced, Synchronize,
 };
 pub use ::topics::{
-    Alter, Answer as Producer, BadConfig, BadName, Claim, Cleanup, Config, Credential, Denied,
-    Durability as TopicDurability, Ending, Expected, Find, Hash, ITERATIONS_MAX, ITERATIONS_MIN,
-    Isolation, Key, Kind, OutOfRange, Participant, ProducerId, ProducerView, Refusal,
-    State as TransactionState, Timestamps, Topic as About, TopicError, TopicId, Transaction, User,
-    UserChange, UserError, check_name, partition_of,
+    Alter, Answer as Producer, BadConfig, BadName, Claim, Cleanup, Codec, CompactionPolicy, Config,
+    Credential, Denied, Durability as TopicDurability, Ending, Expected, Find, Hash,
+    ITERATIONS_MAX, ITERATIONS_MIN, Isolation, Key, Kind, OutOfRange, Participant, ProducerId,
+    ProducerView, Refusal, State as TransactionState, Timestamps, Topic as About, TopicError,
+    TopicId, Transaction, User, UserChange, UserError, check_name, partition_of,
 };
 pub use admin::{Execution, NewTopic};
 pub use counts::{Count, Counts};

@@ -122,18 +122,28 @@ fn block(bytes: &[u8], size_max: usize, out: &mut Vec<u8>) -> Result<(), Unpack>
 
 /// `bytes` compressed, each way as Kafka's Java client does it.
 pub fn compress(compression: Compression, bytes: &[u8]) -> Vec<u8> {
+    compress_at(compression, None, bytes)
+}
+
+/// `bytes` compressed at that level of gzip (1 to 9) or zstd (up to 22); other codecs have one level.
+pub fn compress_at(compression: Compression, level: Option<i32>, bytes: &[u8]) -> Vec<u8> {
     let packed = match compression {
         Compression::None => Ok(bytes.to_vec()),
-        Compression::Gzip => gzip(bytes),
+        Compression::Gzip => gzip(level, bytes),
         Compression::Snappy => xerial(bytes),
         Compression::Lz4 => lz4(bytes),
-        Compression::Zstd => zstd::encode_all(bytes, zstd::DEFAULT_COMPRESSION_LEVEL),
+        Compression::Zstd => {
+            zstd::encode_all(bytes, level.unwrap_or(zstd::DEFAULT_COMPRESSION_LEVEL))
+        }
     };
     packed.expect("writing into memory does not fail")
 }
 
-fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let level = flate2::Compression::default();
+fn gzip(level: Option<i32>, bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let level = level.and_then(|level| u32::try_from(level).ok());
+    let level = level.map_or_else(flate2::Compression::default, |level| {
+        flate2::Compression::new(level.min(9))
+    });
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
     encoder.write_all(bytes)?;
     encoder.finish()

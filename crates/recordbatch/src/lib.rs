@@ -39,6 +39,8 @@ pub mod codecs;
 mod header;
 mod marker;
 mod patch;
+#[cfg(feature = "codecs")]
+mod recompress;
 mod record;
 mod retain;
 mod survey;
@@ -51,6 +53,8 @@ pub use builder::{Builder, Template, seal};
 pub use header::{HEADER_SIZE, Header, MAGIC, NO_TIMESTAMP, Producer};
 pub use marker::{Marker, MarkerKind, NotAMarker};
 pub use patch::BatchMut;
+#[cfg(feature = "codecs")]
+pub use recompress::{NotRecompressed, recompress};
 pub use record::{BadRecord, Headers, Place, RECORD_SIZE_MIN, Record, Records};
 pub use retain::{Retained, retain};
 pub use survey::{Survey, survey, survey_payload};

@@ -126,11 +126,7 @@ impl Catalogue {
             return Err(TopicError::Collision { name, other });
         }
         let partitions = self.check_partitions(partitions, 0)?;
-        let mut config = Config::default();
-        for (key, value) in configs {
-            let key = Key::parse(key)?;
-            config.alter(key, value.map_or(Alter::Reset, Alter::Set))?;
-        }
+        let config = config_of(configs)?;
         Ok(Topic {
             id,
             name: named(),
@@ -160,6 +156,7 @@ impl Catalogue {
         for (key, what) in alters {
             topic.config.alter(Key::parse(key)?, *what)?;
         }
+        topic.config.check()?;
         Ok(topic)
     }
 
@@ -170,11 +167,7 @@ impl Catalogue {
         configs: &[(&str, Option<&str>)],
     ) -> Result<Topic, TopicError> {
         let topic = self.topics.get(name).ok_or(TopicError::Unknown)?;
-        let mut config = Config::default();
-        for (key, value) in configs {
-            let key = Key::parse(key)?;
-            config.alter(key, value.map_or(Alter::Reset, Alter::Set))?;
-        }
+        let config = config_of(configs)?;
         Ok(Topic {
             config,
             ..topic.clone()
@@ -226,6 +219,17 @@ impl Catalogue {
         }
         Ok(wanted)
     }
+}
+
+/// The configuration with these values set and no others.
+fn config_of(configs: &[(&str, Option<&str>)]) -> Result<Config, BadConfig> {
+    let mut config = Config::default();
+    for (key, value) in configs {
+        let key = Key::parse(key)?;
+        config.alter(key, value.map_or(Alter::Reset, Alter::Set))?;
+    }
+    config.check()?;
+    Ok(config)
 }
 
 #[cfg(test)]

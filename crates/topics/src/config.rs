@@ -1,13 +1,17 @@
-//! What can be configured of a topic.
+//! The configuration of a topic.
 //!
 //! The keys, their values and their defaults are Apache Kafka's; `telpher.durability` is ours. A key
-//! that is not here is refused by name rather than taken and ignored.
+//! that means nothing on one broker is checked, kept and shown, and [`Key::documentation`] says that
+//! it changes nothing. A key that Kafka does not have is refused by name.
 
 mod key;
+mod value;
 
-pub use key::{Key, Kind};
+pub use key::Key;
+pub use value::Kind;
 
-use key::{items, names};
+use key::names;
+use value::{items, ratio};
 
 /// How sure an answer makes that records are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +29,34 @@ pub enum Timestamps {
     Create,
     /// That of the append.
     Append,
+}
+
+/// The codec to which the node recompresses batches, and its level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// Batches are stored without compression.
+    None,
+    /// gzip, at a level from 1 to 9; `None` is the default level.
+    Gzip(Option<u32>),
+    /// snappy.
+    Snappy,
+    /// lz4.
+    Lz4,
+    /// zstd, at a level up to 22.
+    Zstd(i32),
+}
+
+/// When a partition is compacted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CompactionPolicy {
+    /// The share of new bytes from which on it is worth it, from 0 to 1.
+    pub dirty_ratio_min: f64,
+    /// How long records stay uncompacted at least, in milliseconds.
+    pub lag_ms_min: i64,
+    /// How long records stay uncompacted at most, in milliseconds.
+    pub lag_ms_max: i64,
+    /// After which time the newest records are compacted as well, in milliseconds.
+    pub segment_ms: i64,
 }
 
 /// What becomes of old records.
@@ -58,6 +90,14 @@ pub enum BadConfig {
         key: Key,
         /// What was given.
         value: String,
+    },
+    /// `min.compaction.lag.ms` is above `max.compaction.lag.ms`.
+    #[error("min.compaction.lag.ms ({min}) is above max.compaction.lag.ms ({max})")]
+    CompactionLag {
+        /// The value of `min.compaction.lag.ms`.
+        min: i64,
+        /// The value of `max.compaction.lag.ms`.
+        max: i64,
     },
     /// Only lists are appended to.
     #[error("{} is no list", key.name())]
@@ -120,6 +160,19 @@ impl Config {
         Ok(())
     }
 
+    /// Checks what keys say about each other, once all of them are set.
+    pub fn check(&self) -> Result<(), BadConfig> {
+        let CompactionPolicy {
+            lag_ms_min: min,
+            lag_ms_max: max,
+            ..
+        } = self.compaction();
+        match min <= max {
+            true => Ok(()),
+            false => Err(BadConfig::CompactionLag { min, max }),
+        }
+    }
+
     /// The value of a key, as text.
     pub fn value(&self, key: Key) -> &str {
         let set = self.set.iter().find(|it| it.0 == key);
@@ -169,11 +222,6 @@ impl Config {
         self.number(Key::DeleteRetentionMs)
     }
 
-    /// `segment.bytes`
-    pub fn segment_bytes(&self) -> u64 {
-        self.number(Key::SegmentBytes).unsigned_abs()
-    }
-
     /// `max.message.bytes`
     pub fn batch_size_max(&self) -> usize {
         usize::try_from(self.number(Key::MaxMessageBytes)).unwrap_or(usize::MAX)
@@ -184,6 +232,42 @@ impl Config {
         match self.value(Key::MessageTimestampType) {
             "LogAppendTime" => Timestamps::Append,
             _ => Timestamps::Create,
+        }
+    }
+
+    /// `message.timestamp.before.max.ms`: how far a record's time may be behind, in milliseconds.
+    pub fn timestamp_before_ms_max(&self) -> i64 {
+        self.number(Key::MessageTimestampBeforeMaxMs)
+    }
+
+    /// `message.timestamp.after.max.ms`: how far a record's time may be ahead, in milliseconds.
+    pub fn timestamp_after_ms_max(&self) -> i64 {
+        self.number(Key::MessageTimestampAfterMaxMs)
+    }
+
+    /// `compression.type` with its level; `None` is `producer`: batches are stored as they were sent.
+    pub fn compression(&self) -> Option<Codec> {
+        Some(match self.value(Key::CompressionType) {
+            "uncompressed" => Codec::None,
+            "gzip" => Codec::Gzip(u32::try_from(self.number(Key::CompressionGzipLevel)).ok()),
+            "snappy" => Codec::Snappy,
+            "lz4" => Codec::Lz4,
+            "zstd" => {
+                let level = self.number(Key::CompressionZstdLevel);
+                Codec::Zstd(i32::try_from(level).unwrap_or(i32::MAX))
+            }
+            _ => return None,
+        })
+    }
+
+    /// `min.cleanable.dirty.ratio`, `min.compaction.lag.ms`, `max.compaction.lag.ms`, `segment.ms`
+    pub fn compaction(&self) -> CompactionPolicy {
+        let dirty_ratio_min = ratio(self.value(Key::MinCleanableDirtyRatio));
+        CompactionPolicy {
+            dirty_ratio_min: dirty_ratio_min.expect("a number was checked when it was set"),
+            lag_ms_min: self.number(Key::MinCompactionLagMs),
+            lag_ms_max: self.number(Key::MaxCompactionLagMs),
+            segment_ms: self.number(Key::SegmentMs),
         }
     }
 

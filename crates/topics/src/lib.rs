@@ -41,7 +41,9 @@ mod transactions;
 mod users;
 
 pub use catalogue::{Catalogue, Room, Topic, TopicError};
-pub use config::{Alter, BadConfig, Cleanup, Config, Durability, Key, Kind, Timestamps};
+pub use config::{
+    Alter, BadConfig, Cleanup, Codec, CompactionPolicy, Config, Durability, Key, Kind, Timestamps,
+};
 pub use coordinator::{
     Answer, Bounds, Claim, Coordinator, Denied, Expected, Init, Participant, State, Step,
     Transaction,

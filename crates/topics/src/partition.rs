@@ -30,6 +30,9 @@ use crate::producers::Producers;
 use crate::transactions::{Aborted, Transactions};
 use crate::{ProducerId, producers};
 
+/// The timestamp of a batch that has none.
+const NO_TIMESTAMP: i64 = -1;
+
 /// One partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
@@ -115,7 +118,8 @@ impl Partition {
         self.producers.forget_above(self.limits.producers_max);
         let entry = Entry {
             size: marker.size,
-            timestamp_max: marker.timestamp,
+            // A marker is no record: no search for a time leads to it.
+            timestamp_max: NO_TIMESTAMP,
             dated_ms: dated_ms(marker.timestamp, place.now_ms),
         };
         self.index.appended(place, entry);

@@ -87,6 +87,13 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         Request::SaslAuthenticate(it) => tag.now(api::sasl_authenticate::answer(client, &it)),
         Request::CreatePartitions(it) => api::create_partitions::answer(client, tag, it),
         Request::DeleteGroups(it) => api::delete_groups::answer(client, tag, it),
+        Request::ElectLeaders(it) => tag.now(api::elect_leaders::answer(client, it)),
+        Request::AlterPartitionReassignments(it) => {
+            tag.now(api::alter_partition_reassignments::answer(client, it))
+        }
+        Request::ListPartitionReassignments(_) => {
+            tag.now(api::list_partition_reassignments::answer())
+        }
         Request::IncrementalAlterConfigs(it) => {
             api::incremental_alter_configs::answer(client, tag, it)
         }
@@ -97,6 +104,11 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         }
         Request::AlterUserScramCredentials(it) => {
             api::alter_user_scram_credentials::answer(client, tag, it)
+        }
+        Request::DescribeQuorum(it) => tag.now(api::describe_quorum::answer(it)),
+        Request::ConsumerGroupHeartbeat(_) => tag.now(api::consumer_group_heartbeat::answer()),
+        Request::ListConfigResources(it) => {
+            tag.now(api::list_config_resources::answer(client, tag.version, &it))
         }
         Request::DescribeCluster(it) => tag.now(api::describe_cluster::answer(client, &it)),
         Request::DescribeProducers(it) => tag.now(api::describe_producers::answer(client, it)),

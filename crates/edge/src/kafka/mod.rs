@@ -53,6 +53,8 @@ pub struct Options {
     pub advertised: Option<Place>,
     /// Where topics lie, as tools are told.
     pub log_dir: String,
+    /// Whether connections are encrypted, as tools are told.
+    pub is_tls: bool,
 }
 
 impl Default for Options {
@@ -63,6 +65,7 @@ impl Default for Options {
             handshake_timeout: Duration::from_secs(10),
             advertised: None,
             log_dir: "telpher-data".to_owned(),
+            is_tls: false,
         }
     }
 }

@@ -210,7 +210,7 @@ async fn what_counts_by_the_options_is_described_as_such() {
         [
             ("1000", 4, vec![4, 5]),
             ("-1", 5, vec![5]),
-            ("1000", 4, vec![])
+            ("1000", 4, vec![4, 5])
         ]
     );
 }

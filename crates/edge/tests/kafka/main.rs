@@ -6,8 +6,10 @@ mod administering;
 mod client;
 #[path = "../it/clock.rs"]
 mod clock;
+mod configuring;
 #[path = "../it/counting.rs"]
 mod counting;
+mod describing;
 mod fetching;
 mod framing;
 mod full;
@@ -16,6 +18,7 @@ mod late;
 mod leaving;
 mod login;
 mod names;
+mod offsets;
 mod order;
 mod producing;
 

@@ -227,3 +227,48 @@ async fn what_may_not_be_on_disk_is_no_success() {
     let told = &response.responses[0].partition_responses[0];
     assert_eq!(told.error_code, ErrorCode::KafkaStorageError);
 }
+
+#[tokio::test]
+async fn every_record_without_a_key_is_named_and_no_other() {
+    let mut bench = Bench::new();
+    let mut client = bench.connect();
+    let request = kafka::create_topics::Request {
+        topics: vec![kafka::create_topics::Topic {
+            name: "compacted".to_owned(),
+            num_partitions: 1,
+            replication_factor: 1,
+            configs: vec![kafka::create_topics::Config {
+                name: "cleanup.policy".to_owned(),
+                value: Some("compact".to_owned()),
+            }],
+            ..kafka::create_topics::Topic::default()
+        }],
+        timeout_ms: 1_000,
+        validate_only: false,
+    };
+    client.send(7, &request).await;
+    bench.connect().is_heard().await;
+    bench.sync();
+    client.created().await;
+    let mut builder = Builder::new();
+    for index in 0..10_u8 {
+        let key = (index % 3 != 1).then_some(&b"key"[..]);
+        builder.push(1_700_000_000_000, key, Some(&[index]), &[]);
+    }
+    let mut records = Vec::new();
+    builder.finish(&Template::default(), &mut records);
+    let told = told(
+        &mut bench,
+        &mut client,
+        &produce("compacted", 1, records.into()),
+    )
+    .await;
+    assert_eq!(told.error_code, ErrorCode::InvalidRecord);
+    let named: Vec<_> = told.record_errors.iter().map(|it| it.batch_index).collect();
+    assert_eq!(named, [1, 4, 7]);
+    assert!(
+        told.record_errors
+            .iter()
+            .all(|it| it.batch_index_error_message.is_some())
+    );
+}

@@ -100,10 +100,13 @@ pub enum ProduceError {
     #[error(transparent)]
     Record(#[from] BadRecord),
     /// INVALID_RECORD, of a topic that is compacted.
-    #[error("record {index} of the batch has no key, and the topic is compacted")]
+    #[error(
+        "{} of the batch without a key, and the topic is compacted",
+        records(indexes)
+    )]
     NoKey {
-        /// Which one, from 0.
-        index: i32,
+        /// The records without a key, from 0.
+        indexes: Vec<i32>,
     },
     /// See [`Refusal`].
     #[error(transparent)]
@@ -115,6 +118,17 @@ pub enum ProduceError {
     /// See [`Storage`].
     #[error(transparent)]
     Storage(#[from] Storage),
+}
+
+/// The first of some records, for a message.
+fn records(indexes: &[i32]) -> String {
+    const SHOWN_MAX: usize = 3;
+    let shown: Vec<_> = indexes.iter().take(SHOWN_MAX).map(i32::to_string).collect();
+    match indexes.len() {
+        1 => format!("record {}", shown.join(", ")),
+        2..=SHOWN_MAX => format!("records {}", shown.join(", ")),
+        count => format!("{count} records ({}, ...)", shown.join(", ")),
+    }
 }
 
 /// Why records are not handed out.

@@ -13,10 +13,14 @@ pub(super) fn check(batch: &Batch<'_>) -> Result<(), ProduceError> {
     let payload = unpack(batch, UNPACKED_SIZE_MAX).map_err(|_| BadRecord { index: 0 })?;
     let records = || Records::new(batch.header(), &payload);
     records().check()?;
+    let mut indexes = Vec::new();
     for (index, record) in (0..).zip(records()) {
         if record?.key.is_none() {
-            return Err(ProduceError::NoKey { index });
+            indexes.push(index);
         }
     }
-    Ok(())
+    match indexes.is_empty() {
+        true => Ok(()),
+        false => Err(ProduceError::NoKey { indexes }),
+    }
 }

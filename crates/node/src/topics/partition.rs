@@ -4,7 +4,7 @@ use std::task::Waker;
 
 use ::topics::record::{self, Compacted, Malformed};
 use ::topics::{
-    Batch, Change, Config, Ending, Limits, Marker, Partition, Place, ProducerId, Sequenced,
+    Batch, Change, Codec, Config, Ending, Limits, Marker, Partition, Place, ProducerId, Sequenced,
     Timestamps, Topic as About,
 };
 use bytes::Bytes as Shared;
@@ -34,6 +34,8 @@ pub(super) struct Rules {
     pub(super) timestamps: Timestamps,
     pub(super) durability: TopicDurability,
     pub(super) is_compacted: bool,
+    /// The codec to which batches are recompressed; `None` leaves them as they are.
+    pub(super) codec: Option<Codec>,
 }
 
 impl Rules {
@@ -43,6 +45,7 @@ impl Rules {
             timestamps: config.timestamps(),
             durability: config.durability(),
             is_compacted: config.cleanup().compacts,
+            codec: config.compression(),
         }
     }
 }

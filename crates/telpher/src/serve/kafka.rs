@@ -37,5 +37,6 @@ fn options(config: &Config) -> Options {
             port: it.port,
         }),
         log_dir: config.data.dir.display().to_string(),
+        is_tls: config.tls.files().is_some(),
     }
 }

@@ -23,7 +23,18 @@ fn values_are_taken_or_refused_as_kafka_does() {
         &["delete", "compact", "compact,delete", "compact, delete"],
         &["", "deletes", "compact,x", ","],
     );
-    check(Key::CompressionType, &["producer"], &["gzip", "none", ""]);
+    check(
+        Key::CompressionType,
+        &["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"],
+        &["brotli", "none", "", "GZIP"],
+    );
+    check(Key::CompressionGzipLevel, &["-1", "1", "9"], &["0", "10"]);
+    check(Key::CompressionLz4Level, &["1", "17"], &["0", "18", "-1"]);
+    check(
+        Key::CompressionZstdLevel,
+        &["-131072", "22"],
+        &["-131073", "23"],
+    );
     check(
         Key::MessageTimestampType,
         &["CreateTime", "LogAppendTime"],
@@ -46,17 +57,119 @@ fn values_are_taken_or_refused_as_kafka_does() {
 }
 
 #[test]
+fn keys_without_effect_are_checked_all_the_same() {
+    check(
+        Key::MinInsyncReplicas,
+        &["1", "2", " 1 "],
+        &["0", "one", "2147483648"],
+    );
+    check(
+        Key::UncleanLeaderElection,
+        &["true", "false", "True", " false"],
+        &["yes", "", "1"],
+    );
+    check(
+        Key::MinCleanableDirtyRatio,
+        &["0", "0.01", "1", "1.0"],
+        &["1.1", "-0.1", "half", "NaN", ""],
+    );
+    let long_max = "9223372036854775807";
+    for key in [Key::MaxCompactionLagMs, Key::SegmentMs, Key::FlushMessages] {
+        check(key, &["1", long_max], &["0", "-1"]);
+    }
+    for key in [
+        Key::MinCompactionLagMs,
+        Key::FlushMs,
+        Key::FileDeleteDelayMs,
+        Key::SegmentJitterMs,
+        Key::MessageTimestampBeforeMaxMs,
+        Key::MessageTimestampAfterMaxMs,
+    ] {
+        check(key, &["0", long_max], &["-1", "x"]);
+    }
+    check(
+        Key::LeaderThrottledReplicas,
+        &["", "*", "0:1", "0:1,1:1"],
+        &["0", "a:b", "0:1:2"],
+    );
+    check(Key::RemoteStorageEnable, &["false"], &["true"]);
+    check(Key::LocalRetentionMs, &["-2", "5"], &["-3"]);
+    check(Key::SegmentIndexBytes, &["4"], &["3"]);
+    check(Key::Preallocate, &["true"], &["maybe"]);
+}
+
+#[test]
+fn compaction_lags_are_checked_together() {
+    let set = |pairs: &[(Key, &str)]| {
+        let mut config = Config::default();
+        for (key, value) in pairs {
+            config.alter(*key, Alter::Set(value)).unwrap();
+        }
+        config
+    };
+    let (min, max) = (Key::MinCompactionLagMs, Key::MaxCompactionLagMs);
+    assert_eq!(set(&[(min, "5"), (max, "5")]).check(), Ok(()));
+    assert_eq!(
+        set(&[(min, "6"), (max, "5")]).check(),
+        Err(BadConfig::CompactionLag { min: 6, max: 5 })
+    );
+}
+
+#[test]
+fn compression_has_a_codec_and_a_level() {
+    let of = |pairs: &[(&str, &str)]| {
+        let mut config = Config::default();
+        for (key, value) in pairs {
+            let key = Key::parse(key).unwrap();
+            config.alter(key, Alter::Set(value)).unwrap();
+        }
+        config.compression()
+    };
+    assert_eq!(of(&[]), None);
+    assert_eq!(of(&[("compression.type", "producer")]), None);
+    let uncompressed = of(&[("compression.type", "uncompressed")]);
+    assert_eq!(uncompressed, Some(Codec::None));
+    let gzip = ("compression.type", "gzip");
+    assert_eq!(of(&[gzip]), Some(Codec::Gzip(None)));
+    let leveled = of(&[gzip, ("compression.gzip.level", "7")]);
+    assert_eq!(leveled, Some(Codec::Gzip(Some(7))));
+    let zstd = ("compression.type", "zstd");
+    assert_eq!(of(&[zstd]), Some(Codec::Zstd(3)));
+    let leveled = of(&[zstd, ("compression.zstd.level", "-5")]);
+    assert_eq!(leveled, Some(Codec::Zstd(-5)));
+}
+
+#[test]
+fn keys_stand_by_name_and_each_is_documented() {
+    let names: Vec<_> = Key::ALL.iter().map(|key| key.name()).collect();
+    assert!(names.is_sorted(), "{names:?}");
+    for key in Key::ALL {
+        assert!(key.documentation().ends_with('.'), "{}", key.name());
+    }
+}
+
+#[test]
 fn the_defaults_are_kafkas_and_values() {
     let config = Config::default();
     assert_eq!(config.set().len(), 0);
-    for key in Key::ALL {
+    for &key in Key::ALL {
         assert_eq!(key.check(key.default()), Ok(()), "{}", key.name());
         assert_eq!(config.value(key), key.default());
         assert_eq!(Key::parse(key.name()), Ok(key));
     }
     assert_eq!(config.retention_ms(), Some(7 * 24 * 3600 * 1000));
     assert_eq!(config.retention_bytes(), None);
-    assert_eq!(config.segment_bytes(), 1 << 30);
+    let compaction = config.compaction();
+    assert_eq!(
+        (compaction.dirty_ratio_min, compaction.lag_ms_min),
+        (0.5, 0)
+    );
+    assert_eq!(
+        (compaction.lag_ms_max, compaction.segment_ms),
+        (i64::MAX, 7 * 24 * 3600 * 1000)
+    );
+    assert_eq!(config.timestamp_after_ms_max(), 3600 * 1000);
+    assert_eq!(config.timestamp_before_ms_max(), i64::MAX);
     assert_eq!(config.batch_size_max(), (1 << 20) + 12);
     assert_eq!(config.delete_retention_ms(), 24 * 3600 * 1000);
     assert_eq!(config.timestamps(), Timestamps::Create);
@@ -71,7 +184,7 @@ fn what_is_set_counts() {
     for (name, value) in [
         ("retention.ms", "-1"),
         ("retention.bytes", "77"),
-        ("segment.bytes", "1000"),
+        ("segment.ms", "1000"),
         ("message.timestamp.type", "LogAppendTime"),
         ("telpher.durability", "memory"),
         ("cleanup.policy", "compact"),
@@ -81,7 +194,7 @@ fn what_is_set_counts() {
     }
     assert_eq!(config.retention_ms(), None);
     assert_eq!(config.retention_bytes(), Some(77));
-    assert_eq!(config.segment_bytes(), 1000);
+    assert_eq!(config.compaction().segment_ms, 1000);
     assert_eq!(config.timestamps(), Timestamps::Append);
     assert_eq!(config.durability(), Durability::Memory);
     let cleanup = config.cleanup();
@@ -113,14 +226,15 @@ fn an_error_says_what_there_is() {
         unknown.starts_with("unknown topic config `retention.hours`: there are cleanup.policy, ")
     );
     let mut config = Config::default();
-    let refused = config.alter(Key::CompressionType, Alter::Set("zstd"));
+    let refused = config.alter(Key::CompressionType, Alter::Set("brotli"));
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "`zstd` is no value of compression.type: it is producer"
+        "`brotli` is no value of compression.type: expected producer or uncompressed or gzip or \
+         snappy or lz4 or zstd"
     );
     let refused = config.alter(Key::RetentionMs, Alter::Set("-5"));
     assert_eq!(
         refused.unwrap_err().to_string(),
-        "`-5` is no value of retention.ms: it is a number from -1 to 9223372036854775807"
+        "`-5` is no value of retention.ms: expected a number from -1 to 9223372036854775807"
     );
 }

@@ -138,9 +138,10 @@ impl Group {
         matches!(self.phase, Phase::Empty)
     }
 
-    /// Nothing would be missed without it, not even a record.
+    /// Nothing would be missed without it, not even a record. A group whose last offsets were deleted
+    /// stays, as in Kafka, until it is deleted or expires.
     pub(super) fn is_nothing(&self) -> bool {
-        self.is_vacant() && self.generation == 0
+        self.is_vacant() && self.generation == 0 && !self.offsets.is_emptied()
     }
 
     /// It has no members and no offsets.

@@ -39,11 +39,23 @@ pub(super) struct Offsets {
     order: u64,
     /// Marks that are held, committed and pending.
     count: usize,
+    /// Whether any were forgotten: the group is there though it has none.
+    has_forgotten: bool,
 }
 
 impl Offsets {
     pub(super) fn count(&self) -> usize {
         self.count
+    }
+
+    /// Whether all that was held was forgotten.
+    pub(super) fn is_emptied(&self) -> bool {
+        self.has_forgotten && self.count == 0
+    }
+
+    /// Restores what [`Offsets::is_emptied`] says.
+    pub(super) fn emptied(&mut self) {
+        self.has_forgotten = true;
     }
 
     /// Marks that it takes more to hold that one, as committed or in that transaction.
@@ -133,6 +145,7 @@ impl Offsets {
         }
         self.pending.retain(|_, it| !it.is_empty());
         self.count -= found;
+        self.has_forgotten |= found > 0;
         found > 0
     }
 

@@ -344,10 +344,12 @@ fn shown(topics: &Topics, topic: &Topic) -> Result<TopicDetail, Problem> {
     let state = state.collect::<Option<_>>();
     let defaults = &topics.options().defaults;
     let value = |key| about.config.saying(key, defaults).value(key).to_owned();
-    let effective = Key::ALL.map(|key| (key.name(), value(key)));
+    let shown = |key: &&Key| key.is_current() || about.config.is_set(**key);
+    let effective = Key::ALL.iter().filter(shown);
+    let effective = effective.map(|&key| (key.name(), value(key)));
     Ok(TopicDetail {
         topic: TopicDocument::of(about),
-        effective: effective.into(),
+        effective: effective.collect(),
         // It has gone meanwhile.
         state: state.ok_or_else(|| Refused::unknown(topics, &about.name))?,
     })

@@ -31,13 +31,14 @@ impl Source {
     }
 }
 
-/// All that can be set of a topic: what it is, and where that comes from. `defaults` is what topics are
-/// like of which nobody said otherwise.
+/// All keys of a topic with their values and where those come from. `defaults` is the configuration of
+/// topics of which nothing is set. Keys that Kafka 4 does not have stand there only where they are set.
 pub(super) fn each<'a>(
     config: &'a Config,
     defaults: &'a Config,
 ) -> impl Iterator<Item = (Key, &'a str, Source)> {
-    Key::ALL.into_iter().map(|key| {
+    let shown = move |key: &&Key| key.is_current() || config.is_set(**key);
+    Key::ALL.iter().filter(shown).map(|&key| {
         let source = match (config.is_set(key), defaults.is_set(key)) {
             (true, _) => Source::Topic,
             (false, true) => Source::Start,
@@ -50,9 +51,11 @@ pub(super) fn each<'a>(
 /// What kind of value it is, in Kafka's numbers.
 pub(super) fn kind_code(kind: Kind) -> i8 {
     match kind {
+        Kind::Flag => 1,
         Kind::Word => 2,
         Kind::Int => 3,
         Kind::Long => 5,
+        Kind::Double => 6,
         Kind::List => 7,
     }
 }

@@ -3,7 +3,7 @@
 use kafka::ErrorCode;
 use kafka::describe_cluster::{Broker, Request, Response};
 
-use super::{NODE_ID, cluster_id};
+use super::{NODE_ID, authorized, cluster_id};
 use crate::kafka::client::Client;
 
 /// What is asked for: brokers. The other are controllers, whom nobody reaches here (KIP-919).
@@ -20,6 +20,9 @@ pub(in crate::kafka) fn answer(client: &Client, request: &Request) -> Response {
     Response {
         cluster_id: cluster_id(client.topics()),
         controller_id: NODE_ID,
+        cluster_authorized_operations: authorized::on_cluster(
+            request.include_cluster_authorized_operations,
+        ),
         brokers: vec![Broker {
             broker_id: NODE_ID,
             host: client.place.host.clone(),

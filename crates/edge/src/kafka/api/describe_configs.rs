@@ -4,21 +4,28 @@ use kafka::ErrorCode;
 use kafka::describe_configs::{Config, Request, Resource, ResourceResponse, Response, Synonym};
 use node::topics::{Config as Defaults, Key, TopicRef, check_name};
 
-use super::NODE_ID;
 use super::configs::{BROKER, Source, TOPIC, each, kind_code};
+use super::{NODE_ID, broker_configs};
 use crate::kafka::client::Client;
 use crate::kafka::errors::Failed;
 
-/// What a value of the node is shown as, which is set where the node is started.
-const TEXT: i8 = 2;
+/// What is to be said beside each value.
+#[derive(Clone, Copy)]
+struct Ask {
+    has_synonyms: bool,
+    is_documented: bool,
+}
 
 pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
-    let has_synonyms = request.include_synonyms;
+    let ask = Ask {
+        has_synonyms: request.include_synonyms,
+        is_documented: request.include_documentation,
+    };
     let resources = request.resources.into_iter();
     let results = resources.map(|resource| {
         let described = match resource.resource_type {
-            TOPIC => topic(client, &resource.resource_name, has_synonyms),
-            BROKER => broker(client, &resource.resource_name),
+            TOPIC => topic(client, &resource.resource_name, ask),
+            BROKER => broker(client, &resource.resource_name, ask),
             _ => Err(Failed::new(
                 ErrorCode::InvalidRequest,
                 "only topics and the broker have a configuration",
@@ -57,7 +64,7 @@ fn shown(resource: Resource, described: Result<Vec<Config>, Failed>) -> Resource
     }
 }
 
-fn topic(client: &Client, name: &str, has_synonyms: bool) -> Result<Vec<Config>, Failed> {
+fn topic(client: &Client, name: &str, ask: Ask) -> Result<Vec<Config>, Failed> {
     check_name(name).map_err(|bad| {
         let code = ErrorCode::InvalidTopicException;
         Failed::new(code, bad.to_string())
@@ -69,7 +76,7 @@ fn topic(client: &Client, name: &str, has_synonyms: bool) -> Result<Vec<Config>,
     })?;
     let defaults = &client.topics().options().defaults;
     let configs = each(&found.about().config, defaults).map(|(key, value, source)| {
-        let synonyms = match has_synonyms {
+        let synonyms = match ask.has_synonyms {
             true => synonyms(key, value, source, defaults),
             false => Vec::new(),
         };
@@ -79,91 +86,44 @@ fn topic(client: &Client, name: &str, has_synonyms: bool) -> Result<Vec<Config>,
             config_source: source.code(),
             config_type: kind_code(key.kind()),
             synonyms,
+            documentation: ask.is_documented.then(|| key.documentation().to_owned()),
             ..Config::default()
         }
     });
     Ok(configs.collect())
 }
 
-/// Where a value comes from, the strongest first.
+/// Where a value comes from, the strongest first: the topic, then the broker's configuration of the same
+/// meaning, then Kafka's default of that.
 fn synonyms(key: Key, value: &str, source: Source, defaults: &Defaults) -> Vec<Synonym> {
-    let synonym = |value: &str, source: Source| Synonym {
-        name: key.name().to_owned(),
+    let synonym = |name: &str, value: &str, source: Source| Synonym {
+        name: name.to_owned(),
         value: Some(value.to_owned()),
         source: source.code(),
     };
-    let topic = (source == Source::Topic).then(|| synonym(value, source));
-    let start = defaults.is_set(key).then(|| Synonym {
-        name: broker_name(key).to_owned(),
-        ..synonym(defaults.value(key), Source::Start)
+    let topic = (source == Source::Topic).then(|| synonym(key.name(), value, source));
+    let broker = key.broker_name().into_iter().flat_map(|name| {
+        let start = defaults.is_set(key);
+        let start = start.then(|| synonym(name, defaults.value(key), Source::Start));
+        start
+            .into_iter()
+            .chain([synonym(name, key.default(), Source::Default)])
     });
-    let default = synonym(key.default(), Source::Default);
-    topic.into_iter().chain(start).chain([default]).collect()
+    topic.into_iter().chain(broker).collect()
 }
 
-/// What Kafka calls a topic's value where it is that of all topics.
-fn broker_name(key: Key) -> &'static str {
-    match key {
-        Key::RetentionMs => "log.retention.ms",
-        Key::RetentionBytes => "log.retention.bytes",
-        other => other.name(),
+fn broker(client: &Client, name: &str, ask: Ask) -> Result<Vec<Config>, Failed> {
+    // The empty name stands for the defaults of all brokers, of which none can be set.
+    if name.is_empty() {
+        return Ok(Vec::new());
     }
-}
-
-fn broker(client: &Client, name: &str) -> Result<Vec<Config>, Failed> {
-    if !name.is_empty() && name.parse() != Ok(NODE_ID) {
+    if name.parse() != Ok(NODE_ID) {
         let message = format!("there is one broker, {NODE_ID}");
         return Err(Failed::new(ErrorCode::InvalidRequest, message));
     }
-    let options = client.topics().options();
-    let groups = &options.groups;
-    let minutes = groups.offsets_retention_ms / 60_000;
-    let values = [
-        ("auto.create.topics.enable", options.auto_create.to_string()),
-        ("broker.id", NODE_ID.to_string()),
-        ("default.replication.factor", "1".to_owned()),
-        (
-            "group.initial.rebalance.delay.ms",
-            groups.initial_rebalance_delay_ms.to_string(),
-        ),
-        (
-            "group.max.session.timeout.ms",
-            groups.session_timeout_ms_max.to_string(),
-        ),
-        (
-            "group.min.session.timeout.ms",
-            groups.session_timeout_ms_min.to_string(),
-        ),
-        (
-            "log.retention.bytes",
-            options.defaults.value(Key::RetentionBytes).to_owned(),
-        ),
-        (
-            "log.retention.ms",
-            options.defaults.value(Key::RetentionMs).to_owned(),
-        ),
-        ("num.partitions", options.partitions.to_string()),
-        (
-            "offset.metadata.max.bytes",
-            groups.offset_metadata_size_max.to_string(),
-        ),
-        ("offsets.retention.minutes", minutes.to_string()),
-        (
-            "socket.request.max.bytes",
-            client.door.options.frame_size_max.to_string(),
-        ),
-        (
-            "transaction.max.timeout.ms",
-            options.transaction_timeout_ms_max.to_string(),
-        ),
-    ];
-    let configs = values.into_iter().map(|(name, value)| Config {
-        name: name.to_owned(),
-        value: Some(value),
-        read_only: true,
-        config_source: Source::Start.code(),
-        config_type: TEXT,
-        ..Config::default()
-    });
-    Ok(configs.collect())
+    Ok(broker_configs::described(
+        client,
+        ask.has_synonyms,
+        ask.is_documented,
+    ))
 }

@@ -4,6 +4,7 @@ use kafka::ErrorCode;
 use kafka::describe_groups::{Group, Member, Request, Response};
 use node::topics::{Described, Description};
 
+use super::authorized;
 use crate::kafka::client::Client;
 use crate::kafka::deadline::Deadline;
 use crate::kafka::errors::Failed;
@@ -21,9 +22,12 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
         let mut response = Response::default();
         for group_id in request.groups {
             let described = deadline.told(topics.describe_group(&group_id)).await;
-            response
-                .groups
-                .push(shown(group_id, described, tag.version));
+            let mut group = shown(group_id, described, tag.version);
+            if !group.error_code.is_error() {
+                let is_asked = request.include_authorized_operations;
+                group.authorized_operations = authorized::on_group(is_asked);
+            }
+            response.groups.push(group);
         }
         response
     })

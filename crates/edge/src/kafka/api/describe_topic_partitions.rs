@@ -5,7 +5,7 @@ use kafka::describe_topic_partitions::{Cursor, Partition, Request, Response, Top
 use node::topics::{Topic, TopicRef, Topics, check_name};
 
 use super::metadata::leader_epoch;
-use super::{NODE_ID, uuid};
+use super::{NODE_ID, authorized, uuid};
 use crate::kafka::client::Client;
 
 /// Partitions of a page, at most, whatever is asked for: as Kafka's own limit.
@@ -74,6 +74,7 @@ fn missing(name: String) -> Shown {
     Shown {
         error_code,
         name: Some(name),
+        topic_authorized_operations: authorized::on_topic(true),
         ..Shown::default()
     }
 }
@@ -93,6 +94,7 @@ fn shown(topics: &Topics, topic: &Topic, first: u32, end: u32) -> Shown {
         name: Some(topic.about().name.clone()),
         topic_id: uuid(topic.about().id),
         partitions: partitions.collect(),
+        topic_authorized_operations: authorized::on_topic(true),
         ..Shown::default()
     }
 }

@@ -7,7 +7,7 @@ use kafka::metadata::{Broker, Partition, Request, Response, Topic as TopicRespon
 use kafka::{ErrorCode, Uuid};
 use node::topics::{AdminError, Topic, TopicError, TopicId, TopicRef, Topics};
 
-use super::{NODE_ID, cluster_id, uuid};
+use super::{NODE_ID, authorized, cluster_id, uuid};
 use crate::kafka::client::Client;
 use crate::kafka::errors::Coded;
 
@@ -17,7 +17,7 @@ pub(in crate::kafka) fn answer(client: &Client, version: i16, request: &Request)
     // Version 0 knows no null, and says it by nothing.
     let asked = asked.filter(|asked| version > 0 || !asked.is_empty());
     let may_create = version < 4 || request.allow_auto_topic_creation;
-    let found = match asked {
+    let mut found: Vec<_> = match asked {
         None => topics
             .list()
             .iter()
@@ -28,7 +28,14 @@ pub(in crate::kafka) fn answer(client: &Client, version: i16, request: &Request)
             .map(|asked| look_up(topics, asked, may_create))
             .collect(),
     };
+    for topic in &mut found {
+        topic.topic_authorized_operations =
+            authorized::on_topic(request.include_topic_authorized_operations);
+    }
     Response {
+        cluster_authorized_operations: authorized::on_cluster(
+            request.include_cluster_authorized_operations,
+        ),
         brokers: vec![Broker {
             node_id: NODE_ID,
             host: client.place.host.clone(),

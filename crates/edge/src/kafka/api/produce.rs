@@ -2,12 +2,14 @@
 //!
 //! The batches of one read share one sync with what other connections bring meanwhile. Who wants no
 //! answer (`acks=0`) learns of an error by the end of the connection, as with Kafka. Where too much
-//! waits for the disk already, the request waits for room ([`Stalled`]). Nobody waits longer than it
+//! waits for the disk already, or a batch is recompressed, the request waits ([`Stalled`]). Nobody waits longer than it
 //! says: what is appended and not on disk by then is answered with REQUEST_TIMED_OUT, and may be kept.
 
+mod queued;
 mod stalled;
 
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use kafka::produce::{
@@ -19,6 +21,7 @@ use node::topics::{
     Durable, Placed, ProduceError, Producing, Rejected, Storage, Topic, UnknownPartition,
 };
 
+use queued::QueuedBatch;
 pub(in crate::kafka) use stalled::Stalled;
 
 use super::{find, offset, partition_of};
@@ -53,24 +56,15 @@ struct Waiting {
     response: Response,
     /// Of which topic and partition, by their place in the response, what.
     durables: Vec<(usize, usize, Durable)>,
-    /// What there was no room for, and what came behind it.
-    left: Vec<Left>,
-}
-
-/// A batch that is not appended yet.
-struct Left {
-    /// Its place in the response.
-    place: (usize, usize),
-    topic: Arc<Topic>,
-    index: i32,
-    batch: Bytes,
+    /// The batches that are not appended yet: the first waits for something, the others for the first.
+    queued: Vec<QueuedBatch>,
 }
 
 /// What became of a batch.
 enum Appended {
     Placed(Placed),
-    /// There was no room for it.
-    Busy,
+    /// There was no room for it, or it is being recompressed.
+    Queued,
     /// It is not as it should be; where its partition begins, as far as that is said beside it.
     Refused(ProduceError, Option<u64>),
 }
@@ -103,7 +97,7 @@ pub(in crate::kafka) fn handle(
         waiting.append(&mut context, topic, &found);
     }
     let deadline = Deadline::asked(timeout_ms);
-    if waiting.left.is_empty() {
+    if waiting.queued.is_empty() {
         let answer = waiting.into_answer(tag, acks, deadline);
         return answer.map(Handled::Answer);
     }
@@ -139,7 +133,7 @@ impl Waiting {
         });
     }
 
-    /// Nothing overtakes what there was no room for.
+    /// Appends a batch, unless it has to wait for something or for a batch before it.
     fn append_one(
         &mut self,
         context: &mut Context<'_>,
@@ -148,19 +142,15 @@ impl Waiting {
         index: i32,
         batch: Bytes,
     ) -> PartitionResponse {
-        let appended = match self.left.is_empty() {
-            true => context.append(topic, index, &batch),
-            false => Appended::Busy,
+        let mut queued = QueuedBatch::new(place, topic.clone(), index, batch);
+        let appended = match self.queued.is_empty() {
+            true => context.append(&mut queued, Waker::noop()),
+            false => Appended::Queued,
         };
         match appended {
             Appended::Placed(placed) => self.placed(place, index, placed),
-            Appended::Busy => {
-                self.left.push(Left {
-                    place,
-                    topic: topic.clone(),
-                    index,
-                    batch,
-                });
+            Appended::Queued => {
+                self.queued.push(queued);
                 refused(index, ProduceError::from(Storage::Busy).into())
             }
             Appended::Refused(error, log_start) => refused_as(index, error, log_start),
@@ -243,24 +233,33 @@ impl Context<'_> {
         Ok((topic, batch))
     }
 
-    fn append(&mut self, topic: &Topic, index: i32, batch: &[u8]) -> Appended {
-        let Ok(partition) = u32::try_from(index) else {
+    /// Appends a batch, or says why that is not done. The waker is woken once it is prepared.
+    fn append(&mut self, queued: &mut QueuedBatch, waker: &Waker) -> Appended {
+        let Ok(partition) = u32::try_from(queued.index) else {
             return Appended::Refused(UnknownPartition.into(), None);
         };
+        match queued.poll_prepared(self.producing.topics(), waker) {
+            Poll::Pending => return Appended::Queued,
+            Poll::Ready(Err(error)) => return self.refused(queued, partition, error),
+            Poll::Ready(Ok(())) => {}
+        }
         let transactional_id = self.transactional_id;
+        let (topic, batch) = (&queued.topic, &queued.batch);
         match self
             .producing
             .append(topic, partition, batch, transactional_id)
         {
             Ok(placed) => Appended::Placed(placed),
-            Err(ProduceError::Storage(Storage::Busy)) => Appended::Busy,
-            Err(error) => {
-                let is_told = is_told_with_its_start(&error);
-                let view = self.producing.topics().view(topic, partition).ok();
-                let log_start = view.filter(|_| is_told).map(|view| view.log_start);
-                Appended::Refused(error, log_start)
-            }
+            Err(ProduceError::Storage(Storage::Busy)) => Appended::Queued,
+            Err(error) => self.refused(queued, partition, error),
         }
+    }
+
+    fn refused(&self, queued: &QueuedBatch, partition: u32, error: ProduceError) -> Appended {
+        let is_told = is_told_with_its_start(&error);
+        let view = self.producing.topics().view(&queued.topic, partition).ok();
+        let log_start = view.filter(|_| is_told).map(|view| view.log_start);
+        Appended::Refused(error, log_start)
     }
 }
 
@@ -292,18 +291,22 @@ fn placed_at(index: i32, placed: &Placed) -> PartitionResponse {
     }
 }
 
-/// A record that is known to be the reason is named (KIP-467).
+/// The records that are known to be the reason are named (KIP-467): clients tell the producer of each of
+/// them why, and of the others that they were in the same batch.
 fn refused_as(index: i32, error: ProduceError, log_start: Option<u64>) -> PartitionResponse {
-    let record = match error {
-        ProduceError::NoKey { index } => Some(RecordError {
-            batch_index: index,
-            batch_index_error_message: Some(error.to_string()),
-        }),
-        _ => None,
+    let (indexes, message) = match &error {
+        ProduceError::NoKey { indexes } => {
+            (&indexes[..], "a record of a compacted topic has a key")
+        }
+        _ => (&[][..], ""),
     };
+    let records = indexes.iter().map(|index| RecordError {
+        batch_index: *index,
+        batch_index_error_message: Some(message.to_owned()),
+    });
     PartitionResponse {
         log_start_offset: log_start.map_or(-1, offset),
-        record_errors: record.into_iter().collect(),
+        record_errors: records.collect(),
         ..refused(index, error.into())
     }
 }

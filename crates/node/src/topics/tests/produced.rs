@@ -91,7 +91,7 @@ fn a_topic_that_is_to_be_compacted_takes_no_records_without_keys() {
     builder.finish(&Template::default(), &mut bytes);
     assert_eq!(
         world.append(&topic, &bytes).unwrap_err(),
-        ProduceError::NoKey { index: 1 }
+        ProduceError::NoKey { indexes: vec![1] }
     );
     world.produce(&topic, &["a"]);
 }

@@ -34,7 +34,7 @@ impl Group {
             (Some(before), _) => Some(Snapshot::clone(before)),
             (None, Phase::Preparing { .. } | Phase::Completing { .. }) => None,
             (None, Phase::Empty | Phase::Stable { .. }) => {
-                (self.generation > 0).then(|| self.snapshot())
+                (self.generation > 0 || self.offsets.is_emptied()).then(|| self.snapshot())
             }
         }
     }
@@ -48,6 +48,10 @@ impl Group {
     /// It was kept like this. Members are made when all is read.
     pub(in super::super) fn restore(&mut self, snapshot: Snapshot) {
         let members = snapshot.members.into_iter();
+        // Without a generation a group is kept only because its offsets were deleted.
+        if snapshot.generation == 0 {
+            self.offsets.emptied();
+        }
         self.since_ms = snapshot.since_ms;
         self.generation = snapshot.generation;
         self.protocol_type = snapshot.protocol_type;

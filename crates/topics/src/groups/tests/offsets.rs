@@ -224,7 +224,47 @@ fn offsets_of_a_topic_that_is_gone_are_forgotten_in_every_group() {
          kept: g [("t", 5, 1)] of 7
          kept: g forgets [("t", 0), ("t", 5)]
          kept: h forgets [("t", 1)]
+         list: g "" Empty, h "" Empty
+        "##,
+    );
+}
+
+#[test]
+fn a_group_whose_last_offset_was_deleted_stays_until_it_goes() {
+    check(
+        "
+         commit nobody t/0=1
+         forget t/0
+         list
+         restart
+         list
+         commit nobody group=h t/0=1
+         forget group=h t/0
+         delete group=h
+         list
+         expire
+         list
+         kept
+         restart
+         list
+        ",
+        r##"
+         commit: ok
+         forget: ok
          list: g "" Empty
+         list: g "" Empty
+         commit: ok
+         forget: ok
+         delete: ok
+         list: g "" Empty
+         list:
+         kept: g [("t", 0, 1)]
+         kept: g forgets [("t", 0)]
+         kept: h [("t", 0, 1)]
+         kept: h forgets [("t", 0)]
+         kept: h is gone
+         kept: g is gone
+         list:
         "##,
     );
 }

@@ -86,7 +86,7 @@ const UNDATED: &[&[u8]] = &[
     b"\x01\0\0\0\x04\0\0\0\x01\0\0\0\0\0\0\0",
     b"\0\0\x01\0\0\0\0\0",
     b"\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x16\x01\0\0\0\0\0\0",
-    b"\x09\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0",
+    b"\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
     b"\x02\0\0\0",
     b"\x06\0\0\0\0\0\0\0\x01\0\xff\xff\xff\xff\x09\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0",
     b"\x01\x06\0\0\0\x02\0\0\0\0\0\0\0\x02\0\0\0\x08\0\0\0\0\0\0\0",
@@ -135,9 +135,35 @@ fn the_numbers_of_what_is_named() {
         "retention.ms",
         "segment.bytes",
         "telpher.durability",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.zstd.level",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "index.interval.bytes",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "message.downconversion.enable",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "min.insync.replicas",
+        "preallocate",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+        "unclean.leader.election.enable",
     ];
     for (number, name) in (1..).zip(keys) {
         assert_eq!(Key::from_u8(number).map(Key::name), Some(name));
     }
-    assert_eq!(Key::from_u8(10), None);
+    assert_eq!(Key::from_u8(36), None);
 }

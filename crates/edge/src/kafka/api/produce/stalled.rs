@@ -1,4 +1,5 @@
-//! A request that waits for room: too much waits for the disk already.
+//! A request that waits for room, as too much waits for the disk already, or for batches that are
+//! recompressed.
 //!
 //! Its connection takes in nothing behind it, so that batches keep their order and what waits is
 //! bounded; other connections go on. It waits for as long as the request says. What has found no room
@@ -9,7 +10,8 @@ use std::task::{Context as TaskContext, Poll, Waker};
 
 use tokio::time::Sleep;
 
-use super::{Appended, Context, Left, Waiting, refused_as};
+use super::queued::QueuedBatch;
+use super::{Appended, Context, Waiting, refused_as};
 use crate::kafka::client::{Client, Departure};
 use crate::kafka::deadline::Deadline;
 use crate::kafka::dispatch::Fatal;
@@ -51,14 +53,16 @@ impl Stalled {
         cx: &mut TaskContext<'_>,
         disk: &Waker,
     ) -> Poll<Result<Answer, Fatal>> {
-        self.append(client);
-        if self.waiting.left.is_empty() || self.is_late(&client.departure(), cx) {
+        self.append(client, cx.waker());
+        if self.waiting.queued.is_empty() || self.is_late(&client.departure(), cx) {
             let waiting = std::mem::take(&mut self.waiting);
             return Poll::Ready(waiting.into_answer(self.tag, self.acks, self.deadline));
         }
         // What this connection has appended itself may be all that is waited for.
         client.end_round();
-        if client.topics().poll_room(disk).is_ready() {
+        let first = self.waiting.queued.first();
+        let waits_for_room = !first.is_some_and(QueuedBatch::is_being_prepared);
+        if waits_for_room && client.topics().poll_room(disk).is_ready() {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
@@ -68,32 +72,21 @@ impl Stalled {
         departure.has_come() || self.timer.as_mut().poll(cx).is_ready()
     }
 
-    /// Appends what there is room for, in its order.
-    fn append(&mut self, client: &mut Client) {
+    /// Appends the batches that are ready and for which there is room, in their order.
+    fn append(&mut self, client: &mut Client, waker: &Waker) {
         let mut context = Context {
             producing: client.producing(),
             transactional_id: self.transactional_id.as_deref(),
             version: self.tag.version,
             acks: self.acks,
         };
-        let mut left = std::mem::take(&mut self.waiting.left).into_iter();
-        while let Some(Left {
-            place,
-            topic,
-            index,
-            batch,
-        }) = left.next()
-        {
-            let response = match context.append(&topic, index, &batch) {
+        let mut batches = std::mem::take(&mut self.waiting.queued).into_iter();
+        while let Some(mut queued) = batches.next() {
+            let (place, index) = (queued.place, queued.index);
+            let response = match context.append(&mut queued, waker) {
                 Appended::Placed(placed) => self.waiting.placed(place, index, placed),
-                Appended::Busy => {
-                    let again = Left {
-                        place,
-                        topic,
-                        index,
-                        batch,
-                    };
-                    self.waiting.left = std::iter::once(again).chain(left).collect();
+                Appended::Queued => {
+                    self.waiting.queued = std::iter::once(queued).chain(batches).collect();
                     return;
                 }
                 Appended::Refused(error, log_start) => refused_as(index, error, log_start),

@@ -1,0 +1,67 @@
+//! Authorized operations: bits of the operations that a client may do to a resource. Without access
+//! rules these are all that Kafka knows for the type of the resource.
+
+/// Operations in Kafka's numbers (`AclOperation`).
+const READ: u32 = 3;
+const WRITE: u32 = 4;
+const CREATE: u32 = 5;
+const DELETE: u32 = 6;
+const ALTER: u32 = 7;
+const DESCRIBE: u32 = 8;
+const CLUSTER_ACTION: u32 = 9;
+const DESCRIBE_CONFIGS: u32 = 10;
+const ALTER_CONFIGS: u32 = 11;
+const IDEMPOTENT_WRITE: u32 = 12;
+
+/// Operations on a topic.
+const TOPIC: i32 = bits(&[
+    READ,
+    WRITE,
+    CREATE,
+    DELETE,
+    ALTER,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    ALTER_CONFIGS,
+]);
+
+/// Operations on the cluster.
+const CLUSTER: i32 = bits(&[
+    CREATE,
+    ALTER,
+    DESCRIBE,
+    CLUSTER_ACTION,
+    DESCRIBE_CONFIGS,
+    ALTER_CONFIGS,
+    IDEMPOTENT_WRITE,
+]);
+
+/// Operations on a consumer group.
+const GROUP: i32 = bits(&[READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS]);
+
+/// The operations were not asked for.
+const NOT_ASKED: i32 = i32::MIN;
+
+const fn bits(operations: &[u32]) -> i32 {
+    let (mut bits, mut at) = (0, 0);
+    while at < operations.len() {
+        bits |= 1 << operations[at];
+        at += 1;
+    }
+    bits
+}
+
+/// Operations on a topic, if they were asked for.
+pub(super) fn on_topic(is_asked: bool) -> i32 {
+    if is_asked { TOPIC } else { NOT_ASKED }
+}
+
+/// Operations on the cluster, if they were asked for.
+pub(super) fn on_cluster(is_asked: bool) -> i32 {
+    if is_asked { CLUSTER } else { NOT_ASKED }
+}
+
+/// Operations on a consumer group, if they were asked for.
+pub(super) fn on_group(is_asked: bool) -> i32 {
+    if is_asked { GROUP } else { NOT_ASKED }
+}

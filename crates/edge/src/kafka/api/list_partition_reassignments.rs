@@ -1,0 +1,7 @@
+//! ListPartitionReassignments: no partition is being moved, as there is one broker.
+
+use kafka::list_partition_reassignments::Response;
+
+pub(in crate::kafka) fn answer() -> Response {
+    Response::default()
+}
