@@ -2,12 +2,13 @@
 //!
 //! Each protocol is a *family* with a file of its own: [`kafka`] and [`slim`]. A family lists its clients, fetches each
 //! by its own package manager (pip, npm, Go, Maven) into a directory below `target/compat`, and runs the scripts that
-//! stand in `compat/<family>`. One node on free loopback ports serves all families. The task fails when a client fails
+//! stand in `compat/<family>`. Each family has a node of its own, on free loopback ports. The task fails when a client fails
 //! or is not done within its limit.
 //!
 //! To add a client: one entry in its family's `CLIENTS`. To add a family: a module, and one entry in [`FAMILIES`].
 
 mod kafka;
+mod kafka_suites;
 mod slim;
 
 use std::collections::BTreeMap;
@@ -48,22 +49,35 @@ struct Client {
 struct Family {
     name: &'static str,
     clients: &'static [Client],
+    /// Options of the node that the family needs besides those of all.
+    options: &'static [&'static str],
     /// The counter on `/metrics` whose labels tell what a client asked for, if there is one.
     requests: Option<&'static str>,
 }
 
-const FAMILIES: [Family; 2] = [
+const FAMILIES: [Family; 3] = [
     Family {
         name: "kafka",
         clients: &kafka::CLIENTS,
-        requests: Some("telpher_kafka_requests_total{api=\""),
+        options: &[],
+        requests: Some(KAFKA_REQUESTS),
+    },
+    Family {
+        name: "kafka-suites",
+        clients: &kafka_suites::CLIENTS,
+        options: &kafka_suites::OPTIONS,
+        requests: Some(KAFKA_REQUESTS),
     },
     Family {
         name: "slim",
         clients: &slim::CLIENTS,
+        options: &[],
         requests: None,
     },
 ];
+
+/// The counter of Kafka requests by API.
+const KAFKA_REQUESTS: &str = "telpher_kafka_requests_total{api=\"";
 
 /// A running node and the addresses of its listeners.
 struct Served {
@@ -87,14 +101,18 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step::run("build the node", build, BUILD_LIMIT)?;
     let workspace = std::env::current_dir()?.join(WORKSPACE);
     fs::create_dir_all(&workspace)?;
-    let served = serve(&workspace)?;
     let mut failed = Vec::new();
     for family in &FAMILIES {
         let is_wanted = |client: &&Client| {
             let mut names = args.iter();
             args.is_empty() || names.any(|name| name == client.name || name == family.name)
         };
-        for client in family.clients.iter().filter(is_wanted) {
+        let mut clients = family.clients.iter().filter(is_wanted).peekable();
+        if clients.peek().is_none() {
+            continue;
+        }
+        let served = serve(&workspace, family.options)?;
+        for client in clients {
             if let Err(error) = run_client(family, client, &workspace, &served) {
                 eprintln!("{error:#}");
                 failed.push(client.name);
@@ -137,14 +155,15 @@ fn run_client(family: &Family, client: &Client, workspace: &Path, served: &Serve
     outcome
 }
 
-/// Starts a node with a data directory of its own.
-fn serve(workspace: &Path) -> Result<Served> {
+/// Starts a node with a data directory of its own, and with these options besides.
+fn serve(workspace: &Path, options: &[&str]) -> Result<Served> {
     let mut command = Command::new(built("debug")?);
     command.args(["serve", "--dev", "--json", "--end-with-stdin"]);
     command.args(["--native-listen", "127.0.0.1:0", "--native-socket", "none"]);
     command.args(["--http-listen", "127.0.0.1:0"]);
     command.args(["--kafka-listen", "127.0.0.1:0"]);
     command.args(["--slim-listen", "127.0.0.1:0"]);
+    command.args(options);
     let (node, ready) = Process::start(command.current_dir(workspace))?;
     let address = |before: &str| {
         let (_, rest) = ready

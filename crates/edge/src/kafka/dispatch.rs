@@ -7,6 +7,7 @@ use super::api;
 use super::client::Client;
 use super::metrics;
 use super::reply::{Answer, Reply, Tag};
+use super::stall::Stall;
 
 /// The connection ends: what came cannot be answered, or is not to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +27,8 @@ impl Fatal {
 pub(super) enum Handled {
     /// Everything is decided, and will be answered.
     Answer(Answer),
-    /// It waits for room; nothing behind it is handled before.
-    Stalled(api::produce::Stalled),
+    /// It waits; nothing behind it is handled before.
+    Stalled(Box<dyn Stall>),
 }
 
 /// Handles a request.
@@ -84,7 +85,9 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         Request::DescribeConfigs(it) => tag.now(api::describe_configs::answer(client, it)),
         Request::AlterConfigs(it) => api::alter_configs::answer(client, tag, it),
         Request::DescribeLogDirs(it) => tag.now(api::describe_log_dirs::answer(client, it)),
-        Request::SaslAuthenticate(it) => tag.now(api::sasl_authenticate::answer(client, &it)),
+        Request::SaslAuthenticate(it) => {
+            return Ok(api::sasl_authenticate::handle(client, tag, &it));
+        }
         Request::CreatePartitions(it) => api::create_partitions::answer(client, tag, it),
         Request::DeleteGroups(it) => api::delete_groups::answer(client, tag, it),
         Request::ElectLeaders(it) => tag.now(api::elect_leaders::answer(client, it)),

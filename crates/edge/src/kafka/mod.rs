@@ -21,6 +21,7 @@ mod sasl;
 mod scram;
 mod secrets;
 mod session;
+mod stall;
 mod users;
 
 use std::fmt;
@@ -39,6 +40,7 @@ use node::topics::Topics;
 use outlet::KafkaOutlet;
 use secrets::Secrets;
 use session::Session;
+use tokio::sync::Semaphore;
 
 /// What the Kafka door accepts and how long it waits.
 #[derive(Clone, Debug)]
@@ -70,6 +72,9 @@ impl Default for Options {
     }
 }
 
+/// Passwords that are checked at the same time, at most; others wait.
+const PASSWORD_CHECKS_MAX: usize = 2;
+
 /// Where a broker is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -98,6 +103,8 @@ pub struct Door {
     users: Arc<dyn Users>,
     options: Arc<Options>,
     secrets: Arc<Secrets>,
+    /// Passwords that may be checked at the same time.
+    password_checks: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Door {
@@ -125,6 +132,7 @@ impl Door {
             users,
             options: Arc::new(options),
             secrets: Arc::new(Secrets::new()),
+            password_checks: Arc::new(Semaphore::new(PASSWORD_CHECKS_MAX)),
         }
     }
 

@@ -14,7 +14,7 @@ use node::topics::{Hash, User};
 
 use super::Door;
 use super::scram::{Challenge, Failed};
-use super::users::has_password;
+use super::users::{has_password, waste};
 use crate::gate::{Pass, Refused, Role};
 
 /// How a client says who it is.
@@ -78,6 +78,34 @@ pub(super) enum Said {
     More(String),
     /// The client is who it says.
     Proven(String, Identity),
+    /// It depends on a password, which takes a while to check.
+    Check(PasswordCheck),
+}
+
+/// A password that is to be compared with a user's. A name without a user takes as long, so that nobody
+/// learns which users there are.
+pub(super) struct PasswordCheck {
+    user: Option<Arc<User>>,
+    password: String,
+}
+
+impl PasswordCheck {
+    /// The user whose password it is. It takes as long as a client's own computation.
+    pub(super) fn run(self) -> Option<Arc<User>> {
+        match self.user {
+            Some(user) => has_password(&user, &self.password).then_some(user),
+            None => {
+                waste(&self.password);
+                None
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for PasswordCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PasswordCheck")
+    }
 }
 
 /// Why a client is not let in: it is told no more than that.
@@ -106,10 +134,7 @@ impl Exchange {
     pub(super) fn step(&mut self, door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
         match std::mem::replace(self, Self::Over) {
             Self::Nothing | Self::Over => Err(Denied::State),
-            Self::Chosen(Mechanism::Plain) => {
-                let identity = plain(door, bytes)?;
-                Ok(Said::Proven(String::new(), identity))
-            }
+            Self::Chosen(Mechanism::Plain) => plain(door, bytes),
             Self::Chosen(Mechanism::Scram(hash)) => {
                 let find = |name: &str| door.users.find(name);
                 let nonce = door.secrets.nonce();
@@ -127,7 +152,7 @@ impl Exchange {
 }
 
 /// `[authzid] NUL user NUL password` (RFC 4616).
-fn plain(door: &Door, bytes: &[u8]) -> Result<Identity, Denied> {
+fn plain(door: &Door, bytes: &[u8]) -> Result<Said, Denied> {
     let text = std::str::from_utf8(bytes).map_err(|_| Failed::Malformed)?;
     let mut parts = text.split('\0');
     let (Some(as_whom), Some(name), Some(password), None) =
@@ -138,24 +163,28 @@ fn plain(door: &Door, bytes: &[u8]) -> Result<Identity, Denied> {
     if !as_whom.is_empty() && as_whom != name {
         return Err(Failed::Malformed.into());
     }
+    let check = |user| {
+        let password = password.to_owned();
+        Ok(Said::Check(PasswordCheck { user, password }))
+    };
     if let Some(user) = door.users.find(name) {
-        return match has_password(&user, password) {
-            true => Ok(of_user(door, user)),
-            false => Err(Failed::Credentials.into()),
-        };
+        return check(Some(user));
     }
-    let pass = door.gate.admit(password)?;
-    // Where no token is asked for any will do, unless there are users.
-    if pass.token().is_none() && door.users.is_any() {
-        return Err(Failed::Credentials.into());
-    }
+    let pass = match door.gate.admit(password) {
+        // Where no token is asked for any will do, unless there are users.
+        Ok(pass) if pass.token().is_some() || !door.users.is_any() => pass,
+        Ok(_) => return check(None),
+        Err(_) if door.users.is_any() => return check(None),
+        Err(refused) => return Err(refused.into()),
+    };
     let (name, principal) = named(&pass, name)?;
-    Ok(Identity {
+    let identity = Identity {
         name,
         principal,
         token: pass.token().cloned(),
         user: None,
-    })
+    };
+    Ok(Said::Proven(String::new(), identity))
 }
 
 /// The name that a client claims beside its token, and its principal under that name. The token's own
@@ -174,7 +203,7 @@ fn named(pass: &Pass, name: &str) -> Result<(Option<Name>, Principal), Denied> {
 
 /// The identity of a user that has proven its password. It may do what everybody may at the other
 /// doors while no token is asked for, and else what agents may.
-fn of_user(door: &Door, user: Arc<User>) -> Identity {
+pub(super) fn of_user(door: &Door, user: Arc<User>) -> Identity {
     let role = door.gate.admit("").map_or(Role::Agent, |pass| pass.role());
     Identity {
         name: Name::parse(&user.name).ok(),

@@ -18,12 +18,12 @@ use node::{Counter, Outlet};
 use tokio::time::{Instant, Sleep};
 
 use super::answers::Answers;
-use super::api::produce::Stalled;
 use super::client::Client;
 use super::dispatch::{Fatal, Handled, dispatch};
 use super::inbox::Inbox;
 use super::metrics;
 use super::outlet::KafkaOutlet;
+use super::stall::Stall;
 use crate::reading;
 use crate::together::Wakers;
 
@@ -38,8 +38,8 @@ pub(super) struct Session {
     outlet: Arc<KafkaOutlet>,
     inbox: Inbox,
     answers: Answers,
-    /// A request that waits for room, and its size.
-    stalled: Option<(Stalled, usize)>,
+    /// A request that waits, and its size.
+    stalled: Option<(Box<dyn Stall>, usize)>,
     client: Client,
     silence: Silence,
     /// What the disk is given.
@@ -209,7 +209,7 @@ impl Session {
         Ok(())
     }
 
-    /// Goes on with what waits for room.
+    /// Goes on with the request that waits.
     fn go_on(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
         let Some((stalled, size)) = &mut self.stalled else {
             return Ok(());

@@ -205,7 +205,7 @@ async fn the_consumer_protocol_is_advertised_and_refused_at_once() {
         topic_partitions: Some(Vec::new()),
         ..consumer_group_heartbeat::Request::default()
     };
-    let response = client.ask(1, &request).await;
+    let response = client.ask(0, &request).await;
     assert_eq!(response.error_code, ErrorCode::UnsupportedVersion);
     assert!(
         response

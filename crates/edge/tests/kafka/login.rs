@@ -85,6 +85,35 @@ async fn a_wrong_password_is_told_so_and_goes() {
 }
 
 #[tokio::test]
+async fn a_password_is_checked_while_other_clients_are_served() {
+    // So many rounds take far longer than a request does.
+    let slow = One::with_rounds("ann", "secret", 100_000);
+    let bench = Bench::with(Arc::new(Open), Arc::new(slow));
+    let (mut client, mut other) = (bench.connect(), bench.connect());
+    choose(&mut client, "PLAIN").await;
+    other.is_heard().await;
+    let login = async {
+        let told = say(&mut client, b"\0ann\0secret").await;
+        assert_eq!(told.error_code, ErrorCode::None);
+        "login"
+    };
+    // The task is polled behind the login, which has been sent by then.
+    let request = async {
+        tokio::task::yield_now().await;
+        other.is_heard().await;
+        "request"
+    };
+    tokio::pin!(login, request);
+    let first = tokio::select! {
+        biased;
+        done = &mut login => done,
+        done = &mut request => done,
+    };
+    assert_eq!(first, "request");
+    login.await;
+}
+
+#[tokio::test]
 async fn a_token_is_shown_in_place_of_a_password() {
     let bench = Bench::with(Arc::new(Word), Arc::new(Nobody));
     let mut client = bench.connect();

@@ -194,7 +194,12 @@ pub(crate) struct One(Arc<User>);
 
 impl One {
     pub(crate) fn new(name: &str, password: &str) -> Self {
-        let iterations = NonZeroU32::new(4_096).unwrap();
+        Self::with_rounds(name, password, 4_096)
+    }
+
+    /// A user whose password takes so many rounds to check.
+    pub(crate) fn with_rounds(name: &str, password: &str, rounds: u32) -> Self {
+        let iterations = NonZeroU32::new(rounds).unwrap();
         let user = Hash::ALL.into_iter().fold(User::new(name), |user, hash| {
             let salt = hash.name().as_bytes();
             user.with(hash, credential(hash, password, salt, iterations))

@@ -88,7 +88,8 @@ fn a_user_comes_in_by_its_password_and_by_no_other() {
     let place = Place::new();
     let node = place.serve("");
     kcat(&place, &node, "-P -t letters", "a\n").expect(0);
-    users(&place, &node, "add ann", "open-sesame\n").expect(0);
+    let added = users(&place, &node, "add ann", "open-sesame\n");
+    assert!(added.expect(0).stdout.contains("first user"), "{added:?}");
     let listed = users(&place, &node, "list", "");
     assert_eq!(
         listed.expect(0).stdout,
@@ -114,7 +115,8 @@ fn a_user_comes_in_by_its_password_and_by_no_other() {
     node.end();
     let node = place.serve("");
     login(&node, "SCRAM-SHA-256", secret).expect(0);
-    users(&place, &node, "add ann", "another\n").expect(0);
+    let added = users(&place, &node, "add ann", "another\n");
+    assert_eq!(added.expect(0).stdout, "user `ann` added\n");
     assert!(!login(&node, "SCRAM-SHA-512", secret).status.success());
     login(&node, "SCRAM-SHA-512", "another").expect(0);
     users(&place, &node, "delete ann", "").expect(0);

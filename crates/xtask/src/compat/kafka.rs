@@ -114,11 +114,11 @@ fn go(workspace: &Path, served: &Served) -> Command {
     command
 }
 
-fn classpath(workspace: &Path) -> PathBuf {
+pub(super) fn classpath(workspace: &Path) -> PathBuf {
     workspace.join("classpath")
 }
 
-fn fetch_java(workspace: &Path) -> Result<()> {
+pub(super) fn fetch_java(workspace: &Path) -> Result<()> {
     let mut fetch = Command::new("mvn");
     let pom = Path::new(SCRIPTS).join("pom.xml");
     fetch.args(["--quiet", "--batch-mode", "--file"]).arg(pom);

@@ -22,7 +22,7 @@ use node::topics::{
 };
 
 use queued::QueuedBatch;
-pub(in crate::kafka) use stalled::Stalled;
+use stalled::Stalled;
 
 use super::{find, offset, partition_of};
 use crate::kafka::client::Client;
@@ -101,13 +101,8 @@ pub(in crate::kafka) fn handle(
         let answer = waiting.into_answer(tag, acks, deadline);
         return answer.map(Handled::Answer);
     }
-    Ok(Handled::Stalled(Stalled::new(
-        waiting,
-        tag,
-        transactional_id,
-        acks,
-        deadline,
-    )))
+    let stalled = Stalled::new(waiting, tag, transactional_id, acks, deadline);
+    Ok(Handled::Stalled(Box::new(stalled)))
 }
 
 impl Waiting {

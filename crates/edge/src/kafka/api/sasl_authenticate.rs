@@ -1,46 +1,100 @@
 //! SaslAuthenticate: a step of the mechanism's exchange, the last of which lets the client in.
+//!
+//! A password is checked apart from the threads that serve connections, a few at a time: it takes some
+//! milliseconds, and up to a second for users with many rounds.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use kafka::sasl_authenticate::{Request, Response};
 use kafka::{ErrorCode, Secret};
+use node::topics::User;
+use tokio::sync::Semaphore;
 
 use crate::kafka::client::Client;
-use crate::kafka::sasl::{Denied, Exchange, Said};
+use crate::kafka::dispatch::{Fatal, Handled};
+use crate::kafka::reply::{Answer, Tag};
+use crate::kafka::sasl::{Denied, Exchange, Identity, PasswordCheck, Said, of_user};
+use crate::kafka::scram::Failed;
+use crate::kafka::stall::Stall;
 
 /// As Kafka says it, whatever the reason.
 const REFUSED: &str = "Authentication failed: invalid credentials";
 
-pub(in crate::kafka) fn answer(client: &mut Client, request: &Request) -> Response {
-    let said = client.exchange.step(&client.door, &request.auth_bytes.0);
-    let message = match said {
-        Ok(Said::More(message)) => message,
-        Ok(Said::Proven(message, identity)) => {
-            // Who is in already stays who it was: the exchange was for nothing.
-            if !client.is_admitted()
-                && let Err(unadmitted) = client.admit(identity)
-            {
-                client.exchange = Exchange::Over;
-                return failure(ErrorCode::SaslAuthenticationFailed, unadmitted.to_string());
-            }
-            message
+pub(in crate::kafka) fn handle(client: &mut Client, tag: Tag, request: &Request) -> Handled {
+    let response = match client.exchange.step(&client.door, &request.auth_bytes.0) {
+        Ok(Said::More(message)) => said(message),
+        Ok(Said::Proven(message, identity)) => admit(client, message, identity),
+        Ok(Said::Check(check)) => {
+            let checking = checked(client.door.password_checks.clone(), check);
+            let checking = Box::pin(checking);
+            return Handled::Stalled(Box::new(Login { tag, checking }));
         }
-        Err(Denied::State) => {
-            let message = "there was no SaslHandshake before".to_owned();
-            return failure(ErrorCode::IllegalSaslState, message);
-        }
-        // The credentials are right: the client may know what is wrong with the name.
-        Err(Denied::Forbidden(forbidden)) => {
-            client.count_refusal();
-            tracing::info!(remote = client.remote(), %forbidden, "kafka client refused");
-            let message = format!("Authentication failed: {forbidden}");
-            return failure(ErrorCode::SaslAuthenticationFailed, message);
-        }
-        Err(denied) => {
-            client.count_refusal();
-            tracing::info!(remote = client.remote(), %denied, "kafka client refused");
-            return failure(ErrorCode::SaslAuthenticationFailed, REFUSED.to_owned());
-        }
+        Err(denied) => refuse(client, denied),
     };
+    Handled::Answer(tag.now(response))
+}
+
+/// A login whose password is being checked.
+struct Login {
+    tag: Tag,
+    checking: Pin<Box<dyn Future<Output = Option<Arc<User>>> + Send>>,
+}
+
+impl Stall for Login {
+    fn poll(
+        &mut self,
+        client: &mut Client,
+        cx: &mut Context<'_>,
+        _: &Waker,
+    ) -> Poll<Result<Answer, Fatal>> {
+        let response = match ready!(self.checking.as_mut().poll(cx)) {
+            Some(user) => {
+                let identity = of_user(&client.door, user);
+                admit(client, String::new(), identity)
+            }
+            None => refuse(client, Failed::Credentials.into()),
+        };
+        Poll::Ready(Ok(self.tag.now(response)))
+    }
+}
+
+/// The user whose password it is, if it is a user's.
+async fn checked(room: Arc<Semaphore>, check: PasswordCheck) -> Option<Arc<User>> {
+    let _permit = room.acquire_owned().await.ok()?;
+    let checked = tokio::task::spawn_blocking(move || check.run()).await;
+    checked.ok().flatten()
+}
+
+fn admit(client: &mut Client, message: String, identity: Identity) -> Response {
+    // A client that is in already stays who it was: the exchange was for nothing.
+    if !client.is_admitted()
+        && let Err(unadmitted) = client.admit(identity)
+    {
+        client.exchange = Exchange::Over;
+        return failure(ErrorCode::SaslAuthenticationFailed, unadmitted.to_string());
+    }
+    said(message)
+}
+
+fn refuse(client: &Client, denied: Denied) -> Response {
+    if denied == Denied::State {
+        let message = "there was no SaslHandshake before".to_owned();
+        return failure(ErrorCode::IllegalSaslState, message);
+    }
+    client.count_refusal();
+    tracing::info!(remote = client.remote(), %denied, "kafka client refused");
+    let message = match denied {
+        // The credentials are right: the client may know what is wrong with the name.
+        Denied::Forbidden(forbidden) => format!("Authentication failed: {forbidden}"),
+        _ => REFUSED.to_owned(),
+    };
+    failure(ErrorCode::SaslAuthenticationFailed, message)
+}
+
+fn said(message: String) -> Response {
     Response {
         auth_bytes: Secret(Bytes::from(message)),
         ..Response::default()

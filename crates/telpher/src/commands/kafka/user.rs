@@ -71,34 +71,57 @@ pub(super) fn run(command: Command, environment: &Environment) -> Result<(), Fai
             let question = Question::new("PUT", path(&args.user)).body(&json!({
                 "password": password,
             }));
-            change(&args, "added", question, environment)
+            add(&args, question, environment)
         }
         Command::List(args) => list(&args, environment),
         Command::Delete(args) => {
             let question = Ok(Question::new("DELETE", path(&args.user)));
-            change(&args, "deleted", question, environment)
+            delete(&args, question, environment)
         }
     }
 }
+
+/// Printed behind the first user.
+const FIRST: &str = "note: this is the first user: from now on every Kafka client has to authenticate, \
+                     and those that are connected without are disconnected\n";
 
 fn path(name: &str) -> String {
     format!("/v1/kafka/users/{}", encode(name))
 }
 
-fn change(
+fn add(
     args: &OneArgs,
-    what: &str,
     question: Result<Question, Trouble>,
     environment: &Environment,
 ) -> Result<(), Failure> {
     let user = &args.user;
-    let question = question.map_err(|trouble| tell(args.format, trouble))?;
+    let telling = |trouble| tell(args.format, trouble);
+    let question = question.map_err(telling)?;
     block_on(async {
         let node = Node::connect(&args.target, environment).await?;
-        let answer = node.ask(&question).await;
-        answer.map_err(|trouble| tell(args.format, trouble))?;
-        let value = json!({"name": user, "is": what});
-        output::print(args.format, &value, &format!("user `{user}` {what}\n"))
+        let users = node.ask(&Question::get("/v1/kafka/users")).await;
+        let users = parse(&users.map_err(telling)?)?;
+        let is_first = users["users"].as_array().is_some_and(Vec::is_empty);
+        node.ask(&question).await.map_err(telling)?;
+        let value = json!({"name": user, "is": "added", "is_first": is_first});
+        let note = if is_first { FIRST } else { "" };
+        output::print(args.format, &value, &format!("user `{user}` added\n{note}"))
+    })
+}
+
+fn delete(
+    args: &OneArgs,
+    question: Result<Question, Trouble>,
+    environment: &Environment,
+) -> Result<(), Failure> {
+    let user = &args.user;
+    let telling = |trouble| tell(args.format, trouble);
+    let question = question.map_err(telling)?;
+    block_on(async {
+        let node = Node::connect(&args.target, environment).await?;
+        node.ask(&question).await.map_err(telling)?;
+        let value = json!({"name": user, "is": "deleted"});
+        output::print(args.format, &value, &format!("user `{user}` deleted\n"))
     })
 }
 

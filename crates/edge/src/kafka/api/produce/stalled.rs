@@ -16,9 +16,10 @@ use crate::kafka::client::{Client, Departure};
 use crate::kafka::deadline::Deadline;
 use crate::kafka::dispatch::Fatal;
 use crate::kafka::reply::{Answer, Tag};
+use crate::kafka::stall::Stall;
 
 /// See the module's documentation.
-pub(in crate::kafka) struct Stalled {
+pub(super) struct Stalled {
     waiting: Waiting,
     tag: Tag,
     transactional_id: Option<String>,
@@ -43,29 +44,6 @@ impl Stalled {
             deadline,
             timer: Box::pin(tokio::time::sleep_until(deadline.instant())),
         }
-    }
-
-    /// Goes on as far as there is room; the answer, once all is appended or nothing is waited for any
-    /// more. Until then the disk wakes `disk`.
-    pub(in crate::kafka) fn poll(
-        &mut self,
-        client: &mut Client,
-        cx: &mut TaskContext<'_>,
-        disk: &Waker,
-    ) -> Poll<Result<Answer, Fatal>> {
-        self.append(client, cx.waker());
-        if self.waiting.queued.is_empty() || self.is_late(&client.departure(), cx) {
-            let waiting = std::mem::take(&mut self.waiting);
-            return Poll::Ready(waiting.into_answer(self.tag, self.acks, self.deadline));
-        }
-        // What this connection has appended itself may be all that is waited for.
-        client.end_round();
-        let first = self.waiting.queued.first();
-        let waits_for_room = !first.is_some_and(QueuedBatch::is_being_prepared);
-        if waits_for_room && client.topics().poll_room(disk).is_ready() {
-            cx.waker().wake_by_ref();
-        }
-        Poll::Pending
     }
 
     fn is_late(&mut self, departure: &Departure, cx: &mut TaskContext<'_>) -> bool {
@@ -94,5 +72,30 @@ impl Stalled {
             let (topic, partition) = place;
             self.waiting.response.responses[topic].partition_responses[partition] = response;
         }
+    }
+}
+
+impl Stall for Stalled {
+    /// Goes on as far as there is room; the answer, once all is appended or nothing is waited for any
+    /// more.
+    fn poll(
+        &mut self,
+        client: &mut Client,
+        cx: &mut TaskContext<'_>,
+        disk: &Waker,
+    ) -> Poll<Result<Answer, Fatal>> {
+        self.append(client, cx.waker());
+        if self.waiting.queued.is_empty() || self.is_late(&client.departure(), cx) {
+            let waiting = std::mem::take(&mut self.waiting);
+            return Poll::Ready(waiting.into_answer(self.tag, self.acks, self.deadline));
+        }
+        // What this connection has appended itself may be all that is waited for.
+        client.end_round();
+        let first = self.waiting.queued.first();
+        let waits_for_room = !first.is_some_and(QueuedBatch::is_being_prepared);
+        if waits_for_room && client.topics().poll_room(disk).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 }

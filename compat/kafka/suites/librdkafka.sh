@@ -1,0 +1,34 @@
+#!/bin/sh
+# librdkafka's own tests: librdkafka.sh HOST:PORT DIRECTORY, with the jars of Kafka's tools in CLASSPATH.
+# Tests that need no broker, or librdkafka's mock of one, are left out (-L); so is whatever takes long (-Q).
+set -eu
+broker=$1
+scripts=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Tests that cannot pass, each with its reason.
+skip=
+without() {
+    skip="$skip,$1"
+}
+without 0081 # also tests access rules, and settings of groups and of brokers that run: there are none
+without 0103 # creates a topic with three replicas, and there is one broker
+without 0109 # adds access rules
+without 0115 # adds access rules
+without 0119 # adds access rules
+
+mkdir "$work/bin"
+cp "$scripts/kafka-bin/kafka-topics.sh" "$work/bin/"
+echo "bootstrap.servers=$broker" >"$work/test.conf"
+export RDKAFKA_TEST_CONF="$work/test.conf" KAFKA_PATH="$work" BROKERS="$broker"
+export TEST_KAFKA_VERSION=4.1.0 TEST_LEVEL=1 TESTS_SKIP="${skip#,}" CI=1
+export LD_LIBRARY_PATH="$2/src:$2/src-cpp"
+cd "$2/tests"
+./test-runner -p2 -Q -L >"$work/log" 2>&1 || {
+    sed 's/\x1b\[[0-9;]*m//g' "$work/log" | grep -A 4 'TEST FAILURE' || true
+    tail -n 20 "$work/log"
+    exit 1
+}
+# The runner's own summary.
+sed 's/\x1b\[[0-9;]*m//g' "$work/log" | grep -E '^TEST .* (summary|PASSED|FAILED)|tests (run|passed|failed|skipped)' || true
