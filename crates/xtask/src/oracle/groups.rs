@@ -121,7 +121,7 @@ fn fetch(group: &str, topics: Option<&[(&str, i32)]>) -> offset_fetch::Request {
 fn describe(group: &str) -> describe_groups::Request {
     describe_groups::Request {
         groups: vec![group.to_owned()],
-        include_authorized_operations: false,
+        include_authorized_operations: true,
     }
 }
 

@@ -14,11 +14,9 @@ use crate::step::now;
 
 /// Fields that are anybody's own: ids that a broker makes up, addresses, words, and what Apache Kafka says
 /// of its own age.
-const OWN: [&str; 26] = [
-    "authorized_operations",
+const OWN: [&str; 23] = [
     "broker_ids",
     "client_host",
-    "cluster_authorized_operations",
     "cluster_id",
     "controller_id",
     "coordinator_key",
@@ -40,7 +38,6 @@ const OWN: [&str; 26] = [
     "last_timestamp",
     "transaction_start_time_ms",
     "throttle_time_ms",
-    "topic_authorized_operations",
     "topic_id",
 ];
 

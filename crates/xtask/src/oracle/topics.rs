@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 use kafka::{
-    alter_configs, create_partitions, create_topics, delete_topics, describe_cluster,
-    describe_configs, describe_topic_partitions, incremental_alter_configs, metadata,
+    alter_configs, alter_partition_reassignments, create_partitions, create_topics, delete_topics,
+    describe_cluster, describe_configs, describe_topic_partitions, elect_leaders,
+    incremental_alter_configs, list_config_resources, list_partition_reassignments, metadata,
 };
 
 use super::script::Script;
@@ -29,7 +30,52 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
         ..describe_cluster::Request::default()
     };
     script.both("of controllers", 1, &cluster)?;
+    let cluster = describe_cluster::Request {
+        include_cluster_authorized_operations: true,
+        ..describe_cluster::Request::default()
+    };
+    script.both("of brokers", 1, &cluster)?;
+    leaders(script)?;
     deletions(script)
+}
+
+/// What one broker answers about its leadership, and about moves to others.
+fn leaders(script: &mut Script) -> Result<()> {
+    let of = |topic: &str, partitions: &[i32]| elect_leaders::Request {
+        topic_partitions: Some(vec![elect_leaders::TopicPartitions {
+            topic: topic.to_owned(),
+            partitions: partitions.to_vec(),
+        }]),
+        timeout_ms: 10_000,
+        ..elect_leaders::Request::default()
+    };
+    script.both("of what is led", 2, &of("plain", &[0]))?;
+    script.both("of no partition", 2, &of("plain", &[99]))?;
+    script.both("of no topic", 2, &of("absent", &[0]))?;
+    let to = |topic: &str, replicas: Option<Vec<i32>>| alter_partition_reassignments::Request {
+        topics: vec![alter_partition_reassignments::Topic {
+            name: topic.to_owned(),
+            partitions: vec![alter_partition_reassignments::Partition {
+                partition_index: 0,
+                replicas,
+            }],
+        }],
+        timeout_ms: 10_000,
+        ..alter_partition_reassignments::Request::default()
+    };
+    script.both("to where it is", 0, &to("plain", Some(vec![1])))?;
+    script.both("to no broker", 0, &to("plain", Some(vec![99])))?;
+    script.both("to be cancelled", 0, &to("plain", None))?;
+    script.both("of no topic", 0, &to("absent", Some(vec![1])))?;
+    let all = list_partition_reassignments::Request::default();
+    script.both("of all", 0, &all)?;
+    let of_type = |resource_type| list_config_resources::Request {
+        resource_types: vec![resource_type],
+    };
+    script.both("of brokers", 1, &of_type(4))?;
+    script.both("of client metrics", 1, &of_type(16))?;
+    script.both("of a type that is none", 1, &of_type(77))?;
+    Ok(())
 }
 
 fn named(name: &str) -> describe_topic_partitions::TopicRequest {
@@ -46,6 +92,8 @@ fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
                 ..metadata::TopicRequest::default()
             }]),
             allow_auto_topic_creation: false,
+            include_topic_authorized_operations: true,
+            include_cluster_authorized_operations: true,
             ..metadata::Request::default()
         };
         // Version 1 cannot say that nothing is to be made.
@@ -131,6 +179,29 @@ fn creations(script: &mut Script) -> Result<()> {
         ("compression.type", "producer"),
         ("compression.type", "brotli"),
         ("no.such.setting", "1"),
+        ("compression.type", "zstd"),
+        ("compression.type", "none"),
+        ("compression.gzip.level", "0"),
+        ("compression.gzip.level", "9"),
+        ("compression.zstd.level", "23"),
+        ("min.insync.replicas", "1"),
+        ("min.insync.replicas", "0"),
+        ("min.cleanable.dirty.ratio", "0.3"),
+        ("min.cleanable.dirty.ratio", "1.1"),
+        ("min.compaction.lag.ms", "-1"),
+        ("max.compaction.lag.ms", "0"),
+        ("segment.ms", "0"),
+        ("segment.ms", "60000"),
+        ("flush.messages", "0"),
+        ("unclean.leader.election.enable", "false"),
+        ("unclean.leader.election.enable", "perhaps"),
+        ("preallocate", "True"),
+        ("message.timestamp.after.max.ms", "-1"),
+        ("message.timestamp.before.max.ms", "1000"),
+        ("leader.replication.throttled.replicas", "0:1"),
+        ("leader.replication.throttled.replicas", "0"),
+        ("segment.index.bytes", "3"),
+        ("remote.storage.enable", "true"),
     ];
     for (number, (setting, value)) in settings.into_iter().enumerate() {
         let name = format!("with-{number}");
@@ -180,14 +251,39 @@ fn partitions(script: &mut Script) -> Result<()> {
 }
 
 /// What a broker of ours knows as well.
-const SETTINGS: [&str; 7] = [
+const SETTINGS: [&str; 32] = [
     "cleanup.policy",
+    "compression.gzip.level",
+    "compression.lz4.level",
     "compression.type",
+    "compression.zstd.level",
+    "delete.retention.ms",
+    "file.delete.delay.ms",
+    "flush.messages",
+    "flush.ms",
+    "follower.replication.throttled.replicas",
+    "index.interval.bytes",
+    "leader.replication.throttled.replicas",
+    "local.retention.bytes",
+    "local.retention.ms",
+    "max.compaction.lag.ms",
     "max.message.bytes",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
     "message.timestamp.type",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "min.insync.replicas",
+    "preallocate",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+    "remote.storage.enable",
     "retention.bytes",
     "retention.ms",
     "segment.bytes",
+    "segment.index.bytes",
+    "segment.jitter.ms",
+    "unclean.leader.election.enable",
 ];
 
 fn describe(resource_type: i8, name: &str, settings: &[&str]) -> describe_configs::Request {
