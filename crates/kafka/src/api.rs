@@ -187,7 +187,7 @@ apis! {
     DescribeClientQuotas = 48: describe_client_quotas, 0..=1, flexible 1;
     DescribeUserScramCredentials = 50: describe_user_scram_credentials, 0..=0, flexible 0;
     AlterUserScramCredentials = 51: alter_user_scram_credentials, 0..=0, flexible 0;
-    DescribeQuorum = 55: describe_quorum, 0..=1, flexible 0;
+    DescribeQuorum = 55: describe_quorum, 0..=2, flexible 0;
     DescribeCluster = 60: describe_cluster, 0..=2, flexible 0;
     DescribeProducers = 61: describe_producers, 0..=0, flexible 0;
     DescribeTransactions = 65: describe_transactions, 0..=0, flexible 0;

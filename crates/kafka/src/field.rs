@@ -84,7 +84,7 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(i8 i16 i32 i64);
+numbers!(i8 i16 u16 i32 i64);
 
 impl Field for bool {
     #[inline]

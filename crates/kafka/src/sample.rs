@@ -63,6 +63,12 @@ macro_rules! numbers {
 
 numbers!(i8 i16 i32 i64);
 
+impl Sample for u16 {
+    fn sample(source: &mut Source<'_>) -> Self {
+        Self::from_be_bytes(std::array::from_fn(|_| source.byte()))
+    }
+}
+
 impl Sample for bool {
     fn sample(source: &mut Source<'_>) -> Self {
         source.byte() & 1 == 1

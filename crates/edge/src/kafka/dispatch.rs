@@ -108,7 +108,7 @@ pub(super) fn dispatch(client: &mut Client, frame: &Bytes) -> Result<Handled, Fa
         Request::AlterUserScramCredentials(it) => {
             api::alter_user_scram_credentials::answer(client, tag, it)
         }
-        Request::DescribeQuorum(it) => tag.now(api::describe_quorum::answer(it)),
+        Request::DescribeQuorum(it) => tag.now(api::describe_quorum::answer(client, it)),
         Request::ConsumerGroupHeartbeat(_) => tag.now(api::consumer_group_heartbeat::answer()),
         Request::ListConfigResources(it) => {
             tag.now(api::list_config_resources::answer(client, tag.version, &it))

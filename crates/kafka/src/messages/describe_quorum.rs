@@ -2,6 +2,7 @@
 
 use crate::error_code::ErrorCode;
 use crate::message::message;
+use crate::values::Uuid;
 
 message! {
     /// Partitions of the metadata log.
@@ -23,7 +24,9 @@ message! {
     /// The quorum of each partition.
     struct Response {
         error_code: ErrorCode,
+        error_message: Option<String> [2..],
         topics: Vec<TopicResponse>,
+        nodes: Vec<Node> [2..],
     }
 
     /// The answer for a topic.
@@ -36,6 +39,7 @@ message! {
     struct PartitionResponse {
         partition_index: i32,
         error_code: ErrorCode,
+        error_message: Option<String> [2..],
         leader_id: i32,
         leader_epoch: i32,
         high_watermark: i64,
@@ -46,8 +50,22 @@ message! {
     /// How far a replica is.
     struct ReplicaState {
         replica_id: i32,
+        replica_directory_id: Uuid [2..],
         log_end_offset: i64,
         last_fetch_timestamp: i64 [1..] = -1,
         last_caught_up_timestamp: i64 [1..] = -1,
+    }
+
+    /// A member of the quorum.
+    struct Node {
+        node_id: i32,
+        listeners: Vec<Listener>,
+    }
+
+    /// Where a member is reached.
+    struct Listener {
+        name: String,
+        host: String,
+        port: u16,
     }
 }

@@ -2,16 +2,17 @@
 
 use kafka::ErrorCode;
 use kafka::describe_quorum::{
-    Partition, PartitionResponse, ReplicaState, Request, Response, TopicResponse,
+    Listener, Node, Partition, PartitionResponse, ReplicaState, Request, Response, TopicResponse,
 };
 
 use super::NODE_ID;
+use crate::kafka::client::Client;
 
 /// The topic under which Kafka's tools ask for the metadata log, and its only partition.
 const METADATA: &str = "__cluster_metadata";
 const PARTITION: i32 = 0;
 
-pub(in crate::kafka) fn answer(request: Request) -> Response {
+pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
     let topics = request.topics.into_iter().map(|topic| {
         let partitions = topic.partitions.iter();
         let partitions = partitions.map(|it| described(&topic.topic_name, it));
@@ -20,8 +21,17 @@ pub(in crate::kafka) fn answer(request: Request) -> Response {
             topic_name: topic.topic_name,
         }
     });
+    let listener = Listener {
+        name: "KAFKA".to_owned(),
+        host: client.place.host.clone(),
+        port: client.place.port,
+    };
     Response {
         topics: topics.collect(),
+        nodes: vec![Node {
+            node_id: NODE_ID,
+            listeners: vec![listener],
+        }],
         ..Response::default()
     }
 }
