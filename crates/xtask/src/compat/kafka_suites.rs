@@ -23,6 +23,9 @@ const GO_MODULE: &str = "compat/kafka/franz-go";
 /// librdkafka's tests write to four partitions of topics that are created for them.
 pub(super) const OPTIONS: [&str; 2] = ["--topics-partitions", "4"];
 
+/// The package of franz-go's client.
+const FRANZ_GO: &str = "github.com/twmb/franz-go/pkg/kgo";
+
 /// How long a suite may take on a machine that does other things as well.
 const SUITE_LIMIT: Duration = Duration::from_secs(60 * 60);
 const APPLICATION_LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -52,11 +55,7 @@ pub(super) const CLIENTS: [Client; 4] = [
     Client {
         name: "franz-go-suite",
         fetch: fetch_franz_go,
-        run: |workspace, served| {
-            let mut command = shell("franz-go.sh", served);
-            command.arg(franz_go_tests(workspace));
-            Ok(command)
-        },
+        run: franz_go,
         limit: SUITE_LIMIT,
     },
     Client {
@@ -157,10 +156,19 @@ fn franz_go_tests(workspace: &Path) -> PathBuf {
     workspace.join("franz-go-tests")
 }
 
+fn franz_go(workspace: &Path, served: &Served) -> Result<Command> {
+    let mut list = Command::new("go");
+    list.args(["-C", GO_MODULE, "list", "-f", "{{.Dir}}", FRANZ_GO]);
+    let sources = step::read(&mut list)?;
+    let mut command = shell("franz-go.sh", served);
+    command.arg(franz_go_tests(workspace)).arg(sources.trim());
+    Ok(command)
+}
+
 fn fetch_franz_go(workspace: &Path) -> Result<()> {
     let mut build = Command::new("go");
     build.arg("-C").arg(GO_MODULE).args(["test", "-c", "-o"]);
     build.arg(franz_go_tests(workspace));
-    build.arg("github.com/twmb/franz-go/pkg/kgo");
+    build.arg(FRANZ_GO);
     step::run("go test -c", &mut build, FETCH_LIMIT)
 }
