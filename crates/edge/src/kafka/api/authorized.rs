@@ -1,5 +1,7 @@
-//! Authorized operations: bits of the operations that a client may do to a resource. Without access
-//! rules these are all that Kafka knows for the type of the resource.
+//! Authorized operations: bits of the operations that a client may do to a resource. These are all that
+//! Kafka knows for the type of the resource, but for changes of a topic that the client may not make.
+
+use crate::kafka::client::Client;
 
 /// Operations in Kafka's numbers (`AclOperation`).
 const READ: u32 = 3;
@@ -24,6 +26,9 @@ const TOPIC: i32 = bits(&[
     DESCRIBE_CONFIGS,
     ALTER_CONFIGS,
 ]);
+
+/// Operations on a topic that change it.
+const TOPIC_CHANGES: i32 = bits(&[DELETE, ALTER, ALTER_CONFIGS]);
 
 /// Operations on the cluster.
 const CLUSTER: i32 = bits(&[
@@ -52,8 +57,12 @@ const fn bits(operations: &[u32]) -> i32 {
 }
 
 /// Operations on a topic, if they were asked for.
-pub(super) fn on_topic(is_asked: bool) -> i32 {
-    if is_asked { TOPIC } else { NOT_ASKED }
+pub(super) fn on_topic(client: &Client, topic: &str, is_asked: bool) -> i32 {
+    match (is_asked, client.check_topic(topic)) {
+        (false, _) => NOT_ASKED,
+        (true, Ok(())) => TOPIC,
+        (true, Err(_)) => TOPIC & !TOPIC_CHANGES,
+    }
 }
 
 /// Operations on the cluster, if they were asked for.

@@ -56,6 +56,10 @@ pub(in crate::kafka) fn answer(client: &Client, request: Request) -> Response {
             break;
         }
     }
+    for topic in &mut response.topics {
+        let name = topic.name.as_deref().unwrap_or_default();
+        topic.topic_authorized_operations = authorized::on_topic(client, name, true);
+    }
     response
 }
 
@@ -74,7 +78,6 @@ fn missing(name: String) -> Shown {
     Shown {
         error_code,
         name: Some(name),
-        topic_authorized_operations: authorized::on_topic(true),
         ..Shown::default()
     }
 }
@@ -94,7 +97,6 @@ fn shown(topics: &Topics, topic: &Topic, first: u32, end: u32) -> Shown {
         name: Some(topic.about().name.clone()),
         topic_id: uuid(topic.about().id),
         partitions: partitions.collect(),
-        topic_authorized_operations: authorized::on_topic(true),
         ..Shown::default()
     }
 }

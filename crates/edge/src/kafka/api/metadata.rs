@@ -29,8 +29,9 @@ pub(in crate::kafka) fn answer(client: &Client, version: i16, request: &Request)
             .collect(),
     };
     for topic in &mut found {
-        topic.topic_authorized_operations =
-            authorized::on_topic(request.include_topic_authorized_operations);
+        let is_asked = request.include_topic_authorized_operations;
+        let name = topic.name.as_deref().unwrap_or_default();
+        topic.topic_authorized_operations = authorized::on_topic(client, name, is_asked);
     }
     Response {
         cluster_authorized_operations: authorized::on_cluster(

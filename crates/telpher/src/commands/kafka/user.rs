@@ -82,8 +82,8 @@ pub(super) fn run(command: Command, environment: &Environment) -> Result<(), Fai
 }
 
 /// Printed behind the first user.
-const FIRST: &str = "note: this is the first user: from now on every Kafka client has to authenticate, \
-                     and those that are connected without are disconnected\n";
+const FIRST: &str = "note: this is the first user: from now on Kafka clients have to authenticate; \
+                     new connections without credentials are refused\n";
 
 fn path(name: &str) -> String {
     format!("/v1/kafka/users/{}", encode(name))
