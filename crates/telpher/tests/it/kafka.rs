@@ -89,7 +89,7 @@ fn a_user_comes_in_by_its_password_and_by_no_other() {
     let node = place.serve("");
     kcat(&place, &node, "-P -t letters", "a\n").expect(0);
     let added = users(&place, &node, "add ann", "open-sesame\n");
-    assert!(added.expect(0).stdout.contains("first user"), "{added:?}");
+    assert!(added.expect(0).stdout.contains("first user"));
     let listed = users(&place, &node, "list", "");
     assert_eq!(
         listed.expect(0).stdout,
