@@ -197,9 +197,10 @@ fn of_node(client: &Client) -> [Setting; 16] {
         setting(
             "transactional.id.expiration.ms",
             Kind::Int,
-            options.producer_silent_ms,
+            options.transactional_id_unused_ms,
             Some("604800000"),
-            "How long an unused transactional.id is known, in milliseconds (topics.producer_silence).",
+            "How long an unused transactional.id is known, in milliseconds \
+             (topics.transactional_id_expiration).",
         ),
     ]
 }
