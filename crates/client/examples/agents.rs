@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use client::{Cast, Client, Name, Server, SubscribeOptions};
-use edge::native::{Acceptor, Door, Options, Spawn};
+use edge::native::{Acceptor, Door, Options, Refusal, Spawn};
 use node::{Clock, Entropy, Handle, Limits, Ports};
 use tokio::time::Instant;
 
@@ -84,6 +84,8 @@ async fn start_node() -> Result<String, Box<dyn std::error::Error>> {
     tokio::spawn(edge::native::accept_tcp(
         listener,
         None,
+        net::SocketBudget::unlimited(),
+        Refusal::Frame,
         Arc::new(Here(door)),
     ));
     tokio::spawn(edge::sweep(node));

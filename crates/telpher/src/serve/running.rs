@@ -6,17 +6,20 @@ use std::time::Duration;
 use ::journal::{Journal, SyncTimes};
 use edge::chunks::{Assembler, Sizes};
 use edge::{Gate, http, native};
+use net::SocketBudget;
 use node::Handle;
 use node::config::Config;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use super::descriptors::Grant;
 use super::doors::{Addresses, Doors, Protocols};
 use super::limiter::CompatLimiter;
 use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::{Native, Slim, Workers};
-use super::{agents, archive, backup, journal, kafka, shared_quotas, slim, views};
+use super::{agents, archive, backup, journal, kafka, shared_quotas, slim, streams, views, watch};
 use crate::commands::config::tls_failure;
 use crate::failure::{Exit, Failure};
 
@@ -25,6 +28,8 @@ pub(crate) struct Running {
     node: Handle,
     addresses: Addresses,
     system: SystemAgent,
+    /// Receives the reason when the journal has failed.
+    journal_failed: oneshot::Receiver<String>,
     /// Whoever accepts clients, and whoever looks after deadlines and revocations.
     tasks: JoinSet<()>,
 }
@@ -36,6 +41,8 @@ pub(super) struct Means {
     /// What clients are shown where there is TLS.
     pub(super) identity: Option<Arc<net::ServerIdentity>>,
     pub(super) limiter: Option<CompatLimiter>,
+    /// File descriptors that the process may use.
+    pub(super) grant: Grant,
     /// Where it keeps what it is told to keep.
     pub(super) journal: Kept,
 }
@@ -54,6 +61,7 @@ impl Running {
             ports,
             identity,
             limiter,
+            grant,
             journal,
         } = means;
         let tls = identity
@@ -61,6 +69,7 @@ impl Running {
             .map(|it| it.server_config(None))
             .transpose();
         let tls = tls.map_err(tls_failure)?;
+        let budget = SocketBudget::new(grant.sockets(0));
         let doors = Doors::bind(config, limiter, tls.is_some()).await?;
         let addresses = doors.addresses.clone();
         let limits = node_limits(config);
@@ -105,9 +114,12 @@ impl Running {
         };
         let system = SystemAgent::start(&node, &door, source).await?;
         let agents = agents::start(&node, system.client(), config)?;
-        let mut tasks = doors.open(tls, protocols, workers, node.clone(), gate);
+        let mut tasks = doors.open(tls, protocols, workers, node.clone(), gate, &budget);
+        let (failed, journal_failed) = oneshot::channel();
+        tasks.spawn(watch::watch(node.clone(), budget, grant, failed));
         tasks.spawn(agents);
         tasks.spawn(edge::sweep(node.clone()));
+        tasks.spawn(streams::tend(node.clone(), config.stream.clone()));
         tasks.spawn(shared_quotas::tend(node.clone()));
         tasks.spawn(views::tend(node.clone(), config.views.interval));
         if let Some(archive) = archive {
@@ -117,6 +129,7 @@ impl Running {
             node,
             addresses,
             system,
+            journal_failed,
             tasks,
         })
     }
@@ -124,6 +137,15 @@ impl Running {
     /// The node itself.
     pub(super) fn node(&self) -> Handle {
         self.node.clone()
+    }
+
+    /// Waits until the journal has failed and returns the reason; never returns if the node is to
+    /// go on then.
+    pub(super) async fn journal_failure(&mut self, is_awaited: bool) -> String {
+        match (&mut self.journal_failed).await {
+            Ok(reason) if is_awaited => reason,
+            Ok(_) | Err(_) => std::future::pending().await,
+        }
     }
 
     /// Has something done for as long as it serves.
@@ -157,6 +179,7 @@ impl Running {
             addresses,
             system,
             tasks: _tasks,
+            ..
         } = self;
         signals::end_process_after(config.shutdown.limit);
         // The node's own connection is nobody to wait for.
