@@ -161,7 +161,9 @@ fn hint(code: ErrorCode, sent: Sent) -> &'static str {
         ErrorCode::InvalidArgument => "correct the name, the option or the body",
         ErrorCode::Unauthenticated => "give a valid token; `telpher token add` makes one",
         ErrorCode::Unsupported => "the other side does not offer this; upgrade it or do without",
-        ErrorCode::Unavailable => "it was not executed: trying again is safe once the peer is back",
+        ErrorCode::Unavailable => {
+            "it was not executed: trying again is safe once its cause has passed"
+        }
         ErrorCode::Protocol => "the two sides do not understand each other; compare their versions",
         ErrorCode::Internal => "this is a defect; the log of the side that raised it says more",
         ErrorCode::Replaced => "another connection uses the same instance; give each its own",

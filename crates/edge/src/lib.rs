@@ -3,6 +3,7 @@
 //! A door decides nothing: it decodes, calls [`node::Handle`], and encodes what the node pushes
 //! into its [`node::Outlet`]s. It does not know engines or disks.
 
+mod accept;
 pub mod chunks;
 pub mod facts;
 mod gate;

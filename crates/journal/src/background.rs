@@ -27,7 +27,10 @@ impl Background {
         let step = self.filer.step(&*self.shared, now_ms);
         if let (Step::Failed, Some(failure)) = (step, self.filer.failure()) {
             self.shared.health.fail_filing(failure.to_string());
+            // A line that waits for a segment waits in vain.
+            self.shared.doorbell.poke();
         }
+        self.shared.health.set_retrying(self.filer.retry_reason());
         self.shared.feed_line();
         *self.shared.counters.filing.lock() = FilingCounts {
             totals: self.filer.totals(),

@@ -89,3 +89,27 @@ fn at(path: impl Into<String>, source: io::Error) -> io::Error {
     let path = path.into();
     io::Error::new(source.kind(), PathError { path, source })
 }
+
+/// It is not known which names of a directory are durable, and another sync would prove nothing.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct UnsyncedDirectory(io::Error);
+
+/// Makes the names in a directory durable. An error for which [`is_unsynced`] holds must not be
+/// followed by another try.
+pub(crate) fn sync_names(disk: &dyn Disk, path: &str) -> io::Result<()> {
+    disk.sync_dir(path).map_err(|error| match error.kind() {
+        // Nothing was written, and there may be room later.
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => error,
+        kind => io::Error::new(kind, UnsyncedDirectory(error)),
+    })
+}
+
+/// Whether an error says that the sync of a directory failed.
+pub(crate) fn is_unsynced(error: &io::Error) -> bool {
+    let Some(inner) = error.get_ref() else {
+        return false;
+    };
+    let nested = || inner.downcast_ref::<io::Error>();
+    inner.is::<UnsyncedDirectory>() || nested().is_some_and(is_unsynced)
+}

@@ -12,6 +12,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::disk::is_unsynced;
 use crate::extent::{ExtentError, ExtentSet};
 use crate::manifest::{Manifest, ManifestError};
 use crate::segment::{Segment, ShardEnd};
@@ -25,6 +26,7 @@ mod job;
 mod merge;
 mod pace;
 mod plan;
+mod retries;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -113,6 +115,26 @@ pub enum FilingError {
 }
 
 impl FilingError {
+    /// Whether the work may succeed when it is tried again: the disk or the system refused
+    /// something, and nothing shows damage. That a file ends too early is damage; after a failed sync
+    /// of a directory it is not known what is durable.
+    fn is_transient(&self) -> bool {
+        let kind = match self {
+            FilingError::Io(error) if is_unsynced(error) => return false,
+            FilingError::Io(error) => error.kind(),
+            FilingError::Extent(ExtentError::Io { source, .. }) => source.kind(),
+            FilingError::Manifest(ManifestError::Io(error)) => error.kind(),
+            FilingError::Damaged { .. }
+            | FilingError::Extent(_)
+            | FilingError::Manifest(_)
+            | FilingError::Unconfirmed(_) => return false,
+        };
+        !matches!(
+            kind,
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+        )
+    }
+
     /// Whether there was no room, and trying again makes sense when there is.
     fn is_full(&self) -> bool {
         let kind = match self {

@@ -1,12 +1,12 @@
 //! Whether the journal takes appends, and if not, why.
 //!
 //! ```text
-//! ## Serving <=> DiskFull
-//! ## Serving | DiskFull => FilingFailed      once, for good
+//! ## Serving <=> FilingRetrying | DiskFull
+//! ## Serving | FilingRetrying | DiskFull => FilingFailed      once, for good
 //! ## any => Failed                           once, for good
 //! ```
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -15,6 +15,12 @@ use parking_lot::Mutex;
 pub enum Health {
     /// Appends are taken.
     Serving,
+    /// Work of the background failed and is tried again. Appends are taken until the line has no
+    /// segment to go on in, and go on when the work succeeds.
+    FilingRetrying {
+        /// What failed, for a person.
+        reason: String,
+    },
     /// The background found no room: appends are refused, trims and erases are taken.
     DiskFull,
     /// The background has stopped for good. Everything is taken until the line has no segment to
@@ -35,17 +41,49 @@ const DISK_FULL: u8 = 1;
 const FILING_FAILED: u8 = 2;
 const FAILED: u8 = 3;
 
+/// How often the journal entered each state since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HealthChanges {
+    /// Back to serving, from a state that passed.
+    pub serving: u64,
+    /// [`Health::FilingRetrying`].
+    pub filing_retrying: u64,
+    /// [`Health::DiskFull`].
+    pub disk_full: u64,
+    /// [`Health::FilingFailed`].
+    pub filing_failed: u64,
+    /// [`Health::Failed`].
+    pub failed: u64,
+}
+
 /// The journal's health; reading whether appends are taken costs one load.
 #[derive(Debug, Default)]
 pub(crate) struct HealthCell {
     state: AtomicU8,
     reason: Mutex<String>,
+    /// Why work of the background is tried again, if it is.
+    retrying: Mutex<Option<String>>,
+    changes: Changes,
+}
+
+#[derive(Debug, Default)]
+struct Changes {
+    serving: AtomicU64,
+    filing_retrying: AtomicU64,
+    disk_full: AtomicU64,
+    filing_failed: AtomicU64,
+    failed: AtomicU64,
 }
 
 impl HealthCell {
     pub(crate) fn get(&self) -> Health {
         match self.state.load(Ordering::Acquire) {
-            SERVING => Health::Serving,
+            SERVING => match &*self.retrying.lock() {
+                Some(reason) => Health::FilingRetrying {
+                    reason: reason.clone(),
+                },
+                None => Health::Serving,
+            },
             DISK_FULL => Health::DiskFull,
             FILING_FAILED => Health::FilingFailed {
                 reason: self.reason.lock().clone(),
@@ -60,6 +98,16 @@ impl HealthCell {
         self.state.load(Ordering::Acquire) == SERVING
     }
 
+    pub(crate) fn is_filing_failed(&self) -> bool {
+        self.state.load(Ordering::Acquire) == FILING_FAILED
+    }
+
+    /// Why nothing can be written when the line needs a segment and filing has failed.
+    pub(crate) fn out_of_segments(&self) -> String {
+        let reason = self.reason.lock();
+        format!("no segment is free, and filing has failed: {reason}")
+    }
+
     pub(crate) fn is_failed(&self) -> bool {
         self.state.load(Ordering::Acquire) == FAILED
     }
@@ -72,6 +120,7 @@ impl HealthCell {
     pub(crate) fn fail(&self, reason: String) {
         let mut first = self.reason.lock();
         if self.state.swap(FAILED, Ordering::AcqRel) != FAILED {
+            count(&self.changes.failed);
             *first = reason;
         }
     }
@@ -80,6 +129,7 @@ impl HealthCell {
     pub(crate) fn fail_filing(&self, reason: String) {
         let mut first = self.reason.lock();
         if self.state.load(Ordering::Acquire) < FILING_FAILED {
+            count(&self.changes.filing_failed);
             self.state.store(FILING_FAILED, Ordering::Release);
             *first = reason;
         }
@@ -91,15 +141,69 @@ impl HealthCell {
             true => (SERVING, DISK_FULL),
             false => (DISK_FULL, SERVING),
         };
-        let _ = self
+        let changed = self
             .state
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        if changed.is_ok() {
+            count(match is_full {
+                true => &self.changes.disk_full,
+                false => &self.changes.serving,
+            });
+        }
     }
+
+    /// Work of the background failed for this reason and is tried again, or `None` if none is.
+    pub(crate) fn set_retrying(&self, reason: Option<&str>) {
+        let mut retrying = self.retrying.lock();
+        if retrying.as_deref() == reason {
+            return;
+        }
+        match (retrying.is_some(), reason.is_some()) {
+            (false, true) => count(&self.changes.filing_retrying),
+            (true, false) if self.is_serving() => count(&self.changes.serving),
+            _ => {}
+        }
+        *retrying = reason.map(str::to_owned);
+    }
+
+    /// How often each state was entered.
+    pub(crate) fn changes(&self) -> HealthChanges {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        HealthChanges {
+            serving: load(&self.changes.serving),
+            filing_retrying: load(&self.changes.filing_retrying),
+            disk_full: load(&self.changes.disk_full),
+            filing_failed: load(&self.changes.filing_failed),
+            failed: load(&self.changes.failed),
+        }
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_that_is_tried_again_is_a_state_that_passes() {
+        let health = HealthCell::default();
+        health.set_retrying(Some("no descriptor"));
+        health.set_retrying(Some("no memory"));
+        let reason = "no memory".into();
+        assert_eq!(health.get(), Health::FilingRetrying { reason });
+        assert!(health.is_serving(), "appends are taken");
+        health.set_retrying(None);
+        assert_eq!(health.get(), Health::Serving);
+        let expected = HealthChanges {
+            serving: 1,
+            filing_retrying: 1,
+            ..HealthChanges::default()
+        };
+        assert_eq!(health.changes(), expected);
+    }
 
     #[test]
     fn a_failure_stays_and_keeps_its_first_reason() {

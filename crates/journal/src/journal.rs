@@ -7,7 +7,7 @@ use crate::durable::{Status, Ticket};
 use crate::extent::ExtentError;
 use crate::follow::{Follow, Following};
 use crate::guard::Guard;
-use crate::health::Health;
+use crate::health::{Health, HealthChanges};
 use crate::read::{self, Read, ReadError, ReadLimit};
 use crate::round::Round;
 use crate::segment::ShardEnd;
@@ -340,6 +340,22 @@ impl Journal {
     /// Whether appends are taken, and if not, why.
     pub fn health(&self) -> Health {
         self.shared.health.get()
+    }
+
+    /// How often each state of [`Journal::health`] was entered since the journal was opened.
+    pub fn health_changes(&self) -> HealthChanges {
+        self.shared.health.changes()
+    }
+
+    /// Whether appends wait because no segment is free. Normal for a moment under load; filing frees
+    /// one.
+    pub fn is_starved(&self) -> bool {
+        self.shared.is_starved.load(Ordering::SeqCst)
+    }
+
+    /// Segments that are free for the line.
+    pub fn spare_segments(&self) -> usize {
+        self.shared.spares.ready()
     }
 
     /// What was written since the journal was opened, and what waits.

@@ -56,7 +56,7 @@ pub use durable::{Status, Ticket};
 pub use figures::FilingStats;
 pub use follow::{Follow, Following};
 pub use guard::{AppendError, Appended, Guard};
-pub use health::Health;
+pub use health::{Health, HealthChanges};
 pub use ids::{Index, Position, ShardId, StreamId};
 pub use journal::{CutError, Journal, Stats, StreamState};
 pub use line::{Line, LineStep};

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, sync_names};
 use crate::zeros::write_zeros;
 
 /// Where it lies.
@@ -61,7 +61,7 @@ impl Reserve {
     pub fn release(&mut self) -> io::Result<()> {
         if self.is_held && self.size > 0 {
             self.disk.remove(PATH)?;
-            self.disk.sync_dir("")?;
+            sync_names(&*self.disk, "")?;
             self.is_held = false;
         }
         Ok(())
@@ -76,7 +76,7 @@ impl Reserve {
         write_zeros(&*file, 0, self.size)?;
         file.sync_all()?;
         self.disk.rename(PATH_UNFINISHED, PATH)?;
-        self.disk.sync_dir("")
+        sync_names(&*self.disk, "")
     }
 }
 

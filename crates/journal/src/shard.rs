@@ -29,6 +29,11 @@ const BLOCK_SIZE_CLOSE: usize = 1 << 20;
 /// busy is not copied again and again as it grows.
 const BLOCK_CAPACITY_MAX: usize = BLOCK_SIZE_CLOSE + BLOCK_SIZE_CLOSE / 4;
 
+/// Time of records goes back when the caller's clock is this many milliseconds behind the last
+/// record: one minute. Below that it stands still, so that small corrections keep records in the
+/// order of their times.
+const TIME_BACK_MS_MAX: u64 = 60_000;
+
 /// See the module's documentation.
 #[derive(Debug)]
 pub(crate) struct Shard {
@@ -212,7 +217,10 @@ impl State {
     }
 
     fn encode(&mut self, record: &RecordView<'_>, now_ms: u64) -> (Index, u32) {
-        self.time_ms = self.time_ms.max(now_ms);
+        // A clock that was ahead for a while, and is right again, is followed back.
+        if now_ms > self.time_ms || self.time_ms - now_ms > TIME_BACK_MS_MAX {
+            self.time_ms = now_ms;
+        }
         let time_ms = self.time_ms;
         let built = match &mut self.building {
             Some(built) => built,

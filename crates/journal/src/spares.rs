@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::disk::{Disk, File};
+use crate::disk::{Disk, File, sync_names};
 use crate::segment::LINE_DIR;
 use crate::zeros::write_zeros;
 
@@ -139,6 +139,14 @@ impl Spares {
         Some(spare)
     }
 
+    /// Whether this file is one of them.
+    pub fn holds(&self, file: &Arc<dyn File>) -> bool {
+        let state = self.state.lock();
+        let dirty = state.dirty.iter().map(|(_, spare)| spare);
+        let mut all = state.ready.iter().chain(dirty);
+        all.any(|spare| Arc::ptr_eq(&spare.file, file))
+    }
+
     /// How many could be taken.
     pub fn ready(&self) -> usize {
         self.state.lock().ready.len()
@@ -226,10 +234,17 @@ impl Spares {
             zeroing
         };
         match self.zero_some(&mut zeroing) {
-            Ok(()) if zeroing.done == self.size => self.rename(zeroing.spare, Kind::Zero)?,
+            Ok(()) if zeroing.done == self.size => {
+                let (path, file) = (zeroing.spare.path.clone(), zeroing.spare.file.clone());
+                let renamed = self.rename(zeroing.spare, Kind::Zero);
+                if renamed.is_err() && !self.holds(&file) {
+                    self.abandon(&path);
+                }
+                renamed?;
+            }
             Ok(()) => self.state.lock().zeroing = Some(zeroing),
             Err(error) => {
-                self.abandon(&zeroing.spare);
+                self.abandon(&zeroing.spare.path);
                 return Err(error);
             }
         }
@@ -253,8 +268,11 @@ impl Spares {
 
     /// Removes the file of a segment that was filed.
     pub fn discard(&self, path: &str, file: &Arc<dyn File>) -> io::Result<()> {
-        self.disk.remove(path)?;
-        self.disk.sync_dir(LINE_DIR)?;
+        match self.disk.remove(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        sync_names(&*self.disk, LINE_DIR)?;
         self.state
             .lock()
             .stale
@@ -293,7 +311,7 @@ impl Spares {
         if removed.is_empty() {
             Ok(())
         } else {
-            self.disk.sync_dir(LINE_DIR)
+            sync_names(&*self.disk, LINE_DIR)
         }
     }
 
@@ -334,13 +352,13 @@ impl Spares {
             Kind::Zero => state.ready.push_back(spare),
         }
         drop(state);
-        self.disk.sync_dir(LINE_DIR)
+        sync_names(&*self.disk, LINE_DIR)
     }
 
     /// A file that could not be zeroed is of no use; if it cannot be removed either, the next
     /// start will.
-    fn abandon(&self, spare: &Spare) {
-        let _ = self.disk.remove(&spare.path);
+    fn abandon(&self, path: &str) {
+        let _ = self.disk.remove(path);
     }
 }
 

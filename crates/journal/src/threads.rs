@@ -99,6 +99,10 @@ fn run_line(mut line: Line, shared: &Shared) {
                     shared.fail("closed while no segment was free".into());
                 }
             }
+            // Nothing frees a segment any more: those who wait must not wait for ever.
+            LineStep::Starved if shared.health.is_filing_failed() => {
+                shared.fail(shared.health.out_of_segments());
+            }
             LineStep::Starved => bell.sleep(None),
         }
     }

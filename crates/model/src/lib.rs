@@ -10,9 +10,11 @@ pub mod limits;
 mod name;
 mod nearest;
 mod size;
+pub mod wall_clock;
 
 pub use date::{date_of_day, day_of_date};
 pub use error_code::{ErrorCode, Executed, Retry};
 pub use name::{Name, NameError, PART_LENGTH_MAX};
 pub use nearest::nearest;
 pub use size::{ByteSize, ByteSizeError};
+pub use wall_clock::WallClock;

@@ -9,6 +9,7 @@
 //! network implements the same traits.
 
 mod address;
+mod budget;
 mod eager;
 pub mod inproc;
 mod outbox;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 pub use address::{Address, AddressError};
+pub use budget::{Permitted, SocketBudget, SocketPermit};
 pub use outbox::{Outbox, Pushed};
 pub use tcp::{connect_tcp, listen_tcp, split_tcp};
 pub use tls::{

@@ -27,12 +27,14 @@ mod load;
 pub mod log;
 pub mod mailbox;
 mod mistake;
+pub mod namespace;
 pub mod native;
 pub mod quota;
 pub mod quota_store;
 pub mod runtime;
 pub mod shutdown;
 pub mod slim;
+pub mod stream;
 mod template;
 pub mod tls;
 pub mod topics;
@@ -59,6 +61,10 @@ pub struct Config {
     pub journal: journal::Options,
     /// Mailboxes.
     pub mailbox: mailbox::Options,
+    /// Namespaces.
+    pub namespace: namespace::Options,
+    /// Raw streams.
+    pub stream: stream::Options,
     /// Conversations.
     pub conversation: conversation::Options,
     /// What is derived from conversations.
@@ -95,11 +101,13 @@ pub struct Config {
 
 /// Every component, in the order of documentation; those without a table of their own in the
 /// TOML file come first, as TOML demands.
-pub const SECTIONS: [&Section; 19] = [
+pub const SECTIONS: [&Section; 21] = [
     &data::SECTION,
     &auth::SECTION,
     &journal::SECTION,
     &mailbox::SECTION,
+    &namespace::SECTION,
+    &stream::SECTION,
     &conversation::SECTION,
     &views::SECTION,
     &webhook::SECTION,

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use journal::Journal;
 use mailbox::Again;
-use model::{ErrorCode, limits};
+use model::{ErrorCode, WallClock, limits};
 use parking_lot::{Mutex, RwLock};
 use routing::{ConnectionId, Table, Ticket};
 
@@ -73,6 +73,12 @@ pub(crate) struct Inner {
     offload: OnceLock<Arc<dyn Offload>>,
     /// What is kept, when there is a journal to keep it in.
     pub(crate) store: Option<Store>,
+    /// The wall clock by which records expire.
+    expiry_clock: Mutex<WallClock>,
+    /// Since when appends have waited for a free segment; 0 while none wait.
+    pub(crate) starved_since_ns: AtomicU64,
+    /// Sockets of the listeners, when somebody counts them.
+    sockets: OnceLock<SocketsSource>,
     /// How long syncs take, when somebody measures it.
     pub(crate) sync_times: OnceLock<Arc<journal::SyncTimes>>,
     /// What is derived from conversations, when somebody keeps it.
@@ -85,6 +91,19 @@ pub(crate) struct Inner {
     pub(crate) topics: OnceLock<Arc<crate::topics::State>>,
     next_connection: AtomicU64,
     draining: AtomicBool,
+}
+
+type SocketsSource = Box<dyn Fn() -> SocketsView + Send + Sync>;
+
+/// Sockets of all listeners against their common limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketsView {
+    /// Open sockets.
+    pub open: usize,
+    /// Sockets that may be open.
+    pub limit: usize,
+    /// Sockets that were refused since the start.
+    pub refused: u64,
 }
 
 /// A node. Cheap to clone.
@@ -124,6 +143,9 @@ impl Handle {
                 names: OnceLock::new(),
                 offload: OnceLock::new(),
                 store,
+                expiry_clock: Mutex::default(),
+                starved_since_ns: AtomicU64::new(0),
+                sockets: OnceLock::new(),
                 sync_times: OnceLock::new(),
                 views: OnceLock::new(),
                 webhooks: OnceLock::new(),
@@ -132,6 +154,24 @@ impl Handle {
                 draining: AtomicBool::new(false),
             }),
         }
+    }
+
+    /// Whether the wall clock stepped forward and the step is not confirmed: nothing expires by it.
+    pub fn is_clock_doubted(&self) -> bool {
+        // A reading, too: a step is noticed when it happens.
+        self.inner.expiry_ms();
+        self.inner.expiry_clock.lock().is_doubted()
+    }
+
+    /// Shows the sockets of all listeners from now on.
+    pub fn show_sockets(&self, source: impl Fn() -> SocketsView + Send + Sync + 'static) {
+        // A second source would show the same sockets.
+        let _ = self.inner.sockets.set(Box::new(source));
+    }
+
+    /// Sockets of all listeners, if they are counted.
+    pub fn sockets(&self) -> Option<SocketsView> {
+        self.inner.sockets.get().map(|source| source())
     }
 
     /// Opens a connection for a client that has introduced itself; `outlet` receives its number
@@ -305,6 +345,14 @@ const DEADLINE: Failure<'static> = Failure::new(
 .after_sending();
 
 impl Inner {
+    /// Milliseconds since 1970 by which records expire and are erased: the wall clock without steps
+    /// that are not confirmed.
+    pub(crate) fn expiry_ms(&self) -> u64 {
+        let clock = &self.ports.clock;
+        let steady_ms = clock.now_ns() / 1_000_000;
+        self.expiry_clock.lock().read(steady_ms, clock.unix_ms())
+    }
+
     /// Tells a caller that its call has failed; a mailbox is told so with `outcomes`.
     pub(crate) fn fail(
         &self,

@@ -37,19 +37,19 @@ pub mod webhooks;
 pub use bell::Bell;
 pub use connection::Connection;
 pub use counters::{Counter, Counters};
-pub use handle::{Handle, Limits, Refusal};
+pub use handle::{Handle, Limits, Refusal, SocketsView};
 pub use one_way::Durability;
 pub use peer::Facts;
 pub use ports::{Clock, Delivery, Entropy, Extract, Failure, Message, Outgoing, Outlet, Ports};
 pub use ports::{Pushed, StoredRecord};
 pub use quotas::Quotas;
 pub use routing::{ConnectionId, Ticket};
-pub use storage::{StorageState, StorageView, SyncTimesView};
+pub use storage::{StorageEvent, StorageState, StorageView, StorageWatch, SyncTimesView};
 pub use store::{
     AdminError, Backlog, Key, MailboxBacklog, MailboxView, MessageView, Options as StoreOptions,
     Part, Range,
 };
 pub use store::{DIRECTORY, NamedStream};
-pub use store::{StoreError, Stored, StreamView};
+pub use store::{StoreError, Stored, StreamRetention, StreamView};
 pub use turn::{Cast, SYSTEM_ORG, Turn};
 pub use view::{AgentView, ConnectionView, SubscriberView};

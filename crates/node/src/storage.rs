@@ -1,10 +1,15 @@
 //! How the storage under a node does, for whoever watches it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use journal::{Health, SyncTimes};
+use journal::{Health, HealthChanges, Journal, SyncTimes};
 
 use crate::handle::Handle;
+
+/// Appends that wait for a free segment for this long make the node unready: filing frees one within
+/// a fraction of it unless the disk stalls.
+const STARVED_NS_MAX: u64 = 2_000_000_000;
 
 /// What the journal has done since the node started, and how much there is.
 #[derive(Clone, Debug)]
@@ -13,6 +18,14 @@ pub struct StorageView {
     pub state: StorageState,
     /// Why not, or why not for long, for a person.
     pub reason: Option<String>,
+    /// How often each state was entered since the start.
+    pub changes: HealthChanges,
+    /// Whether appends wait because no segment is free.
+    pub is_starved: bool,
+    /// Segments that are free.
+    pub spare_segments: usize,
+    /// New names refused because their namespace has too many.
+    pub names_refused: u64,
     /// Syncs of the line.
     pub syncs: u64,
     /// Blocks, those that carry no record included.
@@ -50,7 +63,9 @@ pub struct StorageView {
 pub enum StorageState {
     /// It does.
     Serving,
-    /// It does, and filing has stopped: the disk will fill up.
+    /// It does while segments are free; filing fails and is tried again.
+    FilingRetrying,
+    /// It does while segments are free; filing has stopped until the next start.
     FilingFailed,
     /// It refuses them until there is room.
     DiskFull,
@@ -70,8 +85,9 @@ pub struct SyncTimesView {
 
 impl StorageState {
     /// Every state.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Serving,
+        Self::FilingRetrying,
         Self::FilingFailed,
         Self::DiskFull,
         Self::Failed,
@@ -81,6 +97,7 @@ impl StorageState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Serving => "serving",
+            Self::FilingRetrying => "filing_retrying",
             Self::FilingFailed => "filing_failed",
             Self::DiskFull => "disk_full",
             Self::Failed => "failed",
@@ -91,12 +108,17 @@ impl StorageState {
 impl Handle {
     /// How the storage does; `None` for a node that keeps nothing.
     pub fn storage(&self) -> Option<StorageView> {
-        let journal = &self.inner.store.as_ref()?.journal;
+        let store = self.inner.store.as_ref()?;
+        let journal = &store.journal;
         let (stats, filing) = (journal.stats(), journal.filing());
         let (state, reason) = state(journal.health());
         Some(StorageView {
             state,
             reason,
+            changes: journal.health_changes(),
+            is_starved: journal.is_starved(),
+            spare_segments: journal.spare_segments(),
+            names_refused: store.names_refused.load(Ordering::Relaxed),
             syncs: stats.syncs,
             blocks: stats.blocks,
             records: stats.records,
@@ -129,19 +151,107 @@ impl Handle {
             return Some(reason.to_owned());
         }
         let journal = &self.inner.store.as_ref()?.journal;
-        match journal.health() {
-            Health::Serving | Health::FilingFailed { .. } => None,
-            Health::DiskFull => {
-                Some("the disk is full: nothing is written until there is room".to_owned())
+        let starved_ns = self.inner.starved_since_ns.load(Ordering::Relaxed);
+        let is_starved_long = starved_ns != 0
+            && self.inner.ports.clock.now_ns().saturating_sub(starved_ns) >= STARVED_NS_MAX;
+        unready(journal, is_starved_long)
+    }
+
+    /// Looks at the storage and returns what has changed since the last look. Called several times a
+    /// second by one task.
+    pub fn look_at_storage(&self, watch: &mut StorageWatch) -> Vec<StorageEvent> {
+        let Some(store) = &self.inner.store else {
+            return Vec::new();
+        };
+        let journal = &store.journal;
+        let mut events = Vec::new();
+        let (state, reason) = state(journal.health());
+        if (watch.state, &watch.reason) != (Some(state), &reason) {
+            let is_first = watch.state.is_none() && state == StorageState::Serving;
+            (watch.state, watch.reason) = (Some(state), reason.clone());
+            if !is_first {
+                events.push(StorageEvent::StateChanged { state, reason });
             }
-            Health::Failed { reason } => Some(format!("the journal has failed: {reason}")),
         }
+        let now_ns = self.inner.ports.clock.now_ns();
+        let since_ns = &self.inner.starved_since_ns;
+        match (journal.is_starved(), since_ns.load(Ordering::Relaxed)) {
+            // 0 stands for a line that is not starved.
+            (true, 0) => since_ns.store(now_ns.max(1), Ordering::Relaxed),
+            (true, since_ns) if now_ns.saturating_sub(since_ns) >= STARVED_NS_MAX => {
+                if !std::mem::replace(&mut watch.is_starved, true) {
+                    events.push(StorageEvent::Starved);
+                }
+            }
+            (false, _) => {
+                since_ns.store(0, Ordering::Relaxed);
+                if std::mem::take(&mut watch.is_starved) {
+                    events.push(StorageEvent::Fed);
+                }
+            }
+            (true, _) => {}
+        }
+        let is_doubted = self.is_clock_doubted();
+        if is_doubted != watch.is_clock_doubted {
+            watch.is_clock_doubted = is_doubted;
+            events.push(StorageEvent::ClockDoubted(is_doubted));
+        }
+        events
+    }
+}
+
+/// What the last look at the storage found.
+#[derive(Debug, Default)]
+pub struct StorageWatch {
+    state: Option<StorageState>,
+    reason: Option<String>,
+    is_starved: bool,
+    is_clock_doubted: bool,
+}
+
+/// A change of the storage, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorageEvent {
+    /// The journal is in another state, or in the same for another reason.
+    StateChanged {
+        /// The state now.
+        state: StorageState,
+        /// Why, for a person.
+        reason: Option<String>,
+    },
+    /// Appends have waited for a free segment for too long.
+    Starved,
+    /// Appends have a segment again.
+    Fed,
+    /// The wall clock stepped forward, so that nothing expires until the step is confirmed; or it is
+    /// confirmed or taken back.
+    ClockDoubted(bool),
+}
+
+/// Why appends cannot succeed.
+fn unready(journal: &Journal, is_starved_long: bool) -> Option<String> {
+    let is_starved = journal.is_starved();
+    match journal.health() {
+        Health::FilingFailed { reason } if is_starved || journal.spare_segments() == 0 => Some(
+            format!("no journal segment is free, and filing has failed: {reason}"),
+        ),
+        Health::FilingRetrying { reason } if is_starved => Some(format!(
+            "no journal segment is free, and filing is tried again: {reason}"
+        )),
+        Health::Serving | Health::FilingRetrying { .. } | Health::FilingFailed { .. } => {
+            is_starved_long.then(|| "no journal segment is free: the disk stalls".to_owned())
+        }
+        Health::DiskFull => {
+            Some("the disk is full: nothing is written until there is room".to_owned())
+        }
+        Health::Failed { reason } => Some(format!("the journal has failed: {reason}")),
     }
 }
 
 fn state(health: Health) -> (StorageState, Option<String>) {
     match health {
         Health::Serving => (StorageState::Serving, None),
+        Health::FilingRetrying { reason } => (StorageState::FilingRetrying, Some(reason)),
         Health::DiskFull => (StorageState::DiskFull, None),
         Health::FilingFailed { reason } => (StorageState::FilingFailed, Some(reason)),
         Health::Failed { reason } => (StorageState::Failed, Some(reason)),

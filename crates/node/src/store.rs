@@ -21,13 +21,14 @@ mod reads;
 mod restore;
 mod settle;
 mod shelf;
+mod streams;
 mod tend;
 mod tidy;
 mod write;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ::mailbox::record::Malformed;
@@ -55,6 +56,7 @@ pub use raw::Range;
 pub(crate) use raw::{Refusal, check_stream_name};
 pub(crate) use reads::{Reads, UNREAD_SIZE_MAX};
 pub(crate) use restore::Reach;
+pub use streams::StreamRetention;
 pub use write::Key;
 
 /// What mailboxes hold, and how long.
@@ -73,6 +75,8 @@ pub struct Options {
     /// Deliveries after which a message that nobody acknowledged is a dead letter; 0 for as many as
     /// it takes.
     pub deliveries_max: u32,
+    /// Mailboxes, streams and conversations of one namespace.
+    pub names_per_namespace_max: usize,
     /// Of conversations.
     pub conversations: crate::conversations::Options,
 }
@@ -86,6 +90,7 @@ impl Default for Options {
             ack_timeout: Duration::from_secs(30),
             in_flight_max: 256,
             deliveries_max: 0,
+            names_per_namespace_max: 1_000_000,
             conversations: crate::conversations::Options::default(),
         }
     }
@@ -114,6 +119,8 @@ pub(crate) struct Store {
     loaded: Mutex<BTreeMap<Arc<str>, Arc<Slot>>>,
     idle: Mutex<Idle>,
     backlogs: Backlogs,
+    /// New names refused because their namespace has too many.
+    pub(crate) names_refused: AtomicU64,
     /// Conversations.
     pub(crate) rooms: Rooms,
     /// Those of them that an agent may have to be called for.
@@ -160,6 +167,7 @@ impl Store {
             loaded: Mutex::default(),
             idle: Mutex::default(),
             backlogs: Backlogs::default(),
+            names_refused: AtomicU64::new(0),
         })
     }
 
@@ -180,6 +188,21 @@ impl Store {
     /// The shard of what is made under that name, unless it belongs to another's.
     pub(crate) fn shard_of(&self, name: &str) -> ShardId {
         directory::shard_of(name, self.journal.shard_count())
+    }
+
+    /// Whether a namespace may have another name, unless the name is there already.
+    pub(crate) fn check_names(&self, kind: Kind, name: &str) -> Result<(), (ErrorCode, String)> {
+        let limit = self.options.names_per_namespace_max;
+        let directory = self.directory.read();
+        if directory.find(kind, name).is_some() || directory.names_beside(name) < limit {
+            return Ok(());
+        }
+        self.names_refused.fetch_add(1, Ordering::Relaxed);
+        let namespace = directory::namespace_of(name);
+        let message = format!(
+            "namespace `{namespace}` has too many names (limit {limit}, `namespace.names_max`)"
+        );
+        Err((ErrorCode::Denied, message))
     }
 
     /// The same, made in that shard.

@@ -10,7 +10,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::commands::{
     agents, backup, bench, bench_role, bridge, completions, config, conversation, demo, doctor,
     explain, idle, inspect, kafka, listen, mailbox, man, ping, quota, request, send, serve, stream,
-    token, topic, version, write,
+    stream_admin, token, topic, version, write,
 };
 use crate::failure::{Exit, Failure};
 use crate::settings::Environment;
@@ -76,6 +76,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "append",
             "read",
             "streams",
+            "stream",
         ],
     ),
     ("Stay within limits", &["quota"]),
@@ -128,6 +129,8 @@ enum Command {
     Append(stream::AppendArgs),
     Read(stream::ReadArgs),
     Streams(stream::StreamsArgs),
+    #[command(subcommand)]
+    Stream(stream_admin::Command),
     Ping(ping::Args),
     Agents(agents::AgentsArgs),
     Connections(agents::ConnectionsArgs),
@@ -231,6 +234,7 @@ impl Cli {
             Command::Append(args) => stream::run_append(args, environment),
             Command::Read(args) => stream::run_read(args, environment),
             Command::Streams(args) => stream::run_streams(args, environment),
+            Command::Stream(command) => stream_admin::run(command, environment),
             Command::Ping(args) => ping::run(args, environment),
             Command::Agents(args) => agents::run_agents(args, environment),
             Command::Connections(args) => agents::run_connections(args, environment),

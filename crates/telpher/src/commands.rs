@@ -24,6 +24,7 @@ pub(crate) mod request;
 pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod stream;
+pub(crate) mod stream_admin;
 pub(crate) mod target;
 pub(crate) mod token;
 pub(crate) mod topic;

@@ -24,8 +24,10 @@ mod running;
 mod shared_quotas;
 mod signals;
 mod slim;
+mod streams;
 mod system;
 mod views;
+mod watch;
 mod workers;
 
 use std::sync::Arc;
@@ -50,6 +52,7 @@ pub(crate) use ready::Audience;
 use running::{Kept, Means, Running, threads_failure};
 pub(crate) use signals::Signals;
 pub(crate) use slim::check as check_slim;
+pub(crate) use streams::Trim;
 pub(crate) use system::{HTTP_AGENT, SYSTEM_AGENT};
 
 /// What ends a node.
@@ -84,7 +87,7 @@ pub(crate) fn run(
         }
         None => None,
     };
-    let mut config = descriptors::fit(loaded);
+    let (mut config, grant) = descriptors::fit(loaded);
     if let Some(limiter) = &limiter {
         limiter.add_limit(&mut config.limits)?;
     }
@@ -99,6 +102,7 @@ pub(crate) fn run(
         ports,
         identity,
         limiter,
+        grant,
         journal: Kept {
             journal: journal.clone(),
             sync_times,
@@ -113,9 +117,21 @@ pub(crate) fn run(
         let mut running = Running::start(config, means).await?;
         running.have_done(revocation::enforce(gate, running.node()));
         ready::tell(running.addresses(), config, audience)?;
-        signals.next().await;
+        let failed = tokio::select! {
+            () = signals.next() => None,
+            reason = running.journal_failure(config.journal.exit_on_failure) => Some(reason),
+        };
+        if failed.is_some() {
+            tokio::select! {
+                () = tokio::time::sleep(config.journal.exit_delay) => {}
+                () = signals.next() => {}
+            }
+        }
         running.shut_down(config, &mut signals).await;
-        Ok(())
+        match failed {
+            None => Ok(()),
+            Some(reason) => Err(journal::failure(config, &reason)),
+        }
     });
     runtime.shutdown_background();
     journal::flush(&journal);
@@ -147,6 +163,10 @@ fn lock_data(config: &Config) -> Result<Box<dyn Lock>, Failure> {
         }
         LockError::Disk(error) => data_failure(error),
     };
+    if dir.exists() && !dir.is_dir() {
+        let message = format!("`data`: {} is not a directory", dir.display());
+        return Err(Failure::new(Exit::Usage, message).hint("choose a directory: --data PATH"));
+    }
     RealDisk.create_dir(dir).map_err(data_failure)?;
     check_owner(dir).map_err(|foreign| {
         Failure::new(Exit::Failed, foreign)

@@ -12,14 +12,18 @@ use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use model::ErrorCode;
+use net::{Permitted, SocketBudget};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::access::Access;
 use super::front::{self, Left};
+use super::problem::Problem;
 use super::quotas::Surface;
 use super::{Peer, Routes};
+use crate::accept::Accepting;
 
 /// What the HTTP door accepts.
 #[derive(Clone, Debug)]
@@ -42,47 +46,74 @@ impl Default for Options {
     }
 }
 
-/// After an accept failed (out of descriptors, say), how long to wait before the next one.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// Serves `routes` for ever.
+/// Serves `routes` for ever, with the sockets that `budget` grants.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
+    budget: SocketBudget,
     routes: Routes,
     options: Options,
 ) {
+    // Inside TLS the client would not understand it.
+    let refusal = match tls {
+        None => no_socket_response(),
+        Some(_) => Vec::new(),
+    };
+    let mut accepting = Accepting::new(listener, budget, refusal);
     let places = Arc::new(Semaphore::new(options.connections_max));
     let acceptor = tls.map(tokio_rustls::TlsAcceptor::from);
     loop {
         let Ok(place) = places.clone().acquire_owned().await else {
             return;
         };
-        let (socket, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept an HTTP connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
+        let (socket, permit) = accepting.next().await;
+        let Ok(peer) = socket.peer_addr() else {
+            // It has gone already.
+            continue;
         };
+        // A socket that has gone already fails at its first read.
+        let _ = socket.set_nodelay(true);
         let (routes, acceptor, options) = (routes.clone(), acceptor.clone(), options.clone());
         tokio::spawn(async move {
-            serve_connection(socket, peer.ip(), acceptor, routes, options).await;
+            serve_connection(
+                Permitted::new(socket, permit),
+                peer.ip(),
+                acceptor,
+                routes,
+                options,
+            )
+            .await;
             drop(place);
         });
     }
 }
 
+/// Answers a client for which the budget of sockets has none left.
+fn no_socket_response() -> Vec<u8> {
+    let detail = "the node has no file descriptor left for another connection";
+    let body = Problem::of(ErrorCode::Unavailable, detail).document();
+    let body = body.to_string();
+    let head = [
+        "HTTP/1.1 503 Service Unavailable",
+        "Content-Type: application/problem+json",
+        "Retry-After: 1",
+        "Connection: close",
+    ];
+    let length = body.len();
+    format!(
+        "{}\r\nContent-Length: {length}\r\n\r\n{body}",
+        head.join("\r\n")
+    )
+    .into_bytes()
+}
+
 async fn serve_connection(
-    socket: TcpStream,
+    socket: Permitted<TcpStream>,
     peer: IpAddr,
     acceptor: Option<tokio_rustls::TlsAcceptor>,
     routes: Routes,
     options: Options,
 ) {
-    // A socket that has gone already fails at its first read.
-    let _ = socket.set_nodelay(true);
     match acceptor {
         None => serve_http(socket, peer, routes, options).await,
         Some(acceptor) => {

@@ -119,7 +119,12 @@ impl IntoResponse for Problem {
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if matches!(self.code, ErrorCode::Busy | ErrorCode::Throttled) {
+        // Without effect, and worth another try: the disk may have room again.
+        let is_retried = matches!(
+            self.code,
+            ErrorCode::Busy | ErrorCode::Throttled | ErrorCode::Unavailable
+        );
+        if is_retried {
             // Never early, where it is known when it passes.
             let retry_ms = self.extra.get("retry_ms").and_then(Value::as_u64);
             let retry_s = retry_ms.map_or(1, |retry_ms| retry_ms.div_ceil(1_000));

@@ -11,7 +11,12 @@ use prometheus_client::registry::Unit;
 
 /// Everything that is known of the storage.
 pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
-    let counters: [(&str, &str, u64); 8] = [
+    let counters: [(&str, &str, u64); 9] = [
+        (
+            "names_refused",
+            "New names refused because their namespace has too many",
+            view.names_refused,
+        ),
         ("journal_syncs", "Syncs of the journal's line", view.syncs),
         ("journal_blocks", "Blocks written to the line", view.blocks),
         (
@@ -45,7 +50,7 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
         let value = ConstCounter::new(value);
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
     }
-    let gauges: [(&str, &str, u64); 6] = [
+    let gauges: [(&str, &str, u64); 8] = [
         (
             "journal_queued_bytes",
             "Bytes that wait for the disk",
@@ -72,12 +77,23 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
             "Bytes in extents that nobody can read",
             view.dead_bytes,
         ),
+        (
+            "journal_starved",
+            "Whether appends wait because no segment is free",
+            u64::from(view.is_starved),
+        ),
+        (
+            "journal_spare_segments",
+            "Segments that are free",
+            view.spare_segments as u64,
+        ),
     ];
     for (name, help, value) in gauges {
         let value = ConstGauge::new(value as i64);
         value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
     }
-    encode_state(view.state, encoder)?;
+    encode_state(view, encoder)?;
+    encode_changes(view, encoder)?;
     match &view.sync_times {
         Some(times) => encode_times(times, encoder),
         None => Ok(()),
@@ -85,7 +101,8 @@ pub(super) fn encode(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) ->
 }
 
 /// One of them is 1.
-fn encode_state(state: StorageState, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+fn encode_state(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    let state = view.state;
     let kind = ConstGauge::new(0i64).metric_type();
     let help = "Whether the journal takes appends: 1 for the state it is in";
     let mut family = encoder.encode_descriptor("journal_state", help, None, kind)?;
@@ -93,6 +110,33 @@ fn encode_state(state: StorageState, encoder: &mut DescriptorEncoder<'_>) -> Res
         let labels = [("state", one.name())];
         let value = ConstGauge::new(i64::from(one == state));
         value.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+/// The reason of a state that is not serving, and how often each state was entered.
+fn encode_changes(view: &StorageView, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+    if let Some(reason) = &view.reason {
+        let kind = ConstGauge::new(0i64).metric_type();
+        let help = "Why the journal is in its state; absent while it serves";
+        let mut family = encoder.encode_descriptor("journal_problem", help, None, kind)?;
+        let labels = [("state", view.state.name()), ("reason", reason)];
+        ConstGauge::new(1i64).encode(family.encode_family(&labels)?)?;
+    }
+    let kind = ConstCounter::new(0u64).metric_type();
+    let help = "Changes of the journal to a state";
+    let mut family = encoder.encode_descriptor("journal_state_changes", help, None, kind)?;
+    let changes = view.changes;
+    for state in StorageState::ALL {
+        let count = match state {
+            StorageState::Serving => changes.serving,
+            StorageState::FilingRetrying => changes.filing_retrying,
+            StorageState::FilingFailed => changes.filing_failed,
+            StorageState::DiskFull => changes.disk_full,
+            StorageState::Failed => changes.failed,
+        };
+        let labels = [("state", state.name())];
+        ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }

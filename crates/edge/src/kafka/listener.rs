@@ -4,10 +4,11 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use net::Stream;
+use net::{SocketBudget, SocketPermit, Stream};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::accept::Accepting;
 
 /// A connection that was accepted.
 #[derive(Debug)]
@@ -21,27 +22,24 @@ pub struct Arrived {
 /// Makes it of an accepted socket, on the runtime that will serve it.
 pub type Acceptor = Box<dyn FnOnce() -> io::Result<Arrived> + Send>;
 
-/// After an accept failed (out of descriptors, say), how long to wait before the next one.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
 /// Accepts connections for ever, inside TLS when there is a configuration, and hands each to
-/// whoever serves it.
+/// `serve`. A connection that comes when `budget` is used up is closed: the protocol has no message
+/// that a broker sends first.
 pub async fn accept(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
+    budget: SocketBudget,
     serve: impl Fn(Acceptor),
 ) {
+    let mut accepting = Accepting::new(listener, budget, Vec::new());
     loop {
-        let accepted = listener.accept().await;
-        match accepted.and_then(|(socket, _)| socket.into_std()) {
+        let (socket, permit) = accepting.next().await;
+        match socket.into_std() {
             Ok(socket) => {
                 let tls = tls.clone();
-                serve(Box::new(move || split(socket, tls)));
+                serve(Box::new(move || split(socket, tls, permit)));
             }
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a Kafka connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
+            Err(error) => tracing::warn!(%error, "cannot serve a Kafka connection"),
         }
     }
 }
@@ -49,6 +47,7 @@ pub async fn accept(
 fn split(
     socket: std::net::TcpStream,
     tls: Option<Arc<rustls::ServerConfig>>,
+    permit: SocketPermit,
 ) -> io::Result<Arrived> {
     let local = socket.local_addr()?;
     let socket = TcpStream::from_std(socket)?;
@@ -56,5 +55,6 @@ fn split(
         Some(config) => net::split_tls_accepted(socket, config)?,
         None => net::split_tcp(socket)?,
     };
+    let stream = stream.with_permit(permit);
     Ok(Arrived { stream, local })
 }

@@ -37,6 +37,7 @@ async fn a_full_disk_refuses_writes_is_read_as_before_and_takes_them_again_when_
     };
     let detail = refused.problem(503, "unavailable");
     assert!(detail.contains("disk"), "{detail}");
+    assert_eq!(refused.header("retry-after"), Some("1"));
     // What was acknowledged is still read, and what is watched goes on.
     let page = door.get(&format!("{PATH}?limit=1")).await.json();
     assert_eq!(page["messages"][0]["parts"][0]["text"], "kept");

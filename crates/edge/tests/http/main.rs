@@ -196,6 +196,7 @@ pub(crate) async fn serve_routes(routes: edge::http::Routes) -> SocketAddr {
     tokio::spawn(edge::http::serve(
         listener,
         None,
+        net::SocketBudget::unlimited(),
         routes,
         edge::http::Options::default(),
     ));

@@ -4,6 +4,7 @@
 //! call that a signal interrupted is made again; nothing else is ever retried here, a failed sync
 //! least of all.
 
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File as StdFile, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::{Disk, File, at};
@@ -18,10 +20,23 @@ use super::{Disk, File, at};
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
+/// Descriptors that are kept for the moment at which the process has none left.
+const RESERVE_COUNT: usize = 2;
+
 /// A directory, and everything below it.
 #[derive(Clone, Debug)]
 pub struct RealDisk {
     root: PathBuf,
+    descriptors: Arc<Descriptors>,
+}
+
+/// Descriptors that the disk keeps open, so that it can go on when the process has none left.
+#[derive(Debug, Default)]
+struct Descriptors {
+    /// Directories that were synced: syncing them again needs no other descriptor.
+    directories: Mutex<BTreeMap<PathBuf, Arc<StdFile>>>,
+    /// Closed when a file cannot be opened for want of a descriptor.
+    reserve: Mutex<Vec<StdFile>>,
 }
 
 impl RealDisk {
@@ -29,7 +44,10 @@ impl RealDisk {
     /// the directories above it.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self {
+            root: root.into(),
+            descriptors: Arc::default(),
+        }
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -41,9 +59,45 @@ impl RealDisk {
 
     fn open_with(&self, path: &str, options: &mut OpenOptions) -> io::Result<Arc<dyn File>> {
         let path = self.path(path);
-        let file = options.read(true).write(true).mode(FILE_MODE).open(&path);
+        let options = options.read(true).write(true).mode(FILE_MODE);
+        let file = self.with_descriptor(|| options.open(&path));
         let file = file.map_err(|error| named(&path, error))?;
         Ok(Arc::new(RealFile { file, path }))
+    }
+
+    /// Opens something, with a descriptor of the reserve if no other is left.
+    fn with_descriptor(&self, open: impl Fn() -> io::Result<StdFile>) -> io::Result<StdFile> {
+        let opened = open();
+        let mut reserve = self.descriptors.reserve.lock();
+        match opened {
+            Err(error) if is_out_of_descriptors(&error) => {
+                if reserve.pop().is_none() {
+                    return Err(error);
+                }
+                open()
+            }
+            Ok(opened) => {
+                if reserve.len() < RESERVE_COUNT
+                    && let Ok(kept) = StdFile::open(&self.root)
+                {
+                    reserve.push(kept);
+                }
+                Ok(opened)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A directory, which stays open from now on.
+    fn directory(&self, path: &Path) -> io::Result<Arc<StdFile>> {
+        let mut directories = self.descriptors.directories.lock();
+        if let Some(directory) = directories.get(path) {
+            return Ok(directory.clone());
+        }
+        let opened = self.with_descriptor(|| StdFile::open(path));
+        let directory = Arc::new(opened.map_err(|error| named(path, error))?);
+        directories.insert(path.to_owned(), directory.clone());
+        Ok(directory)
     }
 
     /// Nothing in the contract could make the name of the root itself durable, so this does.
@@ -72,9 +126,11 @@ impl Disk for RealDisk {
         }
         let path = self.path(path);
         match DirBuilder::new().mode(DIRECTORY_MODE).create(&path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-            result => result.map_err(|error| named(&path, error)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            result => result.map_err(|error| named(&path, error))?,
         }
+        // Its syncs need no other descriptor from now on.
+        self.directory(&path).map(drop)
     }
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
@@ -101,8 +157,14 @@ impl Disk for RealDisk {
     }
 
     fn sync_dir(&self, path: &str) -> io::Result<()> {
-        sync_directory(&self.path(path))
+        let path = self.path(path);
+        let directory = self.directory(&path)?;
+        directory.sync_all().map_err(|error| named(&path, error))
     }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {

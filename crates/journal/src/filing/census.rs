@@ -128,10 +128,18 @@ impl Census {
             self.is_complete = true;
             return Ok(false);
         };
-        if counting.step(line, taken)? {
-            self.counts
-                .insert(counting.extent.identity().number, counting.count);
-            self.current = None;
+        match counting.step(line, taken) {
+            Ok(false) => {}
+            Ok(true) => {
+                let number = counting.extent.identity().number;
+                self.counts.insert(number, counting.count);
+                self.current = None;
+            }
+            Err(error) => {
+                // Where it stood is not known any more.
+                self.current = None;
+                return Err(error);
+            }
         }
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! What to do next, and the moments at which it takes effect.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
@@ -9,10 +10,11 @@ use super::job::{self, Filing};
 use super::merge::Merging;
 use super::pace::Pace;
 use super::plan::{self, Candidate, Purpose};
+use super::retries::{Retries, Task};
 use super::round::Round;
 use super::{FilingError, Line, Sealed};
 use crate::ShardId;
-use crate::disk::Disk;
+use crate::disk::{Disk, sync_names};
 use crate::extent::{self, Extent, ExtentSet, Identity};
 use crate::manifest::Manifest;
 use crate::reserve::Reserve;
@@ -104,7 +106,19 @@ pub struct Filer {
     merged_last: bool,
     pace: Pace,
     totals: Totals,
+    /// Files that nothing names any more.
+    leftovers: VecDeque<Leftover>,
+    retries: Retries,
+    /// The time of this step.
+    now_ms: u64,
     failure: Option<FilingError>,
+}
+
+/// Files that are to be given back or removed.
+#[derive(Debug)]
+enum Leftover {
+    Segment(Sealed),
+    Extents(Vec<Identity>),
 }
 
 /// The disk is full.
@@ -151,6 +165,9 @@ impl Filer {
             merged_last: false,
             pace: Pace::default(),
             totals: Totals::default(),
+            leftovers: VecDeque::new(),
+            retries: Retries::default(),
+            now_ms: 0,
             failure: None,
         })
     }
@@ -160,14 +177,52 @@ impl Filer {
         if self.failure.is_some() {
             return Step::Failed;
         }
-        match self.work(line, now_ms) {
-            Ok(step) => step,
+        self.now_ms = now_ms;
+        let failed = match self.work(line, now_ms) {
+            Ok(step) => return step,
             Err(error) if error.is_full() => match self.make_room(line, now_ms) {
-                Ok(()) => Step::Full,
-                Err(error) => self.fail(error),
+                Ok(()) => return Step::Full,
+                Err(error) => error,
             },
-            Err(error) => self.fail(error),
+            Err(error) => error,
+        };
+        if !failed.is_transient() {
+            return self.fail(failed);
         }
+        self.retries.fail(Task::Tidying, now_ms, &failed);
+        match self.full {
+            Some(_) => Step::Full,
+            None => Step::Idle,
+        }
+    }
+
+    /// Does some work of a task unless the task pauses after a failure. A failure that may pass
+    /// makes it pause; a disk that is full, or damage, is returned.
+    fn attempt(
+        &mut self,
+        task: Task,
+        work: impl FnOnce(&mut Self) -> Result<bool, FilingError>,
+    ) -> Result<bool, FilingError> {
+        if !self.retries.is_due(task, self.now_ms) {
+            return Ok(false);
+        }
+        match work(self) {
+            Ok(true) => Ok(true),
+            Ok(false) => {
+                self.retries.clear(task);
+                Ok(false)
+            }
+            Err(error) if error.is_transient() && !error.is_full() => {
+                self.retries.fail(task, self.now_ms, &error);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Why some of the work has failed and is tried again, if it has.
+    pub fn retry_reason(&self) -> Option<&str> {
+        self.retries.reason()
     }
 
     /// When to step again after an idle step if nothing happens until then; `None` if there is
@@ -190,7 +245,7 @@ impl Filer {
         };
         let census_ms = self.census.due_ms(line, &self.extents);
         let due_ms = retry_ms.into_iter().chain(zero_ms).chain(erase_ms);
-        due_ms.chain(census_ms).min()
+        due_ms.chain(census_ms).chain(self.retries.due_ms()).min()
     }
 
     /// Erases whose bytes are not all gone.
@@ -223,14 +278,15 @@ impl Filer {
         self.census.call_if_due(line, &self.extents, now_ms);
         self.erase(line, now_ms);
         self.pace.look(line.used(), now_ms);
+        self.attempt(Task::Clearing, Self::clear)?;
         let worked = if self.full.is_some() {
             self.work_without_room(line, now_ms)?
         } else {
-            self.feed(line)?
-                || self.zero_for_erase()?
+            self.attempt(Task::Feeding, |it| it.feed(line))?
+                || self.attempt(Task::Tidying, |it| it.zero_for_erase())?
                 || self.file_or_merge(line)?
-                || self.count(line)?
-                || self.tidy(line)?
+                || self.attempt(Task::Counting, |it| it.count(line))?
+                || self.attempt(Task::Tidying, |it| it.tidy(line))?
         };
         match (worked, self.full) {
             (true, _) => Ok(Step::Worked),
@@ -296,14 +352,17 @@ impl Filer {
 
     /// By turns, unless merging is far behind.
     fn file_or_merge(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
-        self.plan(Purpose::Order)?;
+        let merge = |it: &mut Self| it.merge(line, Purpose::Order);
         let merges_first = !self.merged_last || self.is_behind();
-        if merges_first && self.merge(line)? {
+        if merges_first && self.attempt(Task::Merging, merge)? {
             self.merged_last = true;
             return Ok(true);
         }
         self.merged_last = false;
-        Ok(self.file(line)? || self.merge(line)?)
+        Ok(
+            self.attempt(Task::Filing, |it| it.file(line))?
+                || self.attempt(Task::Merging, merge)?,
+        )
     }
 
     fn count(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
@@ -337,8 +396,10 @@ impl Filer {
     /// Makes room by what is dead; when there is enough, things go on as before.
     fn work_without_room(&mut self, line: &dyn Line, now_ms: u64) -> Result<bool, FilingError> {
         let is_filing_late = self.full.is_some_and(|full| full.is_filing_late);
-        self.plan(Purpose::Room)?;
-        if (!is_filing_late && self.file(line)?) || self.count(line)? || self.merge(line)? {
+        if (!is_filing_late && self.attempt(Task::Filing, |it| it.file(line))?)
+            || self.attempt(Task::Counting, |it| it.count(line))?
+            || self.attempt(Task::Merging, |it| it.merge(line, Purpose::Room))?
+        {
             return Ok(true);
         }
         let Some(full) = self.full.as_mut().filter(|full| full.retry_ms <= now_ms) else {
@@ -425,8 +486,30 @@ impl Filer {
         }
         self.totals.segments += 1;
         self.switch(line, set, manifest);
-        self.give_back(&filing.sealed)
-            .map_err(|error| FilingError::Io(io::Error::other(error)))
+        self.retries.clear(Task::Filing);
+        self.leftovers.push_back(Leftover::Segment(filing.sealed));
+        self.attempt(Task::Clearing, Self::clear).map(drop)
+    }
+
+    /// Gives back or removes what is left of work that is committed. False: there is nothing.
+    fn clear(&mut self) -> Result<bool, FilingError> {
+        let Some(leftover) = self.leftovers.pop_front() else {
+            return Ok(false);
+        };
+        let cleared = match &leftover {
+            Leftover::Segment(sealed) => self.give_back(sealed),
+            Leftover::Extents(gone) => self.remove(gone),
+        };
+        let Err(error) = cleared else {
+            return Ok(!self.leftovers.is_empty());
+        };
+        match &leftover {
+            // It has another name already, and only that is not durable: harmless.
+            Leftover::Segment(sealed) if self.spares.holds(&sealed.segment.file) => {}
+            _ => self.leftovers.push_front(leftover),
+        }
+        // Want of room for this is no reason to give up merges.
+        Err(FilingError::Io(io::Error::other(error)))
     }
 
     /// The file of a filed segment becomes a spare, or goes if there are enough.
@@ -445,7 +528,8 @@ impl Filer {
     }
 
     /// Goes on with the smallest merge. False: there is none.
-    fn merge(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
+    fn merge(&mut self, line: &dyn Line, least: Purpose) -> Result<bool, FilingError> {
+        self.plan(least)?;
         let sizes = self
             .merging
             .iter()
@@ -463,6 +547,7 @@ impl Filer {
             Err(error) => {
                 let merging = self.merging.swap_remove(place);
                 job::abandon(&*self.disk, &[merging.identity()]);
+                self.is_planned = false;
                 return Err(error);
             }
         }
@@ -494,6 +579,7 @@ impl Filer {
             Ok(((), extents)) => extents,
             Err(error) => {
                 job::abandon(&*self.disk, &[identity]);
+                self.is_planned = false;
                 return Err(error);
             }
         };
@@ -509,15 +595,19 @@ impl Filer {
         if let Some(full) = &mut self.full {
             full.is_filing_late = false;
         }
-        self.remove(&gone)
-            .map_err(|error| FilingError::Io(io::Error::other(error)))
+        self.retries.clear(Task::Merging);
+        self.leftovers.push_back(Leftover::Extents(gone));
+        self.attempt(Task::Clearing, Self::clear).map(drop)
     }
 
     fn remove(&self, gone: &[Identity]) -> io::Result<()> {
         for extent in gone {
-            self.disk.remove(&extent.path())?;
+            match self.disk.remove(&extent.path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
-        self.disk.sync_dir(extent::DIRECTORY)
+        sync_names(&*self.disk, extent::DIRECTORY)
     }
 
     /// From here on this is the journal.
@@ -547,8 +637,13 @@ impl Filer {
                 self.manifest.extent_next += 1;
                 let extents = &self.extents.shard(shard)[range];
                 let generation = self.census.generation();
-                self.merging
-                    .push(Merging::begin(&*self.disk, extents, number, generation)?);
+                match Merging::begin(&*self.disk, extents, number, generation) {
+                    Ok(merging) => self.merging.push(merging),
+                    Err(error) => {
+                        self.is_planned = false;
+                        return Err(error);
+                    }
+                }
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::collect::Collected;
 use super::{FilingError, Line, Sealed};
-use crate::disk::Disk;
+use crate::disk::{Disk, sync_names};
 use crate::extent::{self, Extent, Identity, Writer};
 use crate::manifest::Manifest;
 use crate::{Index, Position, ShardId};
@@ -157,7 +157,7 @@ pub(super) fn publish(
     for identity in extents {
         disk.rename(&identity.path_unfinished(), &identity.path())?;
     }
-    disk.sync_dir(extent::DIRECTORY)?;
+    sync_names(disk, extent::DIRECTORY)?;
     let open = |identity: &Identity| Ok(Arc::new(Extent::open(disk, *identity)?));
     extents.iter().map(open).collect()
 }

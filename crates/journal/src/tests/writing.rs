@@ -202,3 +202,26 @@ fn a_failed_sync_latches_and_whoever_waits_learns_that_nothing_is_known() {
     assert_eq!(disk.calls(), calls, "nothing is tried again");
     assert!(matches!(stepped.journal.health(), Health::Failed { .. }));
 }
+
+#[test]
+fn record_times_follow_a_clock_that_is_set_back() {
+    let mut stepped = open(&disk(), 1);
+    let hour_ms = 3_600_000;
+    let start_ms = 100 * hour_ms;
+    for now_ms in [
+        start_ms,
+        start_ms - 30_000,
+        start_ms + 400 * 24 * hour_ms,
+        start_ms + 1_000,
+        start_ms + 2_000,
+    ] {
+        let mut guard = stepped.journal.lock(SHARD, now_ms);
+        guard.append(STREAM, None, 0, b"x").unwrap();
+        drop(guard);
+        stepped.settle();
+    }
+    let read = stepped.journal.read(SHARD, STREAM, 0, ALL).unwrap();
+    let times: Vec<u64> = read.records.iter().map(|record| record.time_ms).collect();
+    assert_eq!(times[..2], [start_ms, start_ms], "a small correction");
+    assert_eq!(times[3..], [start_ms + 1_000, start_ms + 2_000]);
+}

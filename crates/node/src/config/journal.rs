@@ -1,5 +1,7 @@
 //! The journal under everything durable.
 
+use std::time::Duration;
+
 use model::ByteSize;
 
 options! {
@@ -28,4 +30,13 @@ options! {
     /// Whether to start although records that were acknowledged are damaged, and to go on without
     /// them. `telpher inspect` says which.
     "journal.accept_loss" => accept_loss: bool = false;
+
+    /// Whether the process ends with exit status 1 when a write or a sync of the journal has failed,
+    /// so that a supervisor starts it again. Without it the node goes on serving what is in memory,
+    /// and refuses writes.
+    "journal.exit_on_failure" => exit_on_failure: bool = true;
+
+    /// Time between a failure of the journal and the end of the process, in which readers, health
+    /// checks and metrics still see why.
+    "journal.exit_delay" => exit_delay: Duration = Duration::from_secs(5);
 }

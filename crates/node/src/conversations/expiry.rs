@@ -21,10 +21,10 @@ impl Conversations<'_> {
 
     /// Erases the conversation if it is over.
     pub(super) fn meet(&self, name: &str, room: &mut Room) -> Result<(), Refusal> {
-        let now_ms = self.unix_ms();
-        if !self.store.is_room_over(room, now_ms) {
+        if !self.store.is_room_over(room, || self.inner.expiry_ms()) {
             return Ok(());
         }
+        let now_ms = self.unix_ms();
         let limits = &self.options().limits;
         let erased = room
             .engine
@@ -37,7 +37,7 @@ impl Conversations<'_> {
 }
 
 impl Store {
-    fn is_room_over(&self, room: &Room, now_ms: u64) -> bool {
+    fn is_room_over(&self, room: &Room, expiry_ms: impl FnOnce() -> u64) -> bool {
         let state = room.engine.state();
         let ttl_ms = state.settings.ttl_ms;
         if ttl_ms == 0 || state.lifecycle == Lifecycle::Erased {
@@ -48,7 +48,7 @@ impl Store {
             return false;
         }
         let active_ms = room.said_ms.max(state.created_ms);
-        now_ms >= active_ms.saturating_add(ttl_ms)
+        expiry_ms() >= active_ms.saturating_add(ttl_ms)
     }
 
     /// Whether everything that was said is on disk.

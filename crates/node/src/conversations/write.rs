@@ -84,6 +84,7 @@ impl Store {
             room.events = Some(self.event_partition(name, now_ms).map_err(refused)?);
         }
         if room.location.is_none() {
+            self.check_names(Kind::Conversation, name)?;
             let created = self.find_or_create(Kind::Conversation, name, now_ms);
             room.location = Some(created.map_err(refused)?);
         }

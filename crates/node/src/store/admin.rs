@@ -205,7 +205,7 @@ impl Handle {
     pub fn unhealthy(&self) -> Option<String> {
         let store = self.inner.store.as_ref()?;
         match store.journal.health() {
-            Health::Serving => None,
+            Health::Serving | Health::FilingRetrying { .. } => None,
             Health::DiskFull => Some("the disk is full".to_owned()),
             Health::FilingFailed { reason } => {
                 Some(format!("what was kept cannot be put in order: {reason}"))
@@ -229,8 +229,11 @@ impl Handle {
         let invalid = |error: model::NameError| (ErrorCode::InvalidArgument, error.to_string());
         let name = Name::parse(name).map_err(invalid)?;
         if store.find(Kind::Mailbox, name.base()).is_none() {
-            let message = format!("nothing was ever written to `{}`", name.base());
-            return Err((ErrorCode::NoResponder, message));
+            let message = format!(
+                "no mailbox `{}`: nothing was ever written to that name",
+                name.base()
+            );
+            return Err((ErrorCode::NotFound, message));
         }
         store.wait_for_mailbox(&self.inner, name.base(), |_, state| {
             then(store, &self.inner, state)

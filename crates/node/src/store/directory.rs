@@ -4,6 +4,8 @@
 //! offset *n* names stream *n* + 1. In memory a name costs its bytes and about 24 more: there may
 //! be a million of them.
 
+use std::collections::HashMap;
+
 use journal::{ShardId, StreamId};
 use mailbox::record::Malformed;
 
@@ -133,6 +135,11 @@ pub(super) fn shard_of(name: &str, shard_count: u16) -> ShardId {
     ShardId((hash % u64::from(shard_count.max(1))) as u16)
 }
 
+/// `org/namespace` of `org/namespace/x`.
+pub(super) fn namespace_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(namespace, _)| namespace)
+}
+
 fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -158,6 +165,8 @@ pub(crate) struct Directory {
     /// Open addressing: the stream's number, 0 for a free slot. Its size is a power of two, and at
     /// most three quarters are used.
     slots: Vec<u32>,
+    /// Mailboxes, streams and conversations by namespace.
+    namespaces: HashMap<Box<str>, usize>,
 }
 
 impl Directory {
@@ -177,12 +186,27 @@ impl Directory {
             kind,
         });
         self.text.extend_from_slice(name.as_bytes());
+        if matches!(kind, Kind::Mailbox | Kind::Raw | Kind::Conversation) {
+            let namespace = namespace_of(name);
+            match self.namespaces.get_mut(namespace) {
+                Some(count) => *count += 1,
+                None => {
+                    self.namespaces.insert(namespace.into(), 1);
+                }
+            }
+        }
         if self.entries.len() * 4 > self.slots.len() * 3 {
             self.grow();
         } else {
             self.place(self.entries.len() as u32);
         }
         self.location(self.entries.len() as u32)
+    }
+
+    /// Mailboxes, streams and conversations of the namespace that a name belongs to.
+    pub(super) fn names_beside(&self, name: &str) -> usize {
+        let count = self.namespaces.get(namespace_of(name));
+        count.copied().unwrap_or(0)
     }
 
     /// The stream of that kind and name.

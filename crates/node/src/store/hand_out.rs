@@ -46,7 +46,7 @@ impl Store {
             let Some(mut state) = loaded(slot.stage.lock()) else {
                 continue;
             };
-            let now_ms = inner.ports.clock.unix_ms();
+            let now_ms = inner.expiry_ms();
             for (_, offset, outcome) in own {
                 let counter = match outcome {
                     Outcome::Acknowledged if state.mailbox.acknowledge(offset) => {
@@ -74,7 +74,7 @@ impl Store {
         state: &mut State,
         dirty: &mut Vec<Arc<Peer>>,
     ) {
-        let now_ms = inner.ports.clock.unix_ms();
+        let now_ms = inner.expiry_ms();
         if let Some(location) = state.location {
             self.look_what_is_durable(location, state);
             let table = inner.table.read();

@@ -83,7 +83,7 @@ impl Store {
     /// Goes on with the round: has mailboxes loaded in which something may have expired. They are
     /// looked after and let go like any other. True while the first round since the start goes on.
     pub(super) fn look_at_idle(&self, inner: &Arc<Inner>) -> bool {
-        let (now_ns, now_ms) = (inner.ports.clock.now_ns(), inner.ports.clock.unix_ms());
+        let (now_ns, now_ms) = (inner.ports.clock.now_ns(), inner.expiry_ms());
         let count = self.stream_count() as u64;
         let room = IN_MEMORY_MAX.saturating_sub(self.loaded_count());
         let room = room.min(LOADED_MAX);

@@ -235,6 +235,7 @@ impl Store {
             *known = match expected {
                 Some(1..) => self.find(Kind::Raw, name.base()),
                 _ => {
+                    self.check_names(Kind::Raw, name.base())?;
                     let found = self.find_or_create(Kind::Raw, name.base(), now_ms);
                     Some(found.map_err(|error| refusal(&self.journal, error))?)
                 }

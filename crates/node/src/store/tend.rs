@@ -30,7 +30,7 @@ impl Store {
         let mut stage = slot.stage.lock();
         let is_idle = match &mut *stage {
             Stage::Loaded(state) => {
-                state.mailbox.expire(inner.ports.clock.unix_ms());
+                state.mailbox.expire(inner.expiry_ms());
                 self.hand_out(inner, slot, state, &mut dirty);
                 self.is_idle(inner, state)
             }

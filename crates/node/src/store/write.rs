@@ -226,7 +226,8 @@ impl Store {
         let now_ms = inner.ports.clock.unix_ms();
         let refused = |error| Refusal::from(refusal(&self.journal, error));
         let size = bytes.len() as u32;
-        if let Accepted::Duplicate { offset } = state.mailbox.accept(write.id, size, now_ms)? {
+        let expiry_ms = inner.expiry_ms();
+        if let Accepted::Duplicate { offset } = state.mailbox.accept(write.id, size, expiry_ms)? {
             // Told when the original is durable: with the mailbox's last append, at the latest.
             let answer = Answer::Stored {
                 offset,
@@ -243,6 +244,7 @@ impl Store {
         let location = match state.location {
             Some(location) => location,
             None => {
+                self.check_names(Kind::Mailbox, &slot.name)?;
                 let created = self.find_or_create(Kind::Mailbox, &slot.name, now_ms);
                 *state.location.insert(created.map_err(refused)?)
             }

@@ -69,7 +69,7 @@ impl Views<'_> {
 
     fn expired(&self, limit: usize) -> Result<Vec<String>, Refusal> {
         let (tables, _) = self.opened()?;
-        let now_ms = self.inner.ports.clock.unix_ms();
+        let now_ms = self.inner.expiry_ms();
         let numbers = self.checked(tables.expired(now_ms, limit))?;
         let named = numbers
             .into_iter()

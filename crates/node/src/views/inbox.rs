@@ -78,7 +78,7 @@ impl Views<'_> {
             tables: &tables,
             scope,
             shelves: query.archived.shelves(),
-            now_ms: self.inner.ports.clock.unix_ms(),
+            now_ms: self.inner.expiry_ms(),
             after: query.after,
             limit: query.limit,
         };

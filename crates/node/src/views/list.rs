@@ -115,7 +115,7 @@ impl Views<'_> {
             tables: &tables,
             scope: labels.first().copied().unwrap_or(namespace),
             shelves: query.archived.shelves(),
-            now_ms: self.inner.ports.clock.unix_ms(),
+            now_ms: self.inner.expiry_ms(),
             after: query.after,
             limit: query.limit,
         };

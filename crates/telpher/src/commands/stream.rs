@@ -193,6 +193,10 @@ async fn read(stream: &RecordStream, args: &ReadArgs) -> Result<(), Trouble> {
     while left > 0 {
         let extract = stream.read_at_most(from, limit(left)).await?;
         let Some(last) = extract.records.last() else {
+            if extract.next == 0 && !args.follow {
+                let message = format!("no stream `{}`", args.stream);
+                return Err(CallError::new(ErrorCode::NotFound, message).into());
+            }
             break;
         };
         from = last.offset + 1;
@@ -268,7 +272,7 @@ fn open(client: &Client, name: &Name) -> Result<RecordStream, Failure> {
         .map_err(|error| Failure::new(Exit::Usage, error))
 }
 
-fn stream_name(text: &str) -> Result<Name, Failure> {
+pub(super) fn stream_name(text: &str) -> Result<Name, Failure> {
     let name = Name::parse(text).map_err(|error| Failure::new(Exit::Usage, error))?;
     match name.instance() {
         None => Ok(name),

@@ -109,7 +109,7 @@ fn make(source: &Source, target: &Path) -> Result<Copied, Fault> {
     name.push(".unfinished");
     let unfinished = PathBuf::from(name);
     let created = std::fs::create_dir(&unfinished);
-    created.map_err(|error| failed(&unfinished, &error))?;
+    created.map_err(|error| not_created(target, &error))?;
     let copied = fill(source, &unfinished).and_then(|copied| {
         let renamed = std::fs::rename(&unfinished, target).and_then(|()| sync_parent(target));
         renamed.map_err(|error| failed(target, &error))?;
@@ -147,7 +147,9 @@ fn wait_until_filed(journal: &Journal, position: journal::Position) -> Result<()
             return Ok(());
         }
         match journal.health() {
-            Health::Serving | Health::DiskFull => std::thread::sleep(LOOK),
+            Health::Serving | Health::FilingRetrying { .. } | Health::DiskFull => {
+                std::thread::sleep(LOOK);
+            }
             Health::FilingFailed { reason } | Health::Failed { reason } => {
                 return Err(unavailable(format!("the journal has stopped: {reason}")));
             }
@@ -162,6 +164,21 @@ fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) => std::fs::File::open(parent)?.sync_all(),
         None => Ok(()),
+    }
+}
+
+fn not_created(target: &Path, error: &io::Error) -> Fault {
+    let parent = target.parent().unwrap_or(target).display();
+    match error.kind() {
+        io::ErrorKind::NotFound => Fault::with_code(
+            ErrorCode::InvalidArgument,
+            format!("the directory {parent} does not exist on the node's machine"),
+        ),
+        io::ErrorKind::PermissionDenied => Fault::with_code(
+            ErrorCode::Denied,
+            format!("the node's user may not write to {parent}"),
+        ),
+        _ => failed(target, error),
     }
 }
 

@@ -18,13 +18,40 @@ pub(crate) fn is_asked_for(loaded: &Loaded) -> bool {
     spec.is_some_and(|spec| loaded.origin(spec) != Origin::Default)
 }
 
-/// Raises the process's limit as far as it may. A node that nobody told how many connections to
-/// take takes as many as there are descriptors for; one that was told is warned when those are
-/// fewer.
-pub(super) fn fit(loaded: &Loaded) -> Config {
+/// File descriptors that the system grants the process; `None` without a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant(Option<u64>);
+
+impl Grant {
+    /// No limit.
+    pub(crate) const UNLIMITED: Self = Self(None);
+
+    /// Sockets that all listeners together may hold while the journal has `extents` files open: at
+    /// least one, and the journal keeps half of a small grant.
+    pub(crate) fn sockets(self, extents: usize) -> usize {
+        let Some(granted) = self.0 else {
+            return usize::MAX;
+        };
+        let others = OTHERS.min(granted / 2);
+        let free = granted - others;
+        let sockets = free.saturating_sub(extents as u64).max(granted / 8).max(1);
+        usize::try_from(sockets).unwrap_or(usize::MAX)
+    }
+
+    /// How many of the connections there are descriptors for.
+    fn fitting(self, connections_max: u32) -> u32 {
+        let sockets = u32::try_from(self.sockets(0)).unwrap_or(u32::MAX);
+        sockets.clamp(1, connections_max.max(1))
+    }
+}
+
+/// Raises the process's limit as far as it may. Without a configured number of connections, a node
+/// takes as many as there are descriptors for; a configured number that is larger is a warning.
+pub(super) fn fit(loaded: &Loaded) -> (Config, Grant) {
     let mut config = loaded.config.clone();
     let wanted = config.native.connections_max;
-    let fitting = raise(wanted);
+    let grant = raise_limit();
+    let fitting = grant.fitting(wanted);
     if fitting < wanted {
         match is_asked_for(loaded) {
             true => tracing::warn!(
@@ -35,32 +62,25 @@ pub(super) fn fit(loaded: &Loaded) -> Config {
             false => config.native.connections_max = fitting,
         }
     }
-    config
+    (config, grant)
 }
 
-/// Raises the process's limit as far as it may, and says for how many of the connections that is
+/// Raises the process's limit as far as it may, and returns for how many of the connections that is
 /// enough.
 pub(crate) fn raise(connections_max: u32) -> u32 {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let granted = match setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: maximum,
-            maximum,
-        },
-    ) {
-        Ok(()) => maximum,
-        Err(_) => current,
-    };
-    fitting(granted, connections_max)
+    raise_limit().fitting(connections_max)
 }
 
-/// How many of the connections there are descriptors for, at least one. No limit at all is `None`.
-fn fitting(granted: Option<u64>, connections_max: u32) -> u32 {
-    let free = granted.map_or(u64::MAX, |granted| granted.saturating_sub(OTHERS));
-    u32::try_from(free).map_or(connections_max, |free| {
-        free.clamp(1, connections_max.max(1))
-    })
+fn raise_limit() -> Grant {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    match setrlimit(Resource::Nofile, wanted) {
+        Ok(()) => Grant(maximum),
+        Err(_) => Grant(current),
+    }
 }
 
 #[cfg(test)]
@@ -76,9 +96,18 @@ mod tests {
             (Some(20_000), 20_000, 19_744),
             (Some(1_024), 20_000, 768),
             (Some(1_024), 100, 100),
-            (Some(10), 20_000, 1),
+            (Some(100), 20_000, 50),
+            (Some(1), 20_000, 1),
         ] {
-            assert_eq!(fitting(granted, wanted), expected, "{granted:?}, {wanted}");
+            let fitting = Grant(granted).fitting(wanted);
+            assert_eq!(fitting, expected, "{granted:?}, {wanted}");
         }
+    }
+
+    #[test]
+    fn open_extents_leave_fewer_sockets() {
+        assert_eq!(Grant(Some(1_024)).sockets(100), 668);
+        assert_eq!(Grant(Some(1_024)).sockets(5_000), 128);
+        assert_eq!(Grant::UNLIMITED.sockets(5_000), usize::MAX);
     }
 }

@@ -6,8 +6,9 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use edge::native::{self, Spawn};
+use edge::native::{self, Refusal, Spawn};
 use edge::{Gate, http, kafka, slim};
+use net::SocketBudget;
 use node::config::{Config, HostPort};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinSet;
@@ -104,36 +105,48 @@ impl Doors {
         workers: Arc<Workers>,
         node: node::Handle,
         gate: Arc<dyn Gate>,
+        budget: &SocketBudget,
     ) -> Open {
         let mut open = JoinSet::new();
         let mut slim = slim::Listeners::default();
         if let Some(listener) = self.native {
             let spawn = protocols.native.clone();
-            open.spawn(native::accept_tcp(listener, tls.clone(), spawn));
+            let budget = budget.clone();
+            open.spawn(native::accept_tcp(
+                listener,
+                tls.clone(),
+                budget,
+                Refusal::Frame,
+                spawn,
+            ));
         }
         if let Some(listener) = self.socket {
-            open.spawn(native::accept_unix(listener, protocols.native));
+            let (budget, spawn) = (budget.clone(), protocols.native);
+            open.spawn(native::accept_unix(listener, budget, Refusal::Frame, spawn));
         }
         if let Some(listener) = self.slim {
-            slim.accept_tcp(listener, protocols.slim_tls, protocols.slim.clone());
+            let (tls, spawn) = (protocols.slim_tls, protocols.slim.clone());
+            slim.accept_tcp(listener, tls, budget.clone(), spawn);
         }
         if let Some(listener) = self.slim_socket {
-            slim.accept_unix(listener, protocols.slim);
+            slim.accept_unix(listener, budget.clone(), protocols.slim);
         }
         if let Some((listener, door)) = self.kafka.zip(protocols.kafka) {
             let tls = tls.clone();
             let serve = move |accepted| workers.serve_kafka(&door, accepted);
-            open.spawn(kafka::accept(listener, tls, serve));
+            open.spawn(kafka::accept(listener, tls, budget.clone(), serve));
         }
         if let Some((listener, limiter)) = self.limiter {
             let (node, gate) = (node.clone(), gate.clone());
             let routes = http::compat_routes(node, gate, limiter.proxies);
             let options = protocols.http.clone();
-            open.spawn(http::serve(listener, tls.clone(), routes, options));
+            let (tls, budget) = (tls.clone(), budget.clone());
+            open.spawn(http::serve(listener, tls, budget, routes, options));
         }
         if let Some(listener) = self.http {
-            let routes = http::routes(node, gate);
-            open.spawn(http::serve(listener, tls, routes, protocols.http));
+            let routes = http::routes(node, gate, protocols.http.connections.clone());
+            let (budget, options) = (budget.clone(), protocols.http);
+            open.spawn(http::serve(listener, tls, budget, routes, options));
         }
         Open { tasks: open, slim }
     }

@@ -8,6 +8,7 @@ use node::config::native::Socket;
 use node::config::{Config, HostPort};
 use tempfile::TempDir;
 
+use super::descriptors::Grant;
 use super::running::{Kept, Means, Running};
 use super::{journal, ports};
 use crate::failure::{Exit, Failure};
@@ -92,6 +93,7 @@ async fn start(
         ports: ports::real(),
         identity: None,
         limiter: None,
+        grant: Grant::UNLIMITED,
         journal: Kept {
             journal: journal.clone(),
             sync_times: sync_times.clone(),

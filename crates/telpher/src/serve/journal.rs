@@ -1,12 +1,16 @@
 //! The journal of a node that serves: opened in its data directory, and told of to people.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bench::clock::now_ns;
 use journal::disk::RealDisk;
-use journal::{AcceptLoss, Journal, MeasuredDisk, Options, SyncTimes};
+use journal::{AcceptLoss, Health, Journal, MeasuredDisk, OpenError, Options, SyncTimes};
+use model::ByteSize;
+use node::Clock;
 use node::config::Config;
+use parking_lot::Mutex;
 
 use crate::failure::{Exit, Failure};
 
@@ -23,17 +27,11 @@ pub(super) fn open(
 ) -> Result<(Arc<Journal>, Arc<SyncTimes>), Failure> {
     let dir = config.data.dir.join(DIRECTORY);
     let options = options(config, ports);
-    let clock = ports.clock.clone();
+    let clock = background_clock(ports.clock.clone());
     let disk = MeasuredDisk::new(Arc::new(RealDisk::new(&dir)), now_ns);
     let times = disk.times().clone();
-    let opened = Journal::open(Arc::new(disk), &options, move || clock.unix_ms());
-    let (journal, recovery) = opened.map_err(|error| {
-        let message = format!("the journal in {}: {error}", dir.display());
-        Failure::new(Exit::Failed, message).hint(format!(
-            "`telpher inspect {}` says more",
-            config.data.dir.display()
-        ))
-    })?;
+    let opened = Journal::open(Arc::new(disk), &options, clock);
+    let (journal, recovery) = opened.map_err(|error| open_failure(config, &error))?;
     tracing::info!(
         segments = recovery.segments,
         blocks = recovery.blocks,
@@ -42,6 +40,43 @@ pub(super) fn open(
         "the journal is open"
     );
     Ok((Arc::new(journal), times))
+}
+
+/// Milliseconds since 1970 for the work behind the journal: the wall clock, but it never goes back
+/// and always goes on, so that a pause ends although the wall clock was set back.
+fn background_clock(clock: Arc<dyn Clock>) -> impl Fn() -> u64 + Send {
+    let base = Mutex::new((clock.now_ns(), clock.unix_ms()));
+    move || {
+        let mut base = base.lock();
+        let (now_ns, wall_ms) = (clock.now_ns(), clock.unix_ms());
+        let steady_ms = base.1 + now_ns.saturating_sub(base.0) / 1_000_000;
+        if wall_ms > steady_ms {
+            *base = (now_ns, wall_ms);
+        }
+        wall_ms.max(steady_ms)
+    }
+}
+
+fn open_failure(config: &Config, error: &OpenError) -> Failure {
+    let dir = config.data.dir.display();
+    let is_full = matches!(
+        error,
+        OpenError::Io(error)
+            if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+    );
+    if !is_full {
+        let message = format!("the journal in {dir}/{DIRECTORY}: {error}");
+        let hint = format!("`telpher inspect {dir}` says more");
+        return Failure::new(Exit::Failed, message).hint(hint);
+    }
+    let (segment, reserve) = (config.journal.segment_size, config.journal.reserve);
+    let needed = ByteSize::bytes(2 * segment.as_u64() + reserve.as_u64());
+    let message = format!(
+        "the disk of {dir} has too little room: the journal needs {needed} at first \
+         (two segments of {segment} and a reserve of {reserve})"
+    );
+    Failure::new(Exit::Unavailable, message)
+        .hint("make room, or use smaller segments: --journal-segment-size 16MiB")
 }
 
 fn options(config: &Config, ports: &node::Ports) -> Options {
@@ -73,6 +108,7 @@ pub(super) fn store_options(config: &Config) -> node::StoreOptions {
         ack_timeout: mailbox.ack_timeout,
         in_flight_max: mailbox.in_flight_max as usize,
         deliveries_max: mailbox.deliveries_max,
+        names_per_namespace_max: config.namespace.names_max as usize,
         conversations: conversation_options(&config.conversation),
     }
 }
@@ -96,6 +132,15 @@ fn conversation_options(
     }
 }
 
+/// The end of a process whose journal has failed.
+pub(super) fn failure(config: &Config, reason: &str) -> Failure {
+    let message = format!("the journal has failed: {reason}");
+    Failure::new(Exit::Failed, message).hint(format!(
+        "mend the disk and start the node again; `telpher inspect {}` checks what is there",
+        config.data.dir.display()
+    ))
+}
+
 /// Waits until nothing is queued any more; what was acknowledged is on disk in any case.
 pub(super) fn flush(journal: &Journal) {
     #[expect(
@@ -104,7 +149,8 @@ pub(super) fn flush(journal: &Journal) {
     )]
     let now = Instant::now;
     let deadline = now() + FLUSH;
-    while journal.stats().queued_bytes > 0 && now() < deadline {
+    let has_failed = || matches!(journal.health(), Health::Failed { .. });
+    while journal.stats().queued_bytes > 0 && !has_failed() && now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
 }

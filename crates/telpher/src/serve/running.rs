@@ -6,17 +6,22 @@ use std::time::Duration;
 use ::journal::{Journal, SyncTimes};
 use edge::chunks::{Assembler, Sizes};
 use edge::{Gate, http, native};
+use net::SocketBudget;
 use node::Handle;
 use node::config::Config;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use super::descriptors::Grant;
 use super::doors::{Addresses, Doors, Open, Protocols};
 use super::limiter::CompatLimiter;
 use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::{Native, Slim, Workers};
-use super::{agents, archive, backup, journal, kafka, shared_quotas, slim, views};
+use super::{
+    agents, archive, backup, clock, journal, kafka, shared_quotas, slim, streams, views, watch,
+};
 use crate::commands::config::tls_failure;
 use crate::failure::{Exit, Failure};
 
@@ -25,6 +30,9 @@ pub(crate) struct Running {
     node: Handle,
     addresses: Addresses,
     system: SystemAgent,
+    /// Receives the reason when the journal has failed.
+    journal_failed: Option<oneshot::Receiver<String>>,
+    http: Arc<http::Connections>,
     /// Whoever accepts clients, and whoever looks after deadlines and revocations.
     tasks: JoinSet<()>,
     slim: edge::slim::Listeners,
@@ -37,6 +45,8 @@ pub(super) struct Means {
     /// What clients are shown where there is TLS.
     pub(super) identity: Option<Arc<net::ServerIdentity>>,
     pub(super) limiter: Option<CompatLimiter>,
+    /// File descriptors that the process may use.
+    pub(super) grant: Grant,
     /// Where it keeps what it is told to keep.
     pub(super) journal: Kept,
 }
@@ -55,6 +65,7 @@ impl Running {
             ports,
             identity,
             limiter,
+            grant,
             journal,
         } = means;
         let tls = identity
@@ -62,6 +73,7 @@ impl Running {
             .map(|it| it.server_config(None))
             .transpose();
         let tls = tls.map_err(tls_failure)?;
+        let budget = SocketBudget::new(grant.sockets(0));
         let doors = Doors::bind(config, limiter, tls.is_some()).await?;
         let addresses = doors.addresses.clone();
         let limits = node_limits(config);
@@ -104,12 +116,18 @@ impl Running {
             slim_tls: slim::tls(config, identity.as_ref())?,
             http: http_options(config, identity),
         };
-        let system = SystemAgent::start(&node, &door, source).await?;
+        let http = protocols.http.connections.clone();
+        let system = SystemAgent::start(&node, &door, source, http.clone()).await?;
         let agents = agents::start(&node, system.client(), config)?;
-        let Open { mut tasks, slim } = doors.open(tls, protocols, workers, node.clone(), gate);
+        let Open { mut tasks, slim } =
+            doors.open(tls, protocols, workers, node.clone(), gate, &budget);
+        let (failed, journal_failed) = oneshot::channel();
+        tasks.spawn(watch::watch(node.clone(), budget, grant, failed));
         tasks.spawn(agents);
         tasks.spawn(edge::sweep(node.clone()));
+        tasks.spawn(streams::tend(node.clone(), config.stream.clone()));
         tasks.spawn(shared_quotas::tend(node.clone()));
+        tasks.spawn(clock::follow(node.clone()));
         tasks.spawn(views::tend(node.clone(), config.views.interval));
         if let Some(archive) = archive {
             tasks.spawn(archive);
@@ -118,6 +136,8 @@ impl Running {
             node,
             addresses,
             system,
+            journal_failed: Some(journal_failed),
+            http,
             tasks,
             slim,
         })
@@ -126,6 +146,21 @@ impl Running {
     /// The node itself.
     pub(super) fn node(&self) -> Handle {
         self.node.clone()
+    }
+
+    /// Waits until the journal has failed and returns the reason; never returns if the node is to
+    /// go on then.
+    pub(super) async fn journal_failure(&mut self, is_awaited: bool) -> String {
+        let failed = match &mut self.journal_failed {
+            Some(failed) => failed.await.ok(),
+            None => None,
+        };
+        // A receiver that has answered is not asked again.
+        self.journal_failed = None;
+        match failed {
+            Some(reason) if is_awaited => reason,
+            _ => std::future::pending().await,
+        }
     }
 
     /// Has something done for as long as it serves.
@@ -160,15 +195,17 @@ impl Running {
             node,
             addresses,
             system,
+            http,
             tasks: _tasks,
             slim,
+            ..
         } = self;
         signals::end_process_after(config.shutdown.limit);
         // An application that is told to go comes back at once, and for good only if nobody accepts it.
         slim.close().await;
         // The node's own connection is nobody to wait for.
         drop(system);
-        drain(&node, config.shutdown.drain, signals).await;
+        drain(&node, &http, config, signals).await;
         shared_quotas::leave(&node).await;
         // The journal is flushed when everything that was taken is on its way there.
         node.quotas().flush_all();
@@ -202,10 +239,15 @@ pub(super) fn threads_failure(error: std::io::Error) -> Failure {
 }
 
 fn http_options(config: &Config, identity: Option<Arc<net::ServerIdentity>>) -> http::Options {
-    let http = &config.http;
-    let access = http::Access::new(http.hosts.clone(), http.origins.clone(), identity);
+    let options = &config.http;
+    let access = http::Access::new(options.hosts.clone(), options.origins.clone(), identity);
     http::Options {
         access: Arc::new(access),
+        connections: Arc::new(http::Connections::new(http::Limits {
+            connections_max: options.connections_max as usize,
+            streams_max: options.streams_max as usize,
+            write_timeout: options.write_timeout,
+        })),
         ..http::Options::default()
     }
 }
@@ -238,18 +280,35 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 /// How often the end of the drain is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-async fn drain(node: &Handle, limit: Duration, signals: &mut Signals) {
+async fn drain(node: &Handle, http: &http::Connections, config: &Config, signals: &mut Signals) {
+    let limit = config.shutdown.drain;
+    let notice = match config.http.listen {
+        Some(_) => config.shutdown.notice,
+        None => Duration::ZERO,
+    };
     let drain_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
     tracing::info!(connections = node.connection_count(), drain_ms, "draining");
     node.drain(drain_ms);
+    http.drain();
     let drained = async {
         tokio::time::sleep(ARRIVAL).await;
         poll_until(|| node.pending_call_count() == 0).await;
     };
     let left = async { poll_until(|| node.connection_count() == 0).await };
+    let native = async {
+        tokio::select! {
+            () = drained => {}
+            () = left => {}
+        }
+    };
+    let all = async {
+        tokio::join!(native, tokio::time::sleep(notice));
+        // Requests that were read are answered, also those that wait for a sync.
+        http.close();
+        poll_until(|| http.is_idle()).await;
+    };
     tokio::select! {
-        () = drained => {}
-        () = left => {}
+        () = all => {}
         () = tokio::time::sleep(limit) => {
             tracing::warn!(calls = node.pending_call_count(), "calls are cut off");
         }

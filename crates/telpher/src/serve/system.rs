@@ -14,7 +14,7 @@ use edge::native::Door;
 use model::Name;
 use node::Handle;
 
-use super::{backup, kept};
+use super::{backup, kept, streams};
 use crate::failure::{Exit, Failure};
 
 /// Under which name the node answers for itself.
@@ -89,7 +89,8 @@ fn server(node: &Handle, source: backup::Source) -> Server {
         .handle_sync("connections", move |_: Request| {
             Ok(connections_json(&connections).to_string())
         });
-    backup::method(kept::methods(server, node), node, source)
+    let server = streams::methods(kept::methods(server, node), node);
+    backup::method(server, node, source)
 }
 
 /// Hands a request to the routes: the head of the answer is the first item, the pieces of its body

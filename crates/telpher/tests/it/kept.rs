@@ -319,7 +319,7 @@ fn a_mailbox_is_looked_at_and_emptied_by_hand() {
     home.client
         .run("mailbox peek acme/demo/nobody")
         .expect(3)
-        .tells("no_responder", "");
+        .tells("no mailbox `acme/demo/nobody`", "check the name");
 }
 
 #[test]
@@ -393,7 +393,10 @@ fn an_append_that_expects_another_end_is_refused_with_a_way_on() {
 fn a_follower_waits_for_a_stream_that_is_not_there_yet() {
     let home = Home::new();
     let _node = home.serve();
-    assert_eq!(home.client.run("read acme/demo/log").expect(0).stdout, "");
+    home.client
+        .run("read acme/demo/log")
+        .expect(3)
+        .tells("not_found: no stream `acme/demo/log`", "check the name");
     let mut follower = home
         .client
         .start(["read", "acme/demo/log", "--follow", "--count", "1"]);
@@ -401,4 +404,73 @@ fn a_follower_waits_for_a_stream_that_is_not_there_yet() {
     home.client.run("append acme/demo/log one").expect(0);
     assert_eq!(follower.line(), "0 one\n");
     follower.end().expect(0);
+}
+
+#[test]
+fn a_stream_is_trimmed_and_deleted_and_its_offsets_go_on() {
+    let home = Home::new();
+    let node = home.serve();
+    let stream = "acme/demo/log";
+    let lines = b"zero\none\ntwo\nthree\n";
+    home.client
+        .run_with_input(&format!("append {stream} --lines -"), lines)
+        .expect(0);
+    let trimmed = home.json(&format!("stream trim {stream} --before 2"));
+    let expected = serde_json::json!({ "name": stream, "start": 2, "next": 4 });
+    assert_eq!(trimmed, expected);
+    let read = |home: &Home| home.client.run(&format!("read {stream}"));
+    assert_eq!(read(&home).expect(0).stdout, "2 two\n3 three\n");
+    let deleted = home.client.run(&format!("stream delete {stream}"));
+    let told = "acme/demo/log starts at 4 and ends at 4\n";
+    assert_eq!(deleted.expect(0).stdout, told);
+    let _node = home.kill(node);
+    assert_eq!(read(&home).expect(0).stdout, "");
+    home.client.run(&format!("append {stream} four")).expect(0);
+    assert_eq!(read(&home).expect(0).stdout, "4 four\n");
+    home.client
+        .run("stream delete acme/demo/none")
+        .expect(3)
+        .tells("no stream `acme/demo/none`", "");
+}
+
+#[test]
+fn records_beyond_the_size_that_a_stream_keeps_are_deleted() {
+    let place = Place::new();
+    let node = place.serve("");
+    let append = |node: &Node, body: &str| {
+        let url = node.url("native");
+        place
+            .run(&format!("append acme/demo/log {body} --url {url}"))
+            .expect(0);
+    };
+    for _ in 0..20 {
+        append(&node, &"x".repeat(100));
+    }
+    node.stop().expect(0);
+    let node = place.serve("--stream-retention-size 500B");
+    let start = || {
+        let url = node.url("native");
+        let streams = place.run(&format!("streams --json --url {url}")).json();
+        streams["streams"][0]["start"].as_u64().unwrap()
+    };
+    eventually("old records are deleted", || start() > 0);
+    assert!((14..=16).contains(&start()), "{}", start());
+}
+
+#[test]
+fn a_namespace_has_a_limit_on_names() {
+    let place = Place::new();
+    let node = place.serve("--namespace-names-max 2");
+    let url = node.url("native");
+    let run = |line: &str| place.run(&format!("{line} --url {url}"));
+    run("append acme/demo/one x").expect(0);
+    run("write acme/demo/two x").expect(0);
+    for line in ["append acme/demo/three x", "write acme/demo/three x"] {
+        run(line)
+            .expect(6)
+            .tells("has too many names (limit 2, `namespace.names_max`)", "");
+    }
+    run("append acme/demo/one x").expect(0);
+    run("append acme/other/one x").expect(0);
+    assert_eq!(node.metric("telpher_names_refused_total"), 2);
 }

@@ -21,6 +21,7 @@ mod clients;
 mod config;
 mod conversation;
 mod demo;
+mod descriptors;
 mod doctor;
 mod documents;
 mod failures;

@@ -119,6 +119,12 @@ impl Place {
 
     /// The same, with the native door at an address.
     pub(crate) fn serve_at(&self, native: &str, flags: &str) -> Node {
+        let executable = Command::new(env!("CARGO_BIN_EXE_telpher"));
+        self.serve_through(executable, native, flags)
+    }
+
+    /// The same, by a command that is given the words of the command line.
+    pub(crate) fn serve_through(&self, mut command: Command, native: &str, flags: &str) -> Node {
         let slim = match flags.contains("--slim-listen") {
             true => "",
             false => "--slim-listen 127.0.0.1:0",
@@ -127,7 +133,13 @@ impl Place {
             "serve --json --native-listen {native} --http-listen 127.0.0.1:0 \
              --kafka-listen 127.0.0.1:0 {slim} {SMALL} {flags}"
         );
-        let mut running = self.start(line.split_whitespace());
+        command
+            .args(line.split_whitespace())
+            .current_dir(self.dir.path())
+            .env_clear()
+            .stdin(Stdio::null())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let mut running = Running::spawn(&mut command);
         let line = running.line();
         match serde_json::from_str(&line) {
             Ok(ready) => Node {

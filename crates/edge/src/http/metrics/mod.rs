@@ -6,7 +6,7 @@ mod latency;
 mod process;
 
 use model::ErrorCode;
-use node::{Counter, Handle};
+use node::{Counter, Handle, SocketsView};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -64,6 +64,9 @@ impl Collector for Snapshot {
         crate::slim::encode_metrics(&self.0, &mut encoder)?;
         if let Some(view) = self.0.storage() {
             storage::encode(&view, &mut encoder)?;
+        }
+        if let Some(view) = self.0.sockets() {
+            encode_sockets(view, &mut encoder)?;
         }
         if let Some(view) = self.0.archive() {
             archive::encode(&view, &mut encoder)?;
@@ -128,4 +131,36 @@ fn encode_build(encoder: &mut DescriptorEncoder<'_>) -> Result<(), std::fmt::Err
         ("native_protocol", protocol.as_str()),
     ];
     value.encode(family.encode_family(&labels)?)
+}
+
+/// The sockets of all listeners against their common limit.
+fn encode_sockets(
+    view: SocketsView,
+    encoder: &mut DescriptorEncoder<'_>,
+) -> Result<(), std::fmt::Error> {
+    let gauge = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+    let gauges = [
+        (
+            "sockets",
+            "Sockets that are open on all listeners",
+            gauge(view.open),
+        ),
+        (
+            "sockets_max",
+            "Sockets that may be open on all listeners",
+            gauge(view.limit),
+        ),
+    ];
+    for (name, help, value) in gauges {
+        let value = ConstGauge::new(value);
+        value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    }
+    let refused = ConstCounter::new(view.refused);
+    let help = "Connections refused because no file descriptor was left for them";
+    refused.encode(encoder.encode_descriptor(
+        "sockets_refused",
+        help,
+        None,
+        refused.metric_type(),
+    )?)
 }

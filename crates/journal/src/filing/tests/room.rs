@@ -77,12 +77,34 @@ fn a_disk_that_stays_full_loses_nothing() {
 }
 
 #[test]
-fn a_failed_sync_of_an_extent_stops_the_background_and_takes_nothing_away() {
+fn a_failed_sync_of_an_extent_is_no_sync_and_filing_writes_another() {
     let mut world = World::new();
     world.append(0, 1, b"acked");
     world.line.roll();
     world.disk.fail_once(Fault::Broken, |call| {
         call.kind == Kind::SyncAll && call.path.starts_with("extents/")
+    });
+    assert_eq!(world.run(), Step::Idle);
+    assert!(world.filer.failure().is_none());
+    assert!(world.filer.retry_reason().is_some());
+    assert_eq!(world.line.waiting(), 1);
+    assert_eq!(world.extents(0), 0);
+    let due_ms = world.filer.due_ms(&world.line, world.now_ms).unwrap();
+    assert!(due_ms <= world.now_ms + 1_000, "{due_ms}");
+    world.now_ms += 1_000;
+    assert_eq!(world.run(), Step::Idle);
+    assert_eq!(world.filer.retry_reason(), None);
+    assert_eq!((world.line.waiting(), world.extents(0)), (0, 1));
+    world.check();
+}
+
+#[test]
+fn a_manifest_of_which_nothing_is_known_stops_the_background() {
+    let mut world = World::new();
+    world.append(0, 1, b"acked");
+    world.line.roll();
+    world.disk.fail_once(Fault::Broken, |call| {
+        call.kind == Kind::Rename && call.path.starts_with("MANIFEST")
     });
     assert_eq!(world.run(), Step::Failed);
     assert!(world.filer.failure().is_some());

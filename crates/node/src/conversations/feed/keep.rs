@@ -84,7 +84,7 @@ impl Conversations<'_> {
             end = end.max(target.map_err(|error| failed(error.into()))?);
         }
         if let Some(age_ms) = keep.age_ms {
-            let time_ms = self.inner.ports.clock.unix_ms().saturating_sub(age_ms);
+            let time_ms = self.inner.expiry_ms().saturating_sub(age_ms);
             let target = journal.offset_for_time(at.shard, at.stream, time_ms);
             end = end.max(target.map_err(|error| failed(error.into()))?);
         }

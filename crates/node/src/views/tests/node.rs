@@ -17,7 +17,7 @@ use crate::{Clock, Entropy, Handle, Limits, Ports, StoreOptions};
 const PEOPLE: [&str; 3] = ["alice", "bob", "carol"];
 
 #[derive(Default)]
-struct Hand(AtomicU64);
+struct Hand(AtomicU64, AtomicU64);
 
 impl Clock for Hand {
     fn now_ns(&self) -> u64 {
@@ -25,7 +25,8 @@ impl Clock for Hand {
     }
 
     fn unix_ms(&self) -> u64 {
-        1_000 + self.now_ns() / 1_000_000
+        // The second is a step of the wall clock, in milliseconds.
+        1_000 + self.1.load(Ordering::Relaxed) + self.now_ns() / 1_000_000
     }
 }
 
@@ -422,6 +423,27 @@ fn what_is_over_is_gone_at_once_and_erased_by_the_way() {
         });
         assert!(matches!(got, Ok(Poll::Ready(Err(ref it))) if it.code == ErrorCode::Gone));
     }
+}
+
+#[test]
+fn a_step_of_the_wall_clock_ends_no_conversation() {
+    let mut node = Node::start(Place::Memory);
+    let settings = Settings {
+        ttl_ms: 10_000,
+        ..Settings::default()
+    };
+    node.put("a/b/x", "k=v", settings).unwrap();
+    node.say("a/b/x", "alice").unwrap();
+    assert_eq!(node.names(), ["a/b/x"]);
+    node.clock.1.store(24 * 3_600_000, Ordering::Relaxed);
+    while node.views().tend().unwrap() {}
+    assert_eq!(node.names(), ["a/b/x"]);
+    node.clock.1.store(0, Ordering::Relaxed);
+    node.pass_ms(8_000);
+    assert_eq!(node.say("a/b/x", "alice").unwrap(), 2);
+    // Ten seconds of the steady clock are ten seconds.
+    node.pass_ms(11_000);
+    assert_eq!(code(node.say("a/b/x", "bob")), ErrorCode::Gone);
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! Background work that failed and is tried again after a growing pause.
+
+use super::FilingError;
+
+/// Pause after a first failure, in milliseconds.
+const PAUSE_MS_MIN: u64 = 250;
+
+/// Longest pause, in milliseconds: a journal that lacked something recovers within this time.
+const PAUSE_MS_MAX: u64 = 10_000;
+
+/// Work that fails and is tried again by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Giving back or removing files that are not used any more.
+    Clearing,
+    /// Preparing a spare for a line that has none.
+    Feeding,
+    /// Writing the extents of a sealed segment.
+    Filing,
+    /// Merging extents.
+    Merging,
+    /// Counting dead bytes.
+    Counting,
+    /// Everything that is not urgent: the reserve, further spares.
+    Tidying,
+}
+
+const TASKS: usize = 6;
+
+/// The failures of every task since it last succeeded.
+#[derive(Debug, Default)]
+pub(super) struct Retries([Option<Failed>; TASKS]);
+
+#[derive(Debug)]
+struct Failed {
+    count: u32,
+    until_ms: u64,
+    reason: String,
+}
+
+impl Retries {
+    /// Whether the task may be tried now.
+    pub(super) fn is_due(&self, task: Task, now_ms: u64) -> bool {
+        let failed = &self.0[task as usize];
+        failed.as_ref().is_none_or(|it| it.until_ms <= now_ms)
+    }
+
+    /// Notes a failure: the task pauses, twice as long as the last time.
+    pub(super) fn fail(&mut self, task: Task, now_ms: u64, error: &FilingError) {
+        let slot = &mut self.0[task as usize];
+        let count = slot.as_ref().map_or(0, |it| it.count);
+        let pause_ms = PAUSE_MS_MIN.checked_shl(count).unwrap_or(PAUSE_MS_MAX);
+        *slot = Some(Failed {
+            count: count.saturating_add(1).min(32),
+            until_ms: now_ms.saturating_add(pause_ms.min(PAUSE_MS_MAX)),
+            reason: error.to_string(),
+        });
+    }
+
+    /// Notes that the task has succeeded, or that there is nothing to do for it.
+    pub(super) fn clear(&mut self, task: Task) {
+        self.0[task as usize] = None;
+    }
+
+    /// When the first task that failed may be tried again.
+    pub(super) fn due_ms(&self) -> Option<u64> {
+        self.0.iter().flatten().map(|it| it.until_ms).min()
+    }
+
+    /// Reason of the most urgent failure.
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.0.iter().flatten().map(|it| &*it.reason).next()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_bound_and_begin_anew_after_success() {
+        let mut retries = Retries::default();
+        let error = FilingError::Io(io::Error::other("no descriptor"));
+        let mut now_ms = 1_000;
+        let mut pauses = Vec::new();
+        for _ in 0..40 {
+            assert!(retries.is_due(Task::Filing, now_ms));
+            retries.fail(Task::Filing, now_ms, &error);
+            let due_ms = retries.due_ms().unwrap();
+            assert!(!retries.is_due(Task::Filing, due_ms - 1));
+            pauses.push(due_ms - now_ms);
+            now_ms = due_ms;
+        }
+        assert_eq!(pauses[..7], [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]);
+        assert_eq!(pauses[39], 10_000);
+        assert_eq!(retries.reason(), Some("no descriptor"));
+        assert!(retries.is_due(Task::Merging, 0), "other work goes on");
+        retries.clear(Task::Filing);
+        assert_eq!((retries.due_ms(), retries.reason()), (None, None));
+    }
+}

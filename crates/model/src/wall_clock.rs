@@ -1,0 +1,156 @@
+//! Judges the wall clock by a steady clock, so that a step of it deletes nothing.
+//!
+//! Retention, time-to-live and erasure compare the time of a record with the wall clock. A wall
+//! clock that steps forward by mistake would delete everything at once. [`WallClock`] takes
+//! readings of both clocks. It follows small corrections, and every step back, at once. After a
+//! larger step forward it goes on as if the step had not happened, until the step has lasted
+//! [`CONFIRM_MS`] of steady time. So it is never ahead of the wall clock.
+
+/// A step forward of at most this many milliseconds is followed at once: 5 minutes, more than time
+/// synchronization corrects without notice, and less than any useful retention.
+pub const STEP_MS_MAX: u64 = 5 * 60_000;
+
+/// A larger step is followed after this many milliseconds of steady time: 10 minutes, longer than
+/// time synchronization takes to correct a clock that was wrong at boot or resume.
+pub const CONFIRM_MS: u64 = 10 * 60_000;
+
+/// The wall clock without unconfirmed steps forward. Reading it is pure: callers pass both clocks.
+///
+/// ```text
+/// ## Following => Doubting        the wall clock stepped forward by more than STEP_MS_MAX
+/// ## Doubting => Following        it stepped back, or the step lasted CONFIRM_MS
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WallClock {
+    /// Wall minus steady, as it is followed; `None` before the first reading.
+    offset_ms: Option<i128>,
+    doubt: Option<Doubt>,
+}
+
+/// A step that is not confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Doubt {
+    offset_ms: i128,
+    since_steady_ms: u64,
+}
+
+impl WallClock {
+    /// A clock that follows the first reading, whatever it is.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            offset_ms: None,
+            doubt: None,
+        }
+    }
+
+    /// Milliseconds since 1970 by which records may expire, at most `wall_ms`. `steady_ms` never
+    /// goes back and `wall_ms` may step; both are read at the same moment.
+    pub fn read(&mut self, steady_ms: u64, wall_ms: u64) -> u64 {
+        let seen = i128::from(wall_ms) - i128::from(steady_ms);
+        let followed = match self.offset_ms {
+            Some(offset) if seen - offset > i128::from(STEP_MS_MAX) => {
+                self.doubt(steady_ms, seen).unwrap_or(offset)
+            }
+            _ => seen,
+        };
+        if followed == seen {
+            self.doubt = None;
+        }
+        self.offset_ms = Some(followed);
+        u64::try_from(followed + i128::from(steady_ms)).unwrap_or(0)
+    }
+
+    /// Whether the last reading showed a step that is not confirmed.
+    #[must_use]
+    pub const fn is_doubted(&self) -> bool {
+        self.doubt.is_some()
+    }
+
+    /// The offset behind a step forward if the step is confirmed.
+    fn doubt(&mut self, steady_ms: u64, seen_ms: i128) -> Option<i128> {
+        let same = |doubt: &Doubt| seen_ms.abs_diff(doubt.offset_ms) <= u128::from(STEP_MS_MAX);
+        let doubt = *self.doubt.as_ref().filter(|it| same(it)).unwrap_or(&Doubt {
+            offset_ms: seen_ms,
+            since_steady_ms: steady_ms,
+        });
+        self.doubt = Some(doubt);
+        let lasted_ms = steady_ms.saturating_sub(doubt.since_steady_ms);
+        (lasted_ms >= CONFIRM_MS).then_some(seen_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_MS: u64 = 24 * 3_600_000;
+    const START_MS: u64 = 1_000 * DAY_MS;
+
+    #[test]
+    fn small_corrections_are_followed_at_once() {
+        let mut clock = WallClock::new();
+        assert_eq!(clock.read(0, START_MS), START_MS);
+        assert_eq!(
+            clock.read(1_000, START_MS + 61_000),
+            START_MS + 61_000,
+            "one minute ahead"
+        );
+        assert_eq!(clock.read(2_000, START_MS + 2_000), START_MS + 2_000);
+        assert!(!clock.is_doubted());
+    }
+
+    #[test]
+    fn a_step_that_is_taken_back_changes_nothing() {
+        let mut clock = WallClock::new();
+        clock.read(0, START_MS);
+        for steady_ms in (10_000..CONFIRM_MS).step_by(10_000) {
+            let wall_ms = START_MS + 400 * DAY_MS + steady_ms;
+            assert_eq!(clock.read(steady_ms, wall_ms), START_MS + steady_ms);
+            assert!(clock.is_doubted());
+        }
+        let steady_ms = CONFIRM_MS + 5_000;
+        assert_eq!(
+            clock.read(steady_ms, START_MS + steady_ms),
+            START_MS + steady_ms
+        );
+        assert!(!clock.is_doubted());
+    }
+
+    #[test]
+    fn a_step_forward_that_lasts_is_followed() {
+        let mut clock = WallClock::new();
+        clock.read(0, START_MS);
+        let stepped = |steady_ms: u64| START_MS + steady_ms + 30 * DAY_MS;
+        assert_eq!(clock.read(1_000, stepped(1_000)), START_MS + 1_000);
+        let before_ms = CONFIRM_MS + 999;
+        let expected_ms = START_MS + before_ms;
+        assert_eq!(clock.read(before_ms, stepped(before_ms)), expected_ms);
+        let confirmed_ms = CONFIRM_MS + 1_000;
+        let expected_ms = stepped(confirmed_ms);
+        assert_eq!(clock.read(confirmed_ms, expected_ms), expected_ms);
+        assert!(!clock.is_doubted());
+    }
+
+    #[test]
+    fn a_step_back_is_followed_at_once() {
+        let mut clock = WallClock::new();
+        clock.read(0, START_MS);
+        let back_ms = START_MS - 30 * DAY_MS;
+        assert_eq!(clock.read(1_000, back_ms), back_ms);
+        assert!(!clock.is_doubted());
+    }
+
+    #[test]
+    fn a_second_step_begins_the_confirmation_anew() {
+        let mut clock = WallClock::new();
+        clock.read(0, START_MS);
+        clock.read(1_000, START_MS + DAY_MS);
+        let later_ms = CONFIRM_MS + 500;
+        clock.read(later_ms, START_MS + 2 * DAY_MS + later_ms);
+        let still_ms = later_ms + CONFIRM_MS - 1;
+        let wall_ms = START_MS + 2 * DAY_MS + still_ms;
+        assert_eq!(clock.read(still_ms, wall_ms), START_MS + still_ms);
+        assert_eq!(clock.read(still_ms + 1, wall_ms + 1), wall_ms + 1);
+    }
+}

@@ -1,0 +1,98 @@
+//! Administration and retention of raw streams.
+
+use std::time::Duration;
+
+use client::{Fault, Request, Server};
+use model::{ErrorCode, Name};
+use node::config::stream::Options;
+use node::{AdminError, Handle, StreamRetention, StreamView};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Time between two looks at the retention of streams.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// Asks to delete records of a stream.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Trim {
+    /// `org/namespace/x`.
+    pub(crate) name: String,
+    /// Records before this offset are deleted; all of them without.
+    pub(crate) before: Option<u64>,
+}
+
+/// Adds the methods `trim_stream` and `delete_stream` to the node's agent.
+pub(super) fn methods(server: Server, node: &Handle) -> Server {
+    let server = method(server, node, "trim_stream", |node, trim| {
+        let Some(before) = trim.before else {
+            let message = "`before` is missing: the first offset that stays".to_owned();
+            return Err((ErrorCode::InvalidArgument, message));
+        };
+        node.trim_stream(&trim.name, before)
+    });
+    method(server, node, "delete_stream", |node, trim| {
+        node.delete_stream(&trim.name)
+    })
+}
+
+fn method(
+    server: Server,
+    node: &Handle,
+    name: &'static str,
+    answer: fn(&Handle, Trim) -> Result<StreamView, AdminError>,
+) -> Server {
+    let node = node.clone();
+    server.handle(name, move |request: Request| {
+        let node = node.clone();
+        async move {
+            let trim: Trim = serde_json::from_slice(&request.body)
+                .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
+            check_access(&node, request.context().source(), &trim.name)?;
+            // It waits for the disk.
+            let done = tokio::task::spawn_blocking(move || answer(&node, trim)).await;
+            match done {
+                Ok(Ok(view)) => Ok(stream(&view).to_string()),
+                Ok(Err((code, message))) => Err(Fault::with_code(code, message)),
+                Err(error) => Err(Fault::new(format!("the deletion ended early: {error}"))),
+            }
+        }
+    })
+}
+
+/// Deleting takes an administrator, or a token that is bound to a pattern with the name.
+fn check_access(node: &Handle, source: Option<&str>, name: &str) -> Result<(), Fault> {
+    let facts = source.and_then(|source| node.facts_of_source(source));
+    let name = Name::parse(name)
+        .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
+    match facts {
+        Some(facts) if facts.principal.may_use(&name) => Ok(()),
+        _ => {
+            let message = format!("this token may not delete records of `{}`", name.base());
+            Err(Fault::with_code(ErrorCode::Denied, message))
+        }
+    }
+}
+
+fn stream(view: &StreamView) -> Value {
+    json!({ "name": view.name, "start": view.start, "next": view.next })
+}
+
+/// Applies the configured retention for ever.
+pub(super) async fn tend(node: Handle, options: Options) {
+    let keep = StreamRetention {
+        age: Some(options.retention).filter(|age| !age.is_zero()),
+        bytes: Some(options.retention_size.as_u64()).filter(|bytes| *bytes > 0),
+    };
+    if keep.is_off() {
+        return std::future::pending().await;
+    }
+    loop {
+        let node = node.clone();
+        // It reads the disk.
+        let applied = tokio::task::spawn_blocking(move || node.apply_stream_retention(keep)).await;
+        if let Ok(Err((_, error))) = applied {
+            tracing::warn!(error, "retention of streams failed and is tried again");
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
