@@ -5,6 +5,7 @@
 mod agents;
 mod archive;
 mod backup;
+mod clock;
 mod descriptors;
 mod doors;
 mod embedded;
@@ -19,6 +20,7 @@ mod memory;
 mod ports;
 mod readers;
 mod ready;
+mod reload;
 mod revocation;
 mod running;
 mod shared_quotas;
@@ -49,8 +51,10 @@ use gate::TokenGate;
 pub(crate) use kept::{Message, Messages, Names, Purge, Retry};
 pub(crate) use limiter::CompatLimiter;
 pub(crate) use ready::Audience;
+use reload::Reload;
 use running::{Kept, Means, Running, threads_failure};
 pub(crate) use signals::Signals;
+use signals::Wanted;
 pub(crate) use slim::check as check_slim;
 pub(crate) use streams::Trim;
 pub(crate) use system::{HTTP_AGENT, SYSTEM_AGENT};
@@ -64,13 +68,14 @@ pub(crate) enum EndsWith {
     SignalOrInput,
 }
 
-/// Runs a node until it is told to end.
+/// Runs a node until it is told to end. `read` reads the configuration again.
 pub(crate) fn run(
     loaded: &Loaded,
     limiter: Option<CompatLimiter>,
     audience: Audience,
     ends_with: EndsWith,
     no_color: bool,
+    read: &dyn Fn() -> Result<Loaded, Failure>,
 ) -> Result<(), Failure> {
     let config = &loaded.config;
     logs::start(&config.log, no_color)?;
@@ -100,8 +105,8 @@ pub(crate) fn run(
     let means = Means {
         gate: gate.clone(),
         ports,
-        identity,
-        limiter,
+        identity: identity.clone(),
+        limiter: limiter.clone(),
         grant,
         journal: Kept {
             journal: journal.clone(),
@@ -113,13 +118,30 @@ pub(crate) fn run(
         let mut signals = match ends_with {
             EndsWith::Signal => Signals::listen()?,
             EndsWith::SignalOrInput => Signals::listen()?.and_end_of_input(),
-        };
+        }
+        .and_hangup()?;
         let mut running = Running::start(config, means).await?;
-        running.have_done(revocation::enforce(gate, running.node()));
+        running.have_done(revocation::enforce(gate.clone(), running.node()));
         ready::tell(running.addresses(), config, audience)?;
-        let failed = tokio::select! {
-            () = signals.next() => None,
-            reason = running.journal_failure(config.journal.exit_on_failure) => Some(reason),
+        let reload = Reload {
+            node: running.node(),
+            gate,
+            identity,
+            limiter,
+            loaded,
+            read,
+        };
+        let failed = loop {
+            let wanted = tokio::select! {
+                wanted = signals.next_or_hangup() => wanted,
+                reason = running.journal_failure(config.journal.exit_on_failure) => {
+                    break Some(reason);
+                }
+            };
+            match wanted {
+                Wanted::Reload => reload.run(),
+                _ => break None,
+            }
         };
         if failed.is_some() {
             tokio::select! {
