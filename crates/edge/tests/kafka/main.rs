@@ -18,6 +18,7 @@ mod login;
 mod names;
 mod order;
 mod producing;
+mod quota;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

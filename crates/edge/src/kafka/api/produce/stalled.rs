@@ -75,6 +75,7 @@ impl Stalled {
             transactional_id: self.transactional_id.as_deref(),
             version: self.tag.version,
             acks: self.acks,
+            refused: None,
         };
         let mut left = std::mem::take(&mut self.waiting.left).into_iter();
         while let Some(Left {
