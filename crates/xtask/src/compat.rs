@@ -8,6 +8,7 @@
 //! To add a client: one entry in its family's `CLIENTS`. To add a family: a module, and one entry in [`FAMILIES`].
 
 mod kafka;
+mod openapi;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -51,11 +52,18 @@ struct Family {
     requests: Option<&'static str>,
 }
 
-const FAMILIES: [Family; 1] = [Family {
-    name: "kafka",
-    clients: &kafka::CLIENTS,
-    requests: Some("telpher_kafka_requests_total{api=\""),
-}];
+const FAMILIES: [Family; 2] = [
+    Family {
+        name: "kafka",
+        clients: &kafka::CLIENTS,
+        requests: Some("telpher_kafka_requests_total{api=\""),
+    },
+    Family {
+        name: "openapi",
+        clients: &openapi::CLIENTS,
+        requests: None,
+    },
+];
 
 /// A running node and the addresses of its listeners.
 struct Served {
