@@ -9,6 +9,7 @@
 
 mod kafka;
 mod kafka_suites;
+mod openapi;
 mod slim;
 
 use std::collections::BTreeMap;
@@ -55,7 +56,7 @@ struct Family {
     requests: Option<&'static str>,
 }
 
-const FAMILIES: [Family; 3] = [
+const FAMILIES: [Family; 4] = [
     Family {
         name: "kafka",
         clients: &kafka::CLIENTS,
@@ -67,6 +68,12 @@ const FAMILIES: [Family; 3] = [
         clients: &kafka_suites::CLIENTS,
         options: &kafka_suites::OPTIONS,
         requests: Some(KAFKA_REQUESTS),
+    },
+    Family {
+        name: "openapi",
+        clients: &openapi::CLIENTS,
+        options: &[],
+        requests: None,
     },
     Family {
         name: "slim",

@@ -17,7 +17,7 @@ struct Need {
 
 /// What building and testing start or call. `cc` is what the `x` script looks for too, before there
 /// is an xtask.
-const NEEDS: [Need; 8] = [
+const NEEDS: [Need; 9] = [
     Need {
         program: "cc",
         package: "build-essential",
@@ -37,6 +37,11 @@ const NEEDS: [Need; 8] = [
         program: "kcat",
         package: "kcat",
         reason: "tests of the Kafka door are clients of librdkafka",
+    },
+    Need {
+        program: "npm",
+        package: "npm",
+        reason: "tests of conversations run the AI SDK, and a Node for it, from npm",
     },
     Need {
         program: "pg_lsclusters",

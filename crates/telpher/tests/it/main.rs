@@ -34,6 +34,7 @@ mod kill9;
 mod kill9_conversations;
 mod listen;
 mod logs;
+mod metadata;
 mod metrics;
 mod native;
 mod outputs;
