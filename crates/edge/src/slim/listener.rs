@@ -2,11 +2,15 @@
 //!
 //! SLIM's library tries again for ever when a connection is refused, and gives up for good at any failure
 //! behind that. So the listener has an end of its own: it is closed before the streams of a node that goes down
-//! are ended, and connections that the system had accepted by then are served.
+//! are ended, and connections that the system had accepted by then are served. For the same reason a
+//! connection is accepted only once the budget of sockets has room for it: until then it waits in the
+//! system's queue.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use net::{SocketBudget, SocketPermit};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -15,6 +19,9 @@ use crate::native::Spawn;
 
 /// After an accept failed (out of descriptors, say), how long to wait before the next one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How often the budget of sockets is asked whether it has room again.
+const BUDGET_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The open listeners of SLIM applications. Dropping this stops them at once.
 #[derive(Debug)]
@@ -39,16 +46,23 @@ impl Listeners {
         &mut self,
         listener: TcpListener,
         tls: Option<Arc<rustls::ServerConfig>>,
+        budget: SocketBudget,
         spawn: Arc<dyn Spawn>,
     ) {
         let open = self.open.subscribe();
-        self.tasks.spawn(accept_tcp(listener, tls, spawn, open));
+        self.tasks
+            .spawn(accept_tcp(listener, tls, budget, spawn, open));
     }
 
     /// Accepts connections on a Unix socket.
-    pub fn accept_unix(&mut self, listener: UnixListener, spawn: Arc<dyn Spawn>) {
+    pub fn accept_unix(
+        &mut self,
+        listener: UnixListener,
+        budget: SocketBudget,
+        spawn: Arc<dyn Spawn>,
+    ) {
         let open = self.open.subscribe();
-        self.tasks.spawn(accept_unix(listener, spawn, open));
+        self.tasks.spawn(accept_unix(listener, budget, spawn, open));
     }
 
     /// Closes the listeners. Connections that were accepted stay open; from now on new ones are refused.
@@ -63,24 +77,26 @@ impl Listeners {
 async fn accept_tcp(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
+    budget: SocketBudget,
     spawn: Arc<dyn Spawn>,
     mut open: watch::Receiver<()>,
 ) {
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = listener.accept() => accepted,
+            accepted = accept_within(&budget, async || listener.accept().await) => accepted,
             _ = open.changed() => return,
         };
-        match accepted.and_then(|(socket, _)| socket.into_std()) {
-            Ok(socket) => {
+        match accepted.and_then(|((socket, _), permit)| Ok((socket.into_std()?, permit))) {
+            Ok((socket, permit)) => {
                 let tls = tls.clone();
                 spawn.spawn(Box::new(move || {
                     let socket = TcpStream::from_std(socket)?;
-                    match tls {
+                    let stream = match tls {
                         Some(config) => net::split_tls_accepted(socket, config),
                         None => net::split_tcp(socket),
-                    }
+                    };
+                    Ok(stream?.with_permit(permit))
                 }));
             }
             Err(error) => pause(&error).await,
@@ -89,23 +105,44 @@ async fn accept_tcp(
 }
 
 /// Like [`accept_tcp`].
-async fn accept_unix(listener: UnixListener, spawn: Arc<dyn Spawn>, mut open: watch::Receiver<()>) {
+async fn accept_unix(
+    listener: UnixListener,
+    budget: SocketBudget,
+    spawn: Arc<dyn Spawn>,
+    mut open: watch::Receiver<()>,
+) {
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = listener.accept() => accepted,
+            accepted = accept_within(&budget, async || listener.accept().await) => accepted,
             _ = open.changed() => return,
         };
-        match accepted.and_then(|(socket, _)| socket.into_std()) {
-            Ok(socket) => spawn.spawn(Box::new(move || {
-                net::split_unix(UnixStream::from_std(socket)?)
+        match accepted.and_then(|((socket, _), permit)| Ok((socket.into_std()?, permit))) {
+            Ok((socket, permit)) => spawn.spawn(Box::new(move || {
+                let stream = net::split_unix(UnixStream::from_std(socket)?)?;
+                Ok(stream.with_permit(permit))
             })),
             Err(error) => pause(&error).await,
         }
     }
 }
 
-async fn pause(error: &std::io::Error) {
+/// Accepts a connection as soon as the budget has room for it.
+async fn accept_within<S>(
+    budget: &SocketBudget,
+    accept: impl AsyncFn() -> io::Result<S>,
+) -> io::Result<(S, SocketPermit)> {
+    loop {
+        // A refusal would be counted as one of a client.
+        let has_room = budget.open() < budget.limit();
+        if let Some(permit) = has_room.then(|| budget.admit()).flatten() {
+            return Ok((accept().await?, permit));
+        }
+        tokio::time::sleep(BUDGET_INTERVAL).await;
+    }
+}
+
+async fn pause(error: &io::Error) {
     tracing::warn!(%error, "cannot accept a SLIM connection");
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
