@@ -115,10 +115,13 @@ async fn put(
         let detail = format!("a password has 1 to {PASSWORD_SIZE_MAX} bytes");
         return Err(body::wrong_at("password", &detail));
     }
-    let changes = Hash::ALL.map(|hash| {
-        let kept = credential(hash, &password, &salt(), ITERATIONS);
-        UserChange::Set(hash, kept)
+    let hashing = super::off_thread(move || {
+        Ok(Hash::ALL.map(|hash| {
+            let kept = credential(hash, &password, &salt(), ITERATIONS);
+            UserChange::Set(hash, kept)
+        }))
     });
+    let changes = hashing.await?;
     change(&topics, &user, &changes).await
 }
 

@@ -1,9 +1,13 @@
 //! Structured logs to the standard error.
 
+use std::fmt::{self as text, Debug, Write};
 use std::io::{IsTerminal, stderr};
 
 use node::config::log::{Format, Options};
+use tracing::field::Field;
+use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
@@ -20,7 +24,9 @@ pub(super) fn start(options: &Options, no_color: bool) -> Result<(), Failure> {
     let lines = match options.format {
         Format::Text => {
             let colours = !no_color && stderr().is_terminal();
-            fmt::layer().with_writer(stderr).with_ansi(colours).boxed()
+            let fields = debug_fn(write_field).delimited(" ");
+            let lines = fmt::layer().with_writer(stderr).with_ansi(colours);
+            lines.fmt_fields(fields).boxed()
         }
         Format::Json => fmt::layer()
             .with_writer(stderr)
@@ -32,4 +38,20 @@ pub(super) fn start(options: &Options, no_color: bool) -> Result<(), Failure> {
         .with(lines.with_filter(levels))
         .try_init()
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot start to log: {error}")))
+}
+
+/// Writes a field of a line for people. Control characters are escaped: what a client sent must neither
+/// begin a line of its own nor steer a terminal.
+fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> text::Result {
+    if field.name() != "message" {
+        write!(out, "{}=", field.name())?;
+    }
+    write_escaped(out, &format!("{value:?}"))
+}
+
+fn write_escaped(out: &mut impl Write, value: &str) -> text::Result {
+    value.chars().try_for_each(|char| match char.is_control() {
+        true => write!(out, "{}", char.escape_default()),
+        false => out.write_char(char),
+    })
 }
