@@ -105,6 +105,14 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    /// The errors without their hints, for a log.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let messages = self.errors.iter().map(|it| it.message.as_str());
+        f.write_str(&messages.collect::<Vec<_>>().join("; "))
+    }
+}
+
 impl From<node::config::Mistakes> for Failure {
     fn from(mistakes: node::config::Mistakes) -> Self {
         let tell = |mistake: node::config::Mistake| Told {

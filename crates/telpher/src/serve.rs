@@ -19,6 +19,7 @@ mod memory;
 mod ports;
 mod readers;
 mod ready;
+mod reload;
 mod revocation;
 mod running;
 mod shared_quotas;
@@ -47,8 +48,10 @@ use gate::TokenGate;
 pub(crate) use kept::{Message, Messages, Names, Purge, Retry};
 pub(crate) use limiter::CompatLimiter;
 pub(crate) use ready::Audience;
+use reload::Reload;
 use running::{Kept, Means, Running, threads_failure};
 pub(crate) use signals::Signals;
+use signals::Wanted;
 pub(crate) use slim::check as check_slim;
 pub(crate) use system::{HTTP_AGENT, SYSTEM_AGENT};
 
@@ -61,13 +64,14 @@ pub(crate) enum EndsWith {
     SignalOrInput,
 }
 
-/// Runs a node until it is told to end.
+/// Runs a node until it is told to end. `read` reads the configuration again.
 pub(crate) fn run(
     loaded: &Loaded,
     limiter: Option<CompatLimiter>,
     audience: Audience,
     ends_with: EndsWith,
     no_color: bool,
+    read: &dyn Fn() -> Result<Loaded, Failure>,
 ) -> Result<(), Failure> {
     let config = &loaded.config;
     logs::start(&config.log, no_color)?;
@@ -97,8 +101,8 @@ pub(crate) fn run(
     let means = Means {
         gate: gate.clone(),
         ports,
-        identity,
-        limiter,
+        identity: identity.clone(),
+        limiter: limiter.clone(),
         journal: Kept {
             journal: journal.clone(),
             sync_times,
@@ -109,11 +113,22 @@ pub(crate) fn run(
         let mut signals = match ends_with {
             EndsWith::Signal => Signals::listen()?,
             EndsWith::SignalOrInput => Signals::listen()?.and_end_of_input(),
-        };
+        }
+        .and_hangup()?;
         let mut running = Running::start(config, means).await?;
-        running.have_done(revocation::enforce(gate, running.node()));
+        running.have_done(revocation::enforce(gate.clone(), running.node()));
         ready::tell(running.addresses(), config, audience)?;
-        signals.next().await;
+        let reload = Reload {
+            node: running.node(),
+            gate,
+            identity,
+            limiter,
+            loaded,
+            read,
+        };
+        while signals.next_or_hangup().await == Wanted::Reload {
+            reload.run();
+        }
         running.shut_down(config, &mut signals).await;
         Ok(())
     });

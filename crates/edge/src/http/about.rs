@@ -64,8 +64,16 @@ async fn version() -> Json<Value> {
 async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Result<Response, Problem> {
     let accept = headers.get_all(header::ACCEPT).into_iter();
     let format = metrics::Format::of(accept.filter_map(|value| value.to_str().ok()));
-    let page =
-        off_thread(move || Ok(metrics::render(&shared.node, &shared.latencies, format))).await?;
+    let render = move || {
+        let Shared {
+            node,
+            latencies,
+            connections,
+            ..
+        } = &shared;
+        Ok(metrics::render(node, latencies, connections, format))
+    };
+    let page = off_thread(render).await?;
     Ok(([(header::CONTENT_TYPE, format.content_type())], page).into_response())
 }
 

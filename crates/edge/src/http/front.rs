@@ -11,7 +11,7 @@ mod prefixed;
 
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
@@ -23,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep};
 
 use super::access::Access;
+use super::connections::Handle;
 use super::problem::Problem;
 use super::quotas::{Later, Surface};
 use super::reply::{Reply, push_number};
@@ -55,19 +56,33 @@ pub(super) enum Left<I> {
     Other(Prefixed<I>),
 }
 
-/// Serves a connection until somebody else has to.
+/// What a connection is served with.
+pub(super) struct Front<'a> {
+    pub(super) surface: &'a Surface,
+    pub(super) access: &'a Access,
+    pub(super) connection: &'a Handle,
+    pub(super) peer: IpAddr,
+    /// How long a request may take to arrive.
+    pub(super) limit: Duration,
+}
+
+/// Serves a connection until somebody else has to: at once, if it `is_overflow`.
 pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
     io: I,
-    surface: &Surface,
-    access: &Access,
-    peer: IpAddr,
-    limit: Duration,
+    front: Front<'_>,
+    is_overflow: bool,
 ) -> io::Result<Left<I>> {
+    if is_overflow {
+        return Ok(Left::Other(Prefixed::new(BytesMut::new(), io)));
+    }
+    let limit = front.limit;
+    let mut closing = pin!(front.connection.all().closing());
     let mut served = Served {
         io,
-        surface,
-        access,
-        peer,
+        surface: front.surface,
+        access: front.access,
+        connection: front.connection,
+        peer: front.peer,
         buffer: BytesMut::new(),
         out: Vec::new(),
         reply: Reply::default(),
@@ -77,7 +92,10 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
     let mut patience = Patience::new(limit);
     loop {
         let before = served.buffer.len();
-        match served.answer_all().await? {
+        served.connection.begin();
+        let answered = served.answer_all().await;
+        served.connection.end();
+        match answered? {
             Next::Read => {}
             Next::Close => {
                 served.io.shutdown().await?;
@@ -93,6 +111,7 @@ pub(super) async fn serve<I: AsyncRead + AsyncWrite + Unpin>(
             biased;
             read = served.io.read_buf(&mut served.buffer) => read?,
             () = patience.over() => return Ok(Left::Ended),
+            () = &mut closing => return Ok(Left::Ended),
         };
         if read == 0 {
             return Ok(Left::Ended);
@@ -104,6 +123,7 @@ struct Served<'a, I> {
     io: I,
     surface: &'a Surface,
     access: &'a Access,
+    connection: &'a Handle,
     peer: IpAddr,
     /// What was read and not answered: less than a request, when it is looked at again.
     buffer: BytesMut,

@@ -1,23 +1,33 @@
 //! Accepts HTTP connections, in plain text or inside TLS.
 
+mod answer;
+mod deadline;
+
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use model::ErrorCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
+use self::answer::Answer;
+use self::deadline::Deadline;
 use super::access::Access;
+use super::connections::{Connection, Connections, Handle, Refusal};
 use super::front::{self, Left};
+use super::problem::Problem;
 use super::quotas::Surface;
 use super::{Peer, Routes};
 
@@ -28,8 +38,8 @@ pub struct Options {
     pub access: Arc<Access>,
     /// How long a client may take for the head of a request, and for a TLS handshake.
     pub head_timeout: Duration,
-    /// Connections at the same time; further ones wait to be accepted.
-    pub connections_max: usize,
+    /// The connections, and how many there may be.
+    pub connections: Arc<Connections>,
 }
 
 impl Default for Options {
@@ -37,7 +47,7 @@ impl Default for Options {
         Self {
             access: Arc::default(),
             head_timeout: Duration::from_secs(10),
-            connections_max: 1024,
+            connections: Arc::default(),
         }
     }
 }
@@ -45,20 +55,24 @@ impl Default for Options {
 /// After an accept failed (out of descriptors, say), how long to wait before the next one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves `routes` for ever.
+/// How long a client may take for the head of a request on a connection beyond the limit.
+const OVERFLOW_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Serves `routes` until its connections are closed.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
     routes: Routes,
     options: Options,
 ) {
-    let places = Arc::new(Semaphore::new(options.connections_max));
     let acceptor = tls.map(tokio_rustls::TlsAcceptor::from);
+    let mut closing = pin!(options.connections.closing());
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else {
-            return;
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut closing => return,
         };
-        let (socket, peer) = match listener.accept().await {
+        let (socket, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept an HTTP connection");
@@ -66,11 +80,19 @@ pub async fn serve(
                 continue;
             }
         };
-        let (routes, acceptor, options) = (routes.clone(), acceptor.clone(), options.clone());
-        tokio::spawn(async move {
-            serve_connection(socket, peer.ip(), acceptor, routes, options).await;
-            drop(place);
-        });
+        let Some(connection) = options.connections.enter() else {
+            continue;
+        };
+        let connection = Arc::new(connection);
+        let serving = serve_connection(
+            socket,
+            peer.ip(),
+            acceptor.clone(),
+            routes.clone(),
+            options.clone(),
+            connection.clone(),
+        );
+        connection.served_by(tokio::spawn(serving).abort_handle());
     }
 }
 
@@ -79,15 +101,21 @@ async fn serve_connection(
     peer: IpAddr,
     acceptor: Option<tokio_rustls::TlsAcceptor>,
     routes: Routes,
-    options: Options,
+    mut options: Options,
+    connection: Arc<Connection>,
 ) {
+    if connection.is_overflow() {
+        options.head_timeout = options.head_timeout.min(OVERFLOW_HEAD_TIMEOUT);
+    }
     // A socket that has gone already fails at its first read.
     let _ = socket.set_nodelay(true);
+    let limit = options.connections.limits().write_timeout;
+    let socket = Deadline::new(socket, connection.handle(), limit);
     match acceptor {
-        None => serve_http(socket, peer, routes, options).await,
+        None => serve_http(socket, peer, routes, options, &connection).await,
         Some(acceptor) => {
             match tokio::time::timeout(options.head_timeout, acceptor.accept(socket)).await {
-                Ok(Ok(stream)) => serve_http(stream, peer, routes, options).await,
+                Ok(Ok(stream)) => serve_http(stream, peer, routes, options, &connection).await,
                 Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
                 Err(_) => tracing::debug!("TLS handshake took too long"),
             }
@@ -95,52 +123,114 @@ async fn serve_connection(
     }
 }
 
-async fn serve_http<I>(io: I, peer: IpAddr, routes: Routes, options: Options)
-where
+async fn serve_http<I>(
+    io: I,
+    peer: IpAddr,
+    routes: Routes,
+    options: Options,
+    connection: &Connection,
+) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let Routes { router, surface } = routes;
-    let io = match front::serve(io, &surface, &options.access, peer, options.head_timeout).await {
+    let handle = connection.handle();
+    let is_overflow = connection.is_overflow();
+    let front = front::Front {
+        surface: &surface,
+        access: &options.access,
+        connection: &handle,
+        peer,
+        limit: options.head_timeout,
+    };
+    let io = match front::serve(io, front, is_overflow).await {
         Ok(Left::Other(io)) => io,
         Ok(Left::Ended) => return,
         Err(error) => return tracing::debug!(%error, "HTTP connection ended"),
     };
-    let router = TowerToHyperService::new(router);
-    let access = options.access;
+    let served = Arc::new(Served {
+        router: TowerToHyperService::new(router),
+        surface,
+        access: options.access,
+        connection: handle,
+        is_overflow,
+    });
     let service = service_fn(move |mut request: Request<Incoming>| {
+        let served = served.clone();
+        served.connection.begin();
         request.extensions_mut().insert(Peer(peer));
-        let (router, surface, access) = (router.clone(), surface.clone(), access.clone());
-        async move { Ok::<_, Infallible>(answer(&router, &surface, &access, request).await) }
+        async move {
+            let response = served.answer(request).await;
+            Ok::<Response<Answer>, Infallible>(answer::answer(response, &served.connection))
+        }
     });
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(options.head_timeout)
         .serve_connection(TokioIo::new(io), service)
         .with_upgrades();
-    if let Err(error) = serving.await {
+    let mut serving = pin!(serving);
+    let mut closing = pin!(options.connections.closing());
+    let served = tokio::select! {
+        served = serving.as_mut() => served,
+        () = &mut closing => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = served {
         tracing::debug!(%error, "HTTP connection ended");
     }
 }
 
-/// Answers a request that [`Access`] admits.
-async fn answer(
-    router: &TowerToHyperService<Router>,
-    surface: &Surface,
-    access: &Access,
-    request: Request<Incoming>,
-) -> Response {
-    let (head, body) = request.into_parts();
-    let admission = match access.judge(&head, || surface.is_open()) {
-        Ok(admission) => admission,
-        Err(problem) => return problem.into_response(),
-    };
-    if let Some(preflight) = admission.preflight(&head) {
-        return preflight;
+/// A connection that hyper serves.
+struct Served {
+    router: TowerToHyperService<Router>,
+    surface: Surface,
+    access: Arc<Access>,
+    connection: Handle,
+    is_overflow: bool,
+}
+
+impl Served {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let admission = match self.access.judge(&head, || self.surface.is_open()) {
+            Ok(admission) => admission,
+            Err(problem) => {
+                match problem.status {
+                    StatusCode::MISDIRECTED_REQUEST => self.count(Refusal::Host),
+                    StatusCode::FORBIDDEN => self.count(Refusal::Origin),
+                    _ => {}
+                }
+                return problem.into_response();
+            }
+        };
+        if let Some(preflight) = admission.preflight(&head) {
+            return preflight;
+        }
+        let is_probe = matches!(
+            head.uri.path(),
+            "/livez" | "/readyz" | "/metrics" | "/health"
+        );
+        let mut response = if self.is_overflow && !is_probe {
+            let max = self.connection.all().limits().connections_max;
+            let detail = format!("too many HTTP connections (limit {max}, http.connections_max)");
+            Problem::of(ErrorCode::Busy, detail).into_response()
+        } else {
+            match self.router.call(Request::from_parts(head, body)).await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        };
+        admission.mark(&mut response);
+        if self.is_overflow {
+            let headers = response.headers_mut();
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
     }
-    let mut response = match router.call(Request::from_parts(head, body)).await {
-        Ok(response) => response,
-        Err(never) => match never {},
-    };
-    admission.mark(&mut response);
-    response
+
+    fn count(&self, refusal: Refusal) {
+        self.connection.all().count(refusal);
+    }
 }

@@ -26,6 +26,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::body;
+use super::connections::Connections;
 use super::problem::Problem;
 use crate::gate::{Gate, Pass};
 use crate::json::Text;
@@ -72,9 +73,9 @@ pub struct Answer {
 }
 
 impl Local {
-    /// The routes of `node`.
-    pub fn new(node: node::Handle, gate: Arc<dyn Gate>) -> Self {
-        let routes = super::routes(node.clone(), gate);
+    /// The routes of `node`, whose metrics show these connections.
+    pub fn new(node: node::Handle, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Self {
+        let routes = super::routes(node.clone(), gate, connections);
         Self {
             node,
             service: TowerToHyperService::new(routes.router),

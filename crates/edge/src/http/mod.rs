@@ -21,6 +21,7 @@ mod about;
 mod access;
 mod archive;
 mod body;
+mod connections;
 mod conversations;
 mod derived;
 mod front;
@@ -49,6 +50,7 @@ use axum::extract::{OriginalUri, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+pub use connections::{Connections, Limits};
 pub use conversations::{EventJson, call_agents};
 pub use listener::{Options, serve};
 pub use local::{Answer, Local};
@@ -57,7 +59,6 @@ use problem::Problem;
 use quotas::Surface;
 pub use quotas::compat::{LIMIT as COMPAT_LIMIT, routes as compat_routes};
 use tickets::{TicketError, Tickets};
-use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 pub use view::{agents_json, connections_json};
 
@@ -68,14 +69,11 @@ use crate::gate::{Gate, Pass, Refused};
 pub(crate) struct Shared {
     pub(crate) node: node::Handle,
     gate: Arc<dyn Gate>,
-    /// Places for WebSockets: they outlive the connection's place at the listener.
-    sockets: Arc<Semaphore>,
+    /// Those of the listener, whose limits hold for WebSockets, too.
+    connections: Arc<Connections>,
     tickets: Arc<Tickets>,
     latencies: metrics::Latencies,
 }
-
-/// WebSockets at the same time; further ones are refused.
-const SOCKETS_MAX: usize = 4096;
 
 /// What a door serves.
 #[derive(Clone)]
@@ -96,12 +94,11 @@ impl Routes {
 struct Peer(IpAddr);
 
 /// The routes of the HTTP door of `node`.
-pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
-    let sockets = Arc::new(Semaphore::new(SOCKETS_MAX));
+pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Routes {
     let shared = Shared {
         node,
         gate,
-        sockets,
+        connections,
         tickets: Arc::default(),
         latencies: metrics::Latencies::new(quotas::TAKE_PATH),
     };

@@ -19,7 +19,11 @@ async fn whole(mut answer: Answer) -> (Value, Vec<u8>) {
 #[tokio::test]
 async fn whatever_is_asked_of_the_door_may_be_asked_within() {
     let door = Door::open().await;
-    let local = Local::new(door.node.clone(), std::sync::Arc::new(edge::Open));
+    let local = Local::new(
+        door.node.clone(),
+        std::sync::Arc::new(edge::Open),
+        Default::default(),
+    );
     let path = "/v1/conversations/c-1/messages";
     let ask = async |asked: Value| whole(local.ask(None, asked.to_string().as_bytes()).await).await;
     let batch = said(&"x".repeat(600 << 10));
@@ -49,7 +53,11 @@ async fn whatever_is_asked_of_the_door_may_be_asked_within() {
 #[tokio::test]
 async fn a_question_that_is_wrong_is_answered() {
     let door = Door::open().await;
-    let local = Local::new(door.node.clone(), std::sync::Arc::new(edge::Open));
+    let local = Local::new(
+        door.node.clone(),
+        std::sync::Arc::new(edge::Open),
+        Default::default(),
+    );
     for (asked, expected) in [
         ("x", "malformed JSON"),
         (r#"{"method":"GET"}"#, "missing field `path`"),

@@ -186,7 +186,12 @@ impl Door {
 }
 
 async fn serve(node: &Handle) -> SocketAddr {
-    serve_routes(edge::http::routes(node.clone(), Arc::new(edge::Open))).await
+    serve_routes(edge::http::routes(
+        node.clone(),
+        Arc::new(edge::Open),
+        Arc::default(),
+    ))
+    .await
 }
 
 /// Serves other routes than a door's.

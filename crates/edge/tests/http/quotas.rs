@@ -505,7 +505,7 @@ impl Gate for TwoTokens {
 #[tokio::test]
 async fn only_an_administrator_changes_anything() {
     let door = open().await;
-    let routes = edge::http::routes(door.node.clone(), Arc::new(TwoTokens));
+    let routes = edge::http::routes(door.node.clone(), Arc::new(TwoTokens), Arc::default());
     let address = serve_routes(routes).await;
     let halt = json!({"prefix": "acme", "reason": "x"}).to_string();
     let take = json!({"subject": "a/b/c"}).to_string();
@@ -531,7 +531,7 @@ async fn only_an_administrator_changes_anything() {
         assert_eq!(ask(path, "agent", &halt).await, 403, "{path}");
     }
     assert_eq!(ask("/v1/halt", "admin", &halt).await, 200);
-    let local = edge::http::Local::new(door.node.clone(), Arc::new(TwoTokens));
+    let local = edge::http::Local::new(door.node.clone(), Arc::new(TwoTokens), Arc::default());
     for (headers, status) in [
         (json!({}), 401),
         (json!({"authorization": "Bearer agent"}), 403),

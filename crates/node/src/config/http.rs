@@ -1,5 +1,7 @@
 //! The HTTP door: health, metrics and administration, for curl and browsers.
 
+use std::time::Duration;
+
 use super::{HostPort, Value};
 
 options! {
@@ -18,6 +20,16 @@ options! {
     /// Origins of web pages that may use this node, with commas in between: `https://app.example.com`
     /// or `http://localhost:3000`. Requests from pages of any other origin are refused.
     "http.origins" => origins: Origins = Origins::default();
+
+    /// Connections at the same time, without event streams and WebSockets. One more closes a connection
+    /// without a request, or is answered with 503.
+    "http.connections_max" => connections_max: u32 = 20_000, from "1" to "1000000";
+
+    /// Event streams and WebSockets at the same time; one more is answered with 503.
+    "http.streams_max" => streams_max: u32 = 10_000, from "1" to "1000000";
+
+    /// Time for which a client may leave unread what is written to it before its connection is closed.
+    "http.write_timeout" => write_timeout: Duration = Duration::from_secs(30), from "10ms" to "1h";
 }
 
 /// Host names in lower case, without ports; `*.` in front stands for any labels.

@@ -21,7 +21,8 @@ For other machines, with TLS and a token:
   telpher token add builder
   telpher serve --native-listen 0.0.0.0:7400 --tls-certificate chain.pem --tls-key key.pem
 
-SIGTERM or SIGINT ends it gracefully, a second one at once.";
+SIGTERM or SIGINT ends it gracefully, a second one at once. SIGHUP reads TLS certificates, tokens and
+limits again.";
 
 /// Run a node
 #[derive(Debug, clap::Args)]
@@ -73,9 +74,10 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
         false => None,
     };
     if !args.dev {
-        let loaded = args.config.load(environment)?;
+        let read = || args.config.load(environment);
+        let loaded = read()?;
         let audience = audience(&loaded);
-        return serve::run(&loaded, limiter, audience, ends_with, no_color);
+        return serve::run(&loaded, limiter, audience, ends_with, no_color, &read);
     }
     let dir = tempfile::Builder::new()
         .prefix("telpher-dev-")
@@ -86,7 +88,8 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
                 format!("cannot create a temporary directory: {error}"),
             )
         })?;
-    let loaded = args.config.load_temporary(environment, dir.path())?;
+    let read = || args.config.load_temporary(environment, dir.path());
+    let loaded = read()?;
     let audience = audience(&loaded);
-    serve::run(&loaded, limiter, audience, ends_with, no_color)
+    serve::run(&loaded, limiter, audience, ends_with, no_color, &read)
 }

@@ -132,7 +132,7 @@ impl Doors {
             open.spawn(http::serve(listener, tls.clone(), routes, options));
         }
         if let Some(listener) = self.http {
-            let routes = http::routes(node, gate);
+            let routes = http::routes(node, gate, protocols.http.connections.clone());
             open.spawn(http::serve(listener, tls, routes, protocols.http));
         }
         Open { tasks: open, slim }

@@ -25,6 +25,7 @@ pub(crate) struct Running {
     node: Handle,
     addresses: Addresses,
     system: SystemAgent,
+    http: Arc<http::Connections>,
     /// Whoever accepts clients, and whoever looks after deadlines and revocations.
     tasks: JoinSet<()>,
     slim: edge::slim::Listeners,
@@ -104,7 +105,8 @@ impl Running {
             slim_tls: slim::tls(config, identity.as_ref())?,
             http: http_options(config, identity),
         };
-        let system = SystemAgent::start(&node, &door, source).await?;
+        let http = protocols.http.connections.clone();
+        let system = SystemAgent::start(&node, &door, source, http.clone()).await?;
         let agents = agents::start(&node, system.client(), config)?;
         let Open { mut tasks, slim } = doors.open(tls, protocols, workers, node.clone(), gate);
         tasks.spawn(agents);
@@ -118,6 +120,7 @@ impl Running {
             node,
             addresses,
             system,
+            http,
             tasks,
             slim,
         })
@@ -160,6 +163,7 @@ impl Running {
             node,
             addresses,
             system,
+            http,
             tasks: _tasks,
             slim,
         } = self;
@@ -168,7 +172,7 @@ impl Running {
         slim.close().await;
         // The node's own connection is nobody to wait for.
         drop(system);
-        drain(&node, config.shutdown.drain, signals).await;
+        drain(&node, &http, config, signals).await;
         shared_quotas::leave(&node).await;
         // The journal is flushed when everything that was taken is on its way there.
         node.quotas().flush_all();
@@ -202,10 +206,15 @@ pub(super) fn threads_failure(error: std::io::Error) -> Failure {
 }
 
 fn http_options(config: &Config, identity: Option<Arc<net::ServerIdentity>>) -> http::Options {
-    let http = &config.http;
-    let access = http::Access::new(http.hosts.clone(), http.origins.clone(), identity);
+    let options = &config.http;
+    let access = http::Access::new(options.hosts.clone(), options.origins.clone(), identity);
     http::Options {
         access: Arc::new(access),
+        connections: Arc::new(http::Connections::new(http::Limits {
+            connections_max: options.connections_max as usize,
+            streams_max: options.streams_max as usize,
+            write_timeout: options.write_timeout,
+        })),
         ..http::Options::default()
     }
 }
@@ -238,18 +247,35 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 /// How often the end of the drain is looked for.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-async fn drain(node: &Handle, limit: Duration, signals: &mut Signals) {
+async fn drain(node: &Handle, http: &http::Connections, config: &Config, signals: &mut Signals) {
+    let limit = config.shutdown.drain;
+    let notice = match config.http.listen {
+        Some(_) => config.shutdown.notice,
+        None => Duration::ZERO,
+    };
     let drain_ms = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
     tracing::info!(connections = node.connection_count(), drain_ms, "draining");
     node.drain(drain_ms);
+    http.drain();
     let drained = async {
         tokio::time::sleep(ARRIVAL).await;
         poll_until(|| node.pending_call_count() == 0).await;
     };
     let left = async { poll_until(|| node.connection_count() == 0).await };
+    let native = async {
+        tokio::select! {
+            () = drained => {}
+            () = left => {}
+        }
+    };
+    let all = async {
+        tokio::join!(native, tokio::time::sleep(notice));
+        // Requests that were read are answered, also those that wait for a sync.
+        http.close();
+        poll_until(|| http.is_idle()).await;
+    };
     tokio::select! {
-        () = drained => {}
-        () = left => {}
+        () = all => {}
         () = tokio::time::sleep(limit) => {
             tracing::warn!(calls = node.pending_call_count(), "calls are cut off");
         }

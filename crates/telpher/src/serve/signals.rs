@@ -7,10 +7,21 @@ use tokio::sync::oneshot;
 
 use crate::failure::{Exit, Failure};
 
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The end of the process.
+    End,
+    /// That files are read again.
+    Reload,
+}
+
 /// SIGTERM and SIGINT, and where it is asked for the end of the standard input.
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    /// SIGHUP, where it is asked for.
+    hangup: Option<Signal>,
     /// Ends with the standard input.
     input: Option<oneshot::Receiver<()>>,
 }
@@ -26,8 +37,33 @@ impl Signals {
         Ok(Self {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
+            hangup: None,
             input: None,
         })
+    }
+
+    /// From here on SIGHUP does not end the process either.
+    pub(crate) fn and_hangup(mut self) -> Result<Self, Failure> {
+        let hangup = signal(SignalKind::hangup());
+        let failed =
+            |error| Failure::new(Exit::Failed, format!("cannot listen for SIGHUP: {error}"));
+        self.hangup = Some(hangup.map_err(failed)?);
+        Ok(self)
+    }
+
+    /// Waits for one of them or for SIGHUP, and says which it is.
+    pub(super) async fn next_or_hangup(&mut self) -> Wanted {
+        let Some(mut hangup) = self.hangup.take() else {
+            self.next().await;
+            return Wanted::End;
+        };
+        let wanted = tokio::select! {
+            biased;
+            () = self.next() => Wanted::End,
+            _ = hangup.recv() => Wanted::Reload,
+        };
+        self.hangup = Some(hangup);
+        wanted
     }
 
     /// From here on the end of the standard input is a signal too: whoever started the process and

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use client::{Attached, Client, Connecting, Fault, ItemSender, Request, Server, SubscribeOptions};
 use edge::Gate;
-use edge::http::{Local, agents_json, connections_json};
+use edge::http::{Connections, Local, agents_json, connections_json};
 use edge::native::Door;
 use model::Name;
 use node::Handle;
@@ -35,9 +35,10 @@ impl SystemAgent {
         node: &Handle,
         door: &Door,
         source: backup::Source,
+        connections: Arc<Connections>,
     ) -> Result<Self, Failure> {
         let client = connect(door).await.map_err(failed)?;
-        let http = http_server(node, source.gate.clone());
+        let http = http_server(node, source.gate.clone(), connections);
         let own = attach(server(node, source), &client, SYSTEM_AGENT).await?;
         let http = attach(http, &client, HTTP_AGENT).await?;
         Ok(Self {
@@ -94,8 +95,8 @@ fn server(node: &Handle, source: backup::Source) -> Server {
 
 /// Hands a request to the routes: the head of the answer is the first item, the pieces of its body
 /// are the others.
-fn http_server(node: &Handle, gate: Arc<dyn Gate>) -> Server {
-    let local = Local::new(node.clone(), gate);
+fn http_server(node: &Handle, gate: Arc<dyn Gate>, connections: Arc<Connections>) -> Server {
+    let local = Local::new(node.clone(), gate, connections);
     Server::new().handle_stream("request", move |request: Request, items: ItemSender| {
         let local = local.clone();
         async move {

@@ -336,6 +336,19 @@ impl Node {
         self.running.as_ref().unwrap().signal(signal);
     }
 
+    /// Waits for a line of its log with a text in it.
+    #[track_caller]
+    pub(crate) fn wait_for_log(&mut self, text: &str) {
+        let running = self.running.as_mut().unwrap();
+        loop {
+            match running.stderr.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return,
+                Ok(_) => {}
+                Err(error) => panic!("{error}: no log line with {text:?}"),
+            }
+        }
+    }
+
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Ended {
         self.running.take().unwrap().end()

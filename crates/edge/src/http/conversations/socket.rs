@@ -80,8 +80,10 @@ pub(super) async fn socket(
 ) -> Result<Response, Problem> {
     let upgrade = upgrade.map_err(|error| Problem::invalid(error.to_string()))?;
     let size_max = of(&shared)?.options().limits.batch_bytes_max + AROUND;
-    let Ok(place) = shared.sockets.clone().try_acquire_owned() else {
-        let detail = "this node has as many WebSockets as it takes";
+    let Some(place) = shared.connections.stream() else {
+        let max = shared.connections.limits().streams_max;
+        let detail =
+            format!("too many event streams and WebSockets (limit {max}, http.streams_max)");
         return Err(Problem::of(ErrorCode::Busy, detail));
     };
     let upgrade = upgrade
@@ -134,6 +136,9 @@ struct Socket {
     ping: Pin<Box<Sleep>>,
     /// Ends when the client's pass is revoked.
     revoked: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Ends when the node shuts down.
+    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    is_stopping: bool,
     /// Something was written since the last flush.
     is_dirty: bool,
     /// What is in the way of the next one, gathered before it is written.
@@ -142,6 +147,7 @@ struct Socket {
 }
 
 // Codes of a close frame (RFC 6455, section 7.4.1).
+const CLOSE_GOING_AWAY: u16 = 1001;
 const CLOSE_PROTOCOL: u16 = 1002;
 const CLOSE_POLICY: u16 = 1008;
 const CLOSE_TOO_BIG: u16 = 1009;
@@ -154,6 +160,8 @@ impl Socket {
         let pass = client.pass().clone();
         Self {
             revoked: Box::pin(async move { pass.revoked().await }),
+            stop: Box::pin(shared.connections.draining()),
+            is_stopping: false,
             shared,
             client,
             stream,
@@ -250,6 +258,9 @@ impl Socket {
                 Ok(None) => self.command(command),
                 Err(_) => Err(Ended),
             };
+        }
+        if self.is_stopping || self.stop.as_mut().poll(cx).is_ready() {
+            return self.stop();
         }
         if self.appends.len() >= APPENDS_MAX {
             return Ok(false);
@@ -363,6 +374,16 @@ impl Socket {
             self.send(Message::Ping(Bytes::new()))?;
         }
         Ok(())
+    }
+
+    /// Reads no more commands, and closes the connection once those that were read are answered.
+    fn stop(&mut self) -> Result<bool, Ended> {
+        self.is_stopping = true;
+        if !self.appends.is_empty() {
+            return Ok(false);
+        }
+        self.close(CLOSE_GOING_AWAY, "the node is shutting down");
+        Err(Ended)
     }
 
     /// Says why it ends, as far as that still arrives.

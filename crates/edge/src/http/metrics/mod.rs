@@ -5,6 +5,8 @@ mod format;
 mod latency;
 mod process;
 
+use std::sync::Arc;
+
 use model::ErrorCode;
 use node::{Counter, Handle};
 use prometheus_client::collector::Collector;
@@ -18,15 +20,25 @@ pub(super) use format::Format;
 pub(super) use latency::{Latencies, measure};
 use process::Process;
 
+use super::connections::Connections;
 use super::{archive, derived, quotas, storage};
 use crate::kafka;
 
 /// Renders all metrics as they are now. Mailboxes may be read from the disk for it.
-pub(super) fn render(node: &Handle, latencies: &Latencies, format: Format) -> String {
+pub(super) fn render(
+    node: &Handle,
+    latencies: &Latencies,
+    connections: &Arc<Connections>,
+    format: Format,
+) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Process));
     let own = registry.sub_registry_with_prefix("telpher");
-    own.register_collector(Box::new(Snapshot(node.clone(), latencies.clone())));
+    own.register_collector(Box::new(Snapshot(
+        node.clone(),
+        latencies.clone(),
+        connections.clone(),
+    )));
     let mut text = String::new();
     match encode(&mut text, &registry) {
         Ok(()) => {}
@@ -39,7 +51,7 @@ pub(super) fn render(node: &Handle, latencies: &Latencies, format: Format) -> St
     }
 }
 
-struct Snapshot(Handle, Latencies);
+struct Snapshot(Handle, Latencies, Arc<Connections>);
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -70,6 +82,7 @@ impl Collector for Snapshot {
         }
         derived::encode(&self.0, &mut encoder)?;
         quotas::encode_metrics(self.0.quotas(), &mut encoder)?;
+        self.2.encode(&mut encoder)?;
         if let Some(topics) = self.0.topics() {
             kafka::encode_metrics(&topics, &mut encoder)?;
         }

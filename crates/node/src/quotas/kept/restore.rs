@@ -40,31 +40,46 @@ impl Quotas<'_> {
     pub fn open(self, options: Options, limits: Vec<Limit>) -> Result<(), OpenError> {
         let state = self.state();
         state.set_options(options);
-        let digest = digest(&limits);
         let mut known = None;
         if let Some(store) = &self.inner.store {
             known = self.restore(store)?;
         }
+        let digest = digest(&limits);
         if known != Some(digest) && (known.is_some() || !limits.is_empty()) {
-            let policies = state.rules.read().policies().next(limits);
-            let policies = policies.map_err(OpenError::Limits)?;
-            if let Some(kept) = state.kept.get() {
-                kept.digest.store(digest, Ordering::Relaxed);
-            }
-            let by = admin::By {
-                who: "configuration",
-                reason: "the limits of the configuration are others than last time",
-            };
-            // What is taken meanwhile is journaled behind it.
-            let _applied = self
-                .put_policies(policies, by)
-                .map_err(|error| match error {
-                    admin::ChangeError::Append(error) => OpenError::Append(error),
-                    other => OpenError::Refused(other.to_string()),
-                })?;
+            self.put_configured(limits, digest)?;
         }
         self.note_what_is_on();
         Ok(())
+    }
+
+    /// Has the limits of the configuration stand if they are others than when it was last read, and says
+    /// whether they are.
+    pub fn follow_configuration(self, limits: Vec<Limit>) -> Result<bool, OpenError> {
+        let digest = digest(&limits);
+        let is_changed = self.digest() != digest;
+        if is_changed {
+            self.put_configured(limits, digest)?;
+        }
+        Ok(is_changed)
+    }
+
+    fn put_configured(self, limits: Vec<Limit>, digest: u64) -> Result<(), OpenError> {
+        let state = self.state();
+        let policies = state.rules.read().policies().next(limits);
+        let policies = policies.map_err(OpenError::Limits)?;
+        if let Some(kept) = state.kept.get() {
+            kept.digest.store(digest, Ordering::Relaxed);
+        }
+        let by = admin::By {
+            who: "configuration",
+            reason: "the limits of the configuration are others than last time",
+        };
+        // What is taken meanwhile is journaled behind it.
+        let applied = self.put_policies(policies, by);
+        applied.map(drop).map_err(|error| match error {
+            admin::ChangeError::Append(error) => OpenError::Append(error),
+            other => OpenError::Refused(other.to_string()),
+        })
     }
 
     /// Reads everything back; the digest of the configuration that stood then.
