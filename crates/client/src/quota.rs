@@ -137,9 +137,9 @@ impl Quota {
         }
     }
 
-    /// A hold that somebody else has made, by its number.
-    pub fn hold(&self, id: u64) -> Hold {
-        Hold::new(self.clone(), id)
+    /// A hold that another process was given, by its id.
+    pub fn hold(&self, id: u128) -> Hold {
+        Hold::new(self.clone(), id, None)
     }
 
     /// Asks, and asks again as long as the policy says so.

@@ -88,8 +88,8 @@ pub(crate) struct Local {
 /// An open connection. Dropping it closes it: subscriptions end, calls it had to answer end as
 /// `unconfirmed`, and calls it made are cancelled.
 pub struct Connection {
-    inner: Arc<Inner>,
-    peer: Arc<Peer>,
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) peer: Arc<Peer>,
     local: Local,
 }
 

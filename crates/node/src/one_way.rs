@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use model::ErrorCode;
-use quota::Unit;
 use routing::Ticket;
 
 use crate::counters::Counter;
@@ -36,7 +35,7 @@ impl Turn<'_> {
         self.local.tally.count(Counter::Sends);
         let size = message.size();
         self.local.tally.add(Counter::Bytes, size);
-        let told = match self.admit(&[(Unit::SENDS, 1)]) {
+        let told = match self.admit_send(route) {
             Ok(told) => told,
             Err(throttled) => {
                 match report {
@@ -73,7 +72,7 @@ impl Turn<'_> {
     /// A one-way message that is acknowledged.
     pub fn write(&mut self, route: u16, tag: Ticket, durability: Durability, message: Message<'_>) {
         let mut size = message.size();
-        let told = match self.admit(&[(Unit::SENDS, 1)]) {
+        let told = match self.admit_send(route) {
             Ok(told) => told,
             Err(throttled) => {
                 self.fail(tag, throttled.as_failure());

@@ -12,6 +12,7 @@
 //! Without any limit a door asks one atomic.
 
 mod admin;
+mod clock;
 mod counts;
 mod desk;
 mod door;
@@ -29,7 +30,7 @@ mod top;
 mod written;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -40,16 +41,17 @@ use crate::handle::Inner;
 use crate::ports::Ports;
 
 pub use admin::{Applied, By, ChangeError};
+pub use clock::ClockStep;
 pub use counts::{BucketCounts, LimitCounts, TakeCounts};
 pub use desk::Desk;
-pub use door::Throttled;
+pub use door::{ChargeReceipt, Throttled};
 pub(crate) use door::{Charged, HeldCall, InFlight, Told};
 pub use elsewhere::ElsewhereView;
 pub use events::{Event, EventKind, Watch, Watched};
 pub use kept::OpenError;
-pub use outcome::{Begun, Denial, Outcome, Take, Taken};
+pub use outcome::{Begun, Denial, HoldGrant, Outcome, Take, Taken};
 pub use parked::{Attempt, Parked};
-pub use settle::Settling;
+pub use settle::{Requester, SettleOutcome, Settling};
 pub use top::{TopBy, TopRow};
 pub use written::{Written, parse_factor, parse_refill};
 
@@ -58,7 +60,7 @@ pub use crate::durable::{Durable, Unconfirmed};
 pub use quota::{
     AMOUNT_MAX, AdminError, Cost, Every, Factor, Halt, HoldId, Kind, Limit, Mistake, Mode,
     Override, Policies, Prefix, Refused, Rules, Settled, Standing, Subject, SubjectError, Unit,
-    When,
+    When, Zone,
 };
 
 /// How much is kept of quotas.
@@ -101,9 +103,17 @@ pub(crate) struct Shard {
     pub(crate) table: Table,
     pub(crate) holds: Holds,
     /// By subject and id.
-    pub(crate) recent: Recent<Option<HoldId>>,
+    pub(crate) recent: Recent<RecentTake>,
     /// Records of what was held and ended since the journal was told.
     pub(crate) unkept: Vec<(u8, Vec<u8>)>,
+}
+
+/// A take that was admitted under an id.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecentTake {
+    pub(crate) hold: Option<HoldGrant>,
+    /// What tells whether another take costs the same; 0 if that is not known.
+    pub(crate) cost_digest: u64,
 }
 
 /// A shard that is locked; the engine sees its cells.
@@ -139,7 +149,10 @@ pub(crate) struct State {
     elsewhere: std::sync::OnceLock<elsewhere::Elsewhere>,
     /// One change at a time.
     changing: Mutex<()>,
-    next_hold: AtomicU64,
+    /// No hold ends by itself before that.
+    holds_due_ns: AtomicU64,
+    /// Nanoseconds by which the wall clock was stepped since the node was made.
+    calendar_shift_ns: AtomicI64,
     /// Whether the shell knows that there is something to look after.
     is_listed: AtomicBool,
     queues: Mutex<parked::Queues>,
@@ -172,7 +185,8 @@ impl State {
             kept: std::sync::OnceLock::new(),
             elsewhere: std::sync::OnceLock::new(),
             changing: Mutex::default(),
-            next_hold: AtomicU64::new(ports.entropy.next_u64() >> 2),
+            holds_due_ns: AtomicU64::new(0),
+            calendar_shift_ns: AtomicI64::new(0),
             is_listed: AtomicBool::new(false),
             queues: Mutex::default(),
             waiting: AtomicUsize::new(0),
@@ -207,7 +221,7 @@ fn share(count: usize) -> usize {
     count.div_ceil(usize::from(SHARDS)).max(1)
 }
 
-fn recent(options: &Options) -> Recent<Option<HoldId>> {
+fn recent(options: &Options) -> Recent<RecentTake> {
     let window_ns = u64::try_from(options.id_window.as_nanos()).unwrap_or(u64::MAX);
     Recent::new(share(options.ids_max), window_ns)
 }
@@ -246,7 +260,7 @@ impl<'a> Quotas<'a> {
     /// How everything stands that bounds a subject: ask the desk. Makes nothing. What lies in a store
     /// the desk knows when it was asked: as soon as what is returned is done, and was not unavailable.
     pub fn peek(self, desk: &mut Desk, subject: &Subject<'_>) -> Option<Parked> {
-        let now_ns = self.now_ns();
+        let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         self.look_here(&rules, desk, subject, now_ns);
         self.state().elsewhere.get()?;

@@ -50,24 +50,32 @@ impl Outlet for Noted {
 #[derive(Default)]
 struct Hand(AtomicU64);
 
-impl Clock for Hand {
-    fn now_ns(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn unix_ms(&self) -> u64 {
-        0
-    }
-}
-
 impl Entropy for Hand {
     fn next_u64(&self) -> u64 {
         self.0.fetch_add(1 << 16, Ordering::Relaxed)
     }
 }
 
-fn ports() -> (Arc<Hand>, Ports) {
-    let clock = Arc::new(Hand::default());
+/// A clock that is moved by hand; its wall clock stands still unless it is moved, too.
+#[derive(Default)]
+struct HandClock {
+    now_ns: AtomicU64,
+    unix_ms: AtomicU64,
+}
+
+impl Clock for HandClock {
+    fn now_ns(&self) -> u64 {
+        self.now_ns.load(Ordering::Relaxed)
+    }
+
+    fn unix_ms(&self) -> u64 {
+        self.unix_ms.load(Ordering::Relaxed)
+    }
+}
+
+fn ports(unix_ms: u64) -> (Arc<HandClock>, Ports) {
+    let clock = Arc::new(HandClock::default());
+    clock.unix_ms.store(unix_ms, Ordering::Relaxed);
     let ports = Ports {
         clock: clock.clone(),
         entropy: Arc::new(Hand::default()),
@@ -78,14 +86,33 @@ fn ports() -> (Arc<Hand>, Ports) {
 /// The node and its clock.
 pub(crate) struct World {
     pub(crate) node: Handle,
-    clock: Arc<Hand>,
+    clock: Arc<HandClock>,
 }
 
 impl World {
     pub(crate) fn new(limits: Limits) -> Self {
-        let (clock, ports) = ports();
+        let (clock, ports) = ports(0);
         let node = Handle::new(limits, ports);
         Self { node, clock }
+    }
+
+    /// One whose wall clock shows that time.
+    pub(crate) fn at(unix_ms: u64) -> Self {
+        let (clock, ports) = ports(unix_ms);
+        let node = Handle::new(Limits::default(), ports);
+        Self { node, clock }
+    }
+
+    /// The wall clock is stepped.
+    pub(crate) fn step_wall_ms(&self, step_ms: i64) {
+        let unix_ms = self.clock.unix_ms.load(Ordering::Relaxed);
+        let stepped = unix_ms.saturating_add_signed(step_ms);
+        self.clock.unix_ms.store(stepped, Ordering::Relaxed);
+    }
+
+    /// Time passes, and nothing is swept.
+    pub(crate) fn pass_ns(&self, ns: u64) {
+        self.clock.now_ns.fetch_add(ns, Ordering::Relaxed);
     }
 
     /// One that keeps what it is told to, on that disk, and how it is synced; `starts` tells its
@@ -101,7 +128,17 @@ impl World {
         options: StoreOptions,
         starts: u64,
     ) -> (Self, Line, Background) {
-        let (clock, ports) = ports();
+        Self::filed_at(disk, options, starts, 0)
+    }
+
+    /// The same, with a wall clock that shows that time.
+    pub(crate) fn filed_at(
+        disk: &SimulatedDisk,
+        options: StoreOptions,
+        starts: u64,
+        unix_ms: u64,
+    ) -> (Self, Line, Background) {
+        let (clock, ports) = ports(unix_ms);
         let journal_options = journal::Options {
             journal_id: 1,
             entropy: starts,
@@ -118,7 +155,7 @@ impl World {
     /// Time passes, with the sweeps that a shell makes.
     pub(crate) fn pass_ms(&self, ms: u64) {
         for _ in 0..ms.div_ceil(100) {
-            self.clock.0.fetch_add(100_000_000, Ordering::Relaxed);
+            self.clock.now_ns.fetch_add(100_000_000, Ordering::Relaxed);
             self.node.sweep();
         }
     }

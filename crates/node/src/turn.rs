@@ -250,11 +250,18 @@ impl<'a> Turn<'a> {
             let message = "more calls in flight than the node accepts";
             return self.fail(tag, Failure::new(ErrorCode::Busy, message));
         }
-        match self.admit_call() {
+        match self.admit_call(route) {
             Ok((in_flight, Told::AtOnce)) => self.hand_on(route, tag, stream, message, in_flight),
             Ok((in_flight, Told::OnDisk)) => self.hold_call(route, tag, stream, message, in_flight),
             Err(throttled) => self.fail(tag, throttled.as_failure()),
         }
+    }
+
+    /// Whether a route leads to an agent of the node itself.
+    pub(crate) fn is_to_node(&self, route: u16) -> bool {
+        let index = usize::from(route).checked_sub(1);
+        let route = index.and_then(|index| self.local.routes.get(index));
+        matches!(route, Some(Route::Bound { name, .. }) if name.org() == SYSTEM_ORG)
     }
 
     /// Hands a call to whoever answers it.

@@ -72,11 +72,11 @@ impl Override {
             Kind::Budget {
                 amount,
                 every,
-                offset_s,
+                zone,
             } => Kind::Budget {
                 amount: self.capacity.unwrap_or(amount),
                 every,
-                offset_s,
+                zone,
             },
             Kind::Slots { capacity } => Kind::Slots {
                 capacity: self.capacity.unwrap_or(capacity),

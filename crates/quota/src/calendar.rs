@@ -2,6 +2,8 @@
 
 use model::{date_of_day, day_of_date};
 
+use crate::zone::Zone;
+
 /// How often a budget begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
@@ -18,9 +20,6 @@ pub enum Every {
     /// Never: what is spent is spent.
     Never,
 }
-
-/// Seconds that a place's clock may be ahead of UTC, or behind.
-pub const OFFSET_MAX_S: i32 = 18 * 3600;
 
 const SECOND_NS: i128 = 1_000_000_000;
 const DAY_S: u64 = 86_400;
@@ -45,8 +44,8 @@ impl Every {
     }
 
     /// The number of the stretch in which a moment lies: it grows by one with each.
-    pub(crate) fn period(self, now_ns: u64, offset_s: i32) -> u64 {
-        let local_s = local_s(now_ns, offset_s);
+    pub(crate) fn period(self, now_ns: u64, zone: Zone) -> u64 {
+        let local_s = self.local_s(now_ns, zone);
         let day = local_s / DAY_S;
         match self {
             Self::Minute => local_s / 60,
@@ -63,7 +62,13 @@ impl Every {
 
     /// When the stretch of that number begins, in nanoseconds since 1970-01-01 UTC; `None` if no
     /// such moment comes.
-    pub(crate) fn begin_ns(self, period: u64, offset_s: i32) -> Option<u64> {
+    pub(crate) fn begin_ns(self, period: u64, zone: Zone) -> Option<u64> {
+        let begin_s = zone.begin_s(self, self.local_begin_s(period)?);
+        u64::try_from((i128::from(begin_s) * SECOND_NS).max(0)).ok()
+    }
+
+    /// The second that the local clock shows then.
+    fn local_begin_s(self, period: u64) -> Option<i64> {
         let local_s = match self {
             Self::Minute => period.checked_mul(60)?,
             Self::Hour => period.checked_mul(3600)?,
@@ -74,14 +79,28 @@ impl Every {
             Self::Month => day_of_date(period / 12, period % 12 + 1, 1)?.checked_mul(DAY_S)?,
             Self::Never => return None,
         };
-        let at_ns = (i128::from(local_s) - i128::from(offset_s)) * SECOND_NS;
-        u64::try_from(at_ns.max(0)).ok()
+        i64::try_from(local_s).ok()
     }
-}
 
-fn local_s(now_ns: u64, offset_s: i32) -> u64 {
-    let seconds = (now_ns / 1_000_000_000) as i64 + i64::from(offset_s);
-    seconds.max(0) as u64
+    /// The zone in words of a store that has no time zones; what it is told holds until the next
+    /// period begins.
+    pub(crate) fn told_zone(self, now_ns: u64, zone: Zone) -> Zone {
+        let Zone::Named(_) = zone else {
+            return zone;
+        };
+        let offset_s = zone.offset_s(self, (now_ns / 1_000_000_000) as i64);
+        let next = self.local_begin_s(self.period(now_ns, zone) + 1);
+        let next_offset_s = next.map(|local_s| local_s - zone.begin_s(self, local_s));
+        Zone::Changing {
+            offset_s,
+            next_offset_s: next_offset_s.map_or(offset_s, |offset_s| offset_s as i32),
+        }
+    }
+
+    fn local_s(self, now_ns: u64, zone: Zone) -> u64 {
+        let utc_s = (now_ns / 1_000_000_000) as i64;
+        (utc_s + i64::from(zone.offset_s(self, utc_s))).max(0) as u64
+    }
 }
 
 #[cfg(test)]
@@ -89,6 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::zone::OFFSET_MAX_S;
 
     fn at(year: u64, month: u64, day: u64, second: u64) -> u64 {
         (day_of_date(year, month, day).unwrap() * DAY_S + second) * 1_000_000_000
@@ -97,8 +117,9 @@ mod tests {
     #[test]
     fn stretches_begin_where_the_calendar_says() {
         let next = |every: Every, now_ns, offset_s| {
-            let period = every.period(now_ns, offset_s);
-            every.begin_ns(period + 1, offset_s).unwrap()
+            let zone = Zone::Fixed(offset_s);
+            let period = every.period(now_ns, zone);
+            every.begin_ns(period + 1, zone).unwrap()
         };
         let now = at(2026, 11, 21, 3_661); // A Saturday.
         assert_eq!(next(Every::Minute, now, 0), at(2026, 11, 21, 3_720));
@@ -112,7 +133,7 @@ mod tests {
         );
         // Two hours ahead of UTC the day is over two hours earlier.
         assert_eq!(next(Every::Day, now, 7_200), at(2026, 11, 21, 22 * 3600));
-        assert_eq!(Every::Never.begin_ns(1, 0), None);
+        assert_eq!(Every::Never.begin_ns(1, Zone::UTC), None);
     }
 
     proptest! {
@@ -120,12 +141,33 @@ mod tests {
         fn every_moment_lies_in_the_stretch_that_is_counted(
             now_ns in 1_000_000_000_000_000_u64..8_000_000_000_000_000_000,
             offset_s in -OFFSET_MAX_S..=OFFSET_MAX_S,
+            name in proptest::sample::select(vec![
+                "Europe/Berlin", "America/New_York", "Asia/Kolkata", "America/Havana", "Asia/Beirut",
+                "Pacific/Apia",
+            ]),
         ) {
-            for (_, every) in Every::WORDS.into_iter().take(5) {
-                let period = every.period(now_ns, offset_s);
-                let begin = every.begin_ns(period, offset_s).unwrap();
-                let end = every.begin_ns(period + 1, offset_s).unwrap();
-                prop_assert!(begin <= now_ns && now_ns < end, "{every:?}");
+            for zone in [Zone::Fixed(offset_s), Zone::parse(name).unwrap()] {
+                for (_, every) in Every::WORDS.into_iter().take(5) {
+                    let period = every.period(now_ns, zone);
+                    let begin = every.begin_ns(period, zone).unwrap();
+                    let end = every.begin_ns(period + 1, zone).unwrap();
+                    prop_assert!(begin <= now_ns && now_ns < end, "{every:?}");
+                    // A store is told the same until the next period begins.
+                    let told = every.told_zone(now_ns, zone);
+                    prop_assert_eq!(every.period(now_ns, told), period);
+                    prop_assert_eq!(every.begin_ns(period + 1, told), Some(end));
+                }
+            }
+        }
+
+        #[test]
+        fn periods_of_a_named_zone_never_step_back(
+            now_ns in 1_767_225_600_u64..1_830_000_000, ahead_s in 0_u64..100_000,
+        ) {
+            let zone = Zone::parse("Europe/Berlin").unwrap();
+            for (_, every) in Every::WORDS {
+                let period = |s: u64| every.period(s * 1_000_000_000, zone);
+                prop_assert!(period(now_ns) <= period(now_ns + ahead_s));
             }
         }
     }

@@ -54,9 +54,7 @@ impl Cell {
     pub fn full(limit: LimitId, kind: &Kind, dial: &Dial, now_ns: u64) -> Self {
         let (amount, at) = match *kind {
             Kind::Bucket(bucket) => (bucket.credit_max(), dial.own_ns(now_ns)),
-            Kind::Budget {
-                every, offset_s, ..
-            } => (0, every.period(now_ns, offset_s)),
+            Kind::Budget { every, zone, .. } => (0, every.period(dial.calendar_ns(now_ns), zone)),
             Kind::Slots { .. } => (0, 0),
         };
         Self {
@@ -90,10 +88,8 @@ impl Cell {
                     }
                 }
             }
-            Kind::Budget {
-                every, offset_s, ..
-            } => {
-                let period = every.period(now_ns, offset_s);
+            Kind::Budget { every, zone, .. } => {
+                let period = every.period(dial.calendar_ns(now_ns), zone);
                 if period > self.stretch() {
                     (self.amount, self.at, self.warned) = (0, period, 0);
                 }
@@ -145,8 +141,8 @@ impl Cell {
             Kind::Budget {
                 amount,
                 every,
-                offset_s,
-            } => match every.begin_ns(self.stretch() + 1, offset_s) {
+                zone,
+            } => match dial.next_period_ns(every, self.stretch(), zone) {
                 Some(at_ns) if count <= dial.factor_at(at_ns).of(amount) => When::Period(at_ns),
                 _ => When::Never,
             },
@@ -162,9 +158,7 @@ impl Cell {
                 let own_ns = self.at.checked_add(bucket.lasting(missing)?)?;
                 dial.clock_ns(own_ns).map(|at_ns| at_ns.max(now_ns))
             }
-            Kind::Budget {
-                every, offset_s, ..
-            } => every.begin_ns(self.stretch() + 1, offset_s),
+            Kind::Budget { every, zone, .. } => dial.next_period_ns(every, self.stretch(), zone),
             Kind::Slots { .. } => (self.amount == 0).then_some(now_ns),
         }
     }
@@ -184,6 +178,20 @@ impl Cell {
         self.at % RESET
     }
 
+    /// Moves a budget whose period has not begun yet into the current one: the clock was ahead. What
+    /// was spent stays spent. Whether anything changed.
+    pub(crate) fn clamp_period(&mut self, kind: &Kind, dial: &Dial, now_ns: u64) -> bool {
+        let Kind::Budget { every, zone, .. } = *kind else {
+            return false;
+        };
+        let period = every.period(dial.calendar_ns(now_ns), zone);
+        let is_ahead = self.stretch() > period;
+        if is_ahead {
+            self.at = self.at - self.stretch() + period;
+        }
+        is_ahead
+    }
+
     /// Goes over to another kind of the same limit. What was used stays used; what is raised counts
     /// at once; nothing is minted. The cell is up to date.
     pub(crate) fn reconfigure(&mut self, from: &Kind, to: &Kind, dial: &Dial, now_ns: u64) {
@@ -194,13 +202,8 @@ impl Cell {
                 let credit = new.credit_max().saturating_sub(used);
                 self.amount = credit.clamp(-DEBT_MAX, new.credit_max());
             }
-            (
-                Kind::Budget { .. },
-                Kind::Budget {
-                    every, offset_s, ..
-                },
-            ) => {
-                self.at = self.at - self.stretch() + every.period(now_ns, offset_s);
+            (Kind::Budget { .. }, Kind::Budget { every, zone, .. }) => {
+                self.at = self.at - self.stretch() + every.period(dial.calendar_ns(now_ns), zone);
                 self.amount = self.amount.max(0);
             }
             (Kind::Slots { .. }, Kind::Slots { .. }) => {}
@@ -360,7 +363,7 @@ mod tests {
         let kind = Kind::Budget {
             amount: 5,
             every: Every::Minute,
-            offset_s: 0,
+            zone: crate::Zone::UTC,
         };
         let (mut cell, dial) = at(0, &kind);
         cell.debit(&kind, 9);

@@ -1,6 +1,7 @@
 //! Whether a take passes: every cell is asked, then all of them are debited, or none.
 
 use std::ops::DerefMut;
+use std::time::Duration;
 
 use crate::cell::{Cell, When};
 use crate::limit::{Kind, Limit, LimitId, Mode};
@@ -76,6 +77,20 @@ pub enum Refused {
     /// An id is empty or too long.
     #[error("the id of a take has 1 to 255 bytes")]
     Id,
+    /// The id was used before, by a take that costs something else.
+    #[error("the id was used before, for a take that costs something else")]
+    IdReused,
+    /// A hold that ends at once.
+    #[error("a hold of 0s ends at once: it lasts 1ms or longer")]
+    HoldTooShort,
+    /// A hold that is longer than allowed.
+    #[error("a hold of {hold:?} is longer than quota.hold_max ({hold_max:?})")]
+    HoldTooLong {
+        /// What was asked for.
+        hold: Duration,
+        /// The limit.
+        hold_max: Duration,
+    },
     /// What is given back must be held.
     #[error("`{unit}` is given back: take it with a hold")]
     HoldNeeded {

@@ -5,6 +5,9 @@
 //! was not looked at, whatever the factor was meanwhile. Own time is rounded down where the dial is
 //! turned, by less than a nanosecond.
 
+use crate::calendar::Every;
+use crate::zone::Zone;
+
 /// A ratio of two whole numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
@@ -94,6 +97,8 @@ pub struct Dial {
     pub(crate) anchor_own_ns: u64,
     pub(crate) factor: Factor,
     pub(crate) then: Option<(u64, Factor)>,
+    /// Nanoseconds by which the wall clock is ahead of the node's, as it was stepped since.
+    pub(crate) calendar_shift_ns: i64,
 }
 
 impl Dial {
@@ -105,6 +110,7 @@ impl Dial {
             anchor_own_ns: anchor_ns,
             factor,
             then: None,
+            calendar_shift_ns: 0,
         }
     }
 
@@ -115,7 +121,19 @@ impl Dial {
             anchor_own_ns: self.own_ns(now_ns),
             factor,
             then: then.filter(|(until_ns, _)| *until_ns > now_ns),
+            calendar_shift_ns: self.calendar_shift_ns,
         }
+    }
+
+    /// The moment on the wall clock, for calendars: the node's clock does not follow its steps.
+    pub(crate) fn calendar_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_add_signed(self.calendar_shift_ns)
+    }
+
+    /// When the period behind that one begins, by the node's clock.
+    pub(crate) fn next_period_ns(&self, every: Every, period: u64, zone: Zone) -> Option<u64> {
+        let at_ns = every.begin_ns(period + 1, zone)?;
+        Some(at_ns.saturating_add_signed(self.calendar_shift_ns.saturating_neg()))
     }
 
     /// The factor that stands.

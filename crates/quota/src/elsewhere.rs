@@ -91,7 +91,10 @@ impl Rules {
             index,
             key,
             hash,
-            kind: self.standing_kind(index, key.prefix, now_ns).by(factor),
+            kind: self
+                .standing_kind(index, key.prefix, now_ns)
+                .by(factor)
+                .told(self.dial(index).calendar_ns(now_ns)),
             count,
             is_enforced: self.limit(index).mode == Mode::Enforce,
         }
@@ -211,15 +214,33 @@ impl Kind {
             Self::Budget {
                 amount,
                 every,
-                offset_s,
+                zone,
             } => Self::Budget {
                 amount: factor.of(amount),
                 every,
-                offset_s,
+                zone,
             },
             Self::Slots { capacity } => Self::Slots {
                 capacity: factor.of(capacity),
             },
+        }
+    }
+}
+
+impl Kind {
+    /// With its time zone in words of a store that has none.
+    fn told(self, calendar_ns: u64) -> Self {
+        match self {
+            Self::Budget {
+                amount,
+                every,
+                zone,
+            } => Self::Budget {
+                amount,
+                every,
+                zone: every.told_zone(calendar_ns, zone),
+            },
+            other => other,
         }
     }
 }

@@ -9,15 +9,19 @@ use crate::limit::{Kind, LimitId};
 use crate::plan::Plan;
 use crate::rules::Rules;
 
-/// Names a hold.
+/// Names a hold: 128 bits that nobody can guess. Those of holds that were stored by an older version
+/// have 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HoldId(pub u64);
+pub struct HoldId(pub u128);
 
 /// See the module's documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     /// Who: a subject's text.
     pub subject: Box<str>,
+    /// The principal that took it and may settle it; empty if none was proven, and then the id is
+    /// enough.
+    pub principal: Box<str>,
     /// What was taken from which limit.
     pub charges: Box<[Charge]>,
     /// When it ends by itself, in nanoseconds since 1970-01-01 UTC.

@@ -33,9 +33,10 @@ mod settle;
 mod subject;
 mod table;
 mod unit;
+mod zone;
 
 pub use admin::{AdminError, Halt, Override};
-pub use calendar::{Every, OFFSET_MAX_S};
+pub use calendar::Every;
 pub use cell::{Cell, When};
 pub use decide::{Decision, Denied, Refused, Standing, Warned, decide, look};
 pub use dial::{Dial, Factor, FactorError};
@@ -56,3 +57,4 @@ pub use settle::{Settled, reset, settle};
 pub use subject::{Prefix, Subject, SubjectError, Tier};
 pub use table::{CellId, Found, Table, Tally};
 pub use unit::{Unit, UnitError};
+pub use zone::{OFFSET_MAX_S, Zone, ZoneError};

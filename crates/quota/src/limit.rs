@@ -6,6 +6,7 @@ use crate::calendar::Every;
 use crate::dial::Factor;
 use crate::pattern::Pattern;
 use crate::unit::Unit;
+use crate::zone::Zone;
 
 /// Largest capacity, budget, refill and cost. With the longest period and the largest weight no sum
 /// of them leaves 128 bits.
@@ -55,8 +56,8 @@ pub enum Kind {
         amount: u64,
         /// Which stretch.
         every: Every,
-        /// Seconds by which the calendar is ahead of UTC.
-        offset_s: i32,
+        /// Whose calendar.
+        zone: Zone,
     },
     /// Comes back when it is given back.
     Slots {

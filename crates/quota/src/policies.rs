@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::calendar::OFFSET_MAX_S;
 use crate::limit::{AMOUNT_MAX, Bucket, Kind, Limit, LimitId, Mode, PERIOD_NS_MAX, WEIGHT_MAX};
 use crate::subject::Subject;
 use crate::unit::Unit;
@@ -182,8 +181,8 @@ fn reasons(limit: &Limit) -> Vec<String> {
                 "the period of a refill is between 1 ns and 366 days",
             );
         }
-        Kind::Budget { offset_s, .. } => check(
-            (-OFFSET_MAX_S..=OFFSET_MAX_S).contains(&offset_s),
+        Kind::Budget { zone, .. } => check(
+            zone.is_valid(),
             "a calendar is at most 18 hours ahead of UTC or behind",
         ),
         Kind::Slots { .. } => {}

@@ -7,10 +7,13 @@
 //! ```text
 //! the state    1 CELLS     any number of: limit u32 | flags u8 (bit 0: an override stood) | warned u8
 //!                          | amount i128 | at u64 | kind | key text16
-//!              2 HOLD      id u64 | deadline_ns u64 | subject text16
+//!              5 HOLD      id u128 | deadline_ns u64 | subject text16 | principal text16
 //!                          | charges u16 × (limit u32 | flags u8 (bit 0: shared) | count u64 | period u64)
-//!              3 ENDED     any number of: hold u64
-//!              4 TAKEN     until_ns u64 | hold u64, 0 for none | id text16
+//!              6 ENDED     any number of: hold u128
+//!              7 TAKEN     until_ns u64 | hold u128, 0 for none | deadline_ns u64 | cost digest u64
+//!                          | id text16
+//!  (read only) 2, 3, 4     HOLD, ENDED and TAKEN of older versions: ids of holds are u64; no
+//!                          principal, no deadline_ns and no digest
 //! the changes  1 POLICIES  version u64 | since_ns u64 | next u32 | digest u64 | limits u16 × limit
 //!              2 FACTOR    limit u32 | dial
 //!              3 HALT      prefix text16 | there u8 | if 1: since_ns u64 | by text16 | reason text16
@@ -22,7 +25,8 @@
 //!
 //! kind         what u8 (1 bucket, 2 budget, 3 slots) | capacity u64 | amount u64 | period_ns u64
 //!              of a budget: capacity is the amount, amount the word of its stretch (from 1), period_ns
-//!              the offset in seconds as i64
+//!              the offset in seconds as i64; 4 for a budget in a named time zone: period_ns is 0, and
+//!              the name text8 follows
 //! limit        id u32 | name text16 | pattern text16 | unit text8 | kind | mode u8 | durability u8
 //!              | unreachable u8 | weight u32 | factor | warn u8 × u16
 //! factor       numerator u32 | denominator u32
@@ -37,18 +41,24 @@ mod limits;
 
 pub use cells::{CellRecord, decode_cells, encode_cell};
 pub use changes::{Audit, Change};
-pub use holds::{HoldRecord, decode_ended, encode_ended, encode_hold};
-pub use holds::{Taken, decode_hold};
+pub use holds::{HoldRecord, Taken, decode_ended, decode_hold, encode_ended, encode_hold};
+pub use holds::{decode_short_ended, decode_short_hold};
 pub use limits::PoliciesRecord;
 
 /// Tag of cells, in a stream of state.
 pub const CELLS: u8 = 1;
+/// Tag of a hold of 64 bits, in a stream of state that an older version wrote.
+pub const SHORT_HOLD: u8 = 2;
+/// Tag of holds of 64 bits that have ended, in a stream of state that an older version wrote.
+pub const SHORT_ENDED: u8 = 3;
+/// Tag of the id of a take, in a stream of state that an older version wrote.
+pub const SHORT_TAKEN: u8 = 4;
 /// Tag of a hold, in a stream of state.
-pub const HOLD: u8 = 2;
+pub const HOLD: u8 = 5;
 /// Tag of holds that have ended, in a stream of state.
-pub const ENDED: u8 = 3;
+pub const ENDED: u8 = 6;
 /// Tag of the id of a take, in a stream of state.
-pub const TAKEN: u8 = 4;
+pub const TAKEN: u8 = 7;
 /// Tag of [`PoliciesRecord`], in a stream of changes.
 pub const POLICIES: u8 = 1;
 /// Tag of a factor, in a stream of changes.

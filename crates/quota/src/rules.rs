@@ -28,6 +28,8 @@ pub struct Rules {
     pub(crate) overrides: BTreeMap<(LimitId, Box<str>), Override>,
     pub(crate) seed: Seed,
     tables: u16,
+    /// Of every dial.
+    calendar_shift_ns: i64,
 }
 
 impl Rules {
@@ -45,6 +47,7 @@ impl Rules {
             overrides: BTreeMap::new(),
             seed,
             tables,
+            calendar_shift_ns: 0,
         }
     }
 
@@ -115,6 +118,18 @@ impl Rules {
             .overrides
             .retain(|(id, _), _| policies.index(*id).is_some());
         rules.put_policies(policies, dials);
+        rules.with_calendar_shift(self.calendar_shift_ns)
+    }
+
+    /// With a wall clock that is so many nanoseconds ahead of the node's: budgets follow it, buckets
+    /// do not. Tables are to [follow](crate::Table::follow_calendar).
+    #[must_use]
+    pub fn with_calendar_shift(&self, shift_ns: i64) -> Self {
+        let mut rules = self.clone();
+        rules.calendar_shift_ns = shift_ns;
+        for dial in &mut rules.dials {
+            dial.calendar_shift_ns = shift_ns;
+        }
         rules
     }
 
@@ -265,8 +280,14 @@ impl Rules {
         }))
     }
 
+    /// Whether a limit is a bucket to which anything comes back.
+    pub fn refills(&self, limit: LimitId) -> bool {
+        let kind = self.policies.index(limit).map(|index| self.kinds[index]);
+        matches!(kind, Some(Kind::Bucket(bucket)) if bucket.amount > 0)
+    }
+
     /// The prefix for which nothing is admitted, if the subject has one.
-    pub(crate) fn halted(&self, subject: &Subject<'_>) -> Option<(&str, &Halt)> {
+    pub fn halted(&self, subject: &Subject<'_>) -> Option<(&str, &Halt)> {
         if self.halts.is_empty() {
             return None;
         }

@@ -12,7 +12,9 @@ use hashbrown::HashTable;
 use crate::cell::Cell;
 use crate::key::{Key, Seed};
 use crate::limit::LimitId;
+use crate::plan::Plan;
 use crate::rules::Rules;
+use crate::subject::Subject;
 
 /// Where a cell lies in its table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -259,6 +261,47 @@ impl Table {
                 self.touch(CellId(id), cell);
             }
         }
+    }
+
+    /// Goes over to a calendar that was moved: budgets whose period has not begun yet count as spent
+    /// in the current one, so that a clock that was ahead holds nobody up for longer than that.
+    pub fn follow_calendar(&mut self, rules: &Rules, now_ns: u64) {
+        for id in 0..self.slots() as u32 {
+            let entry = self.entry(id);
+            let Some(index) = rules.policies.index(entry.cell.limit) else {
+                continue;
+            };
+            let mut cell = entry.cell;
+            if cell.clamp_period(rules.kind(index), rules.dial(index), now_ns) {
+                self.touch(CellId(id), cell);
+            }
+        }
+    }
+
+    /// Makes the buckets of a plan that are missing, as they would be if they had been empty at
+    /// `since_ns`. False if there is no room for one.
+    pub fn begin_empty(
+        &mut self,
+        rules: &Rules,
+        plan: &Plan,
+        subject: &Subject<'_>,
+        since_ns: u64,
+        now_ns: u64,
+    ) -> bool {
+        plan.steps.iter().all(|step| {
+            let key = step.key(rules, subject);
+            match self.find(rules, key, step.hash, now_ns) {
+                Found::Cell(_) => true,
+                Found::Full => false,
+                Found::Room => {
+                    let (kind, dial) = (rules.kind(step.index), rules.dial(step.index));
+                    let mut cell = Cell::full(key.limit, kind, dial, since_ns);
+                    cell.debit(kind, i128::from(kind.capacity()));
+                    self.put(None, key, step.hash, cell);
+                    true
+                }
+            }
+        })
     }
 
     /// Makes sure that there is a cell, has it follow an override that has just been made for it,

@@ -5,6 +5,7 @@
 mod agents;
 mod archive;
 mod backup;
+mod clock;
 mod descriptors;
 mod doors;
 mod embedded;

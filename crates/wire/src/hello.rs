@@ -12,8 +12,12 @@ pub const VERSION: u16 = 1;
 /// The oldest version of the protocol this crate speaks.
 pub const VERSION_MIN: u16 = 1;
 
-/// Optional features this crate knows, as bits. None is defined in version 1.
-pub const FEATURES: u32 = 0;
+/// Feature: holds have ids of 128 bits, and an answer says when one ends by itself. Without it the
+/// peer takes no holds.
+pub const LONG_HOLDS: u32 = 1;
+
+/// Optional features this crate knows, as bits.
+pub const FEATURES: u32 = LONG_HOLDS;
 
 /// How much one side takes in before the other must wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

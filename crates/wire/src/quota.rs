@@ -161,11 +161,14 @@ impl<'a> Takes<'a> {
     }
 }
 
+/// The upper half of the hold's id follows.
+const LONG: u8 = 2;
+
 /// The payload of a SETTLE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settle<'a> {
     /// Which hold ends.
-    pub hold: u64,
+    pub hold: u128,
     /// What it truly cost; nothing if it is cancelled.
     pub costs: Option<Costs<'a>>,
 }
@@ -174,8 +177,14 @@ impl<'a> Settle<'a> {
     /// Reads the payload.
     pub fn decode(payload: &'a [u8]) -> Result<Self, Malformed> {
         let mut cursor = Cursor::new(payload, "SETTLE");
-        let hold = cursor.u64()?;
-        let costs = match cursor.u8()? {
+        let low = cursor.u64()?;
+        let flags = cursor.u8()?;
+        let high = match flags & LONG {
+            0 => 0,
+            _ => cursor.u64()?,
+        };
+        let hold = u128::from(high) << 64 | u128::from(low);
+        let costs = match flags & !LONG {
             0 => None,
             1 => {
                 return Costs::decode(cursor.rest()).map(|costs| Self {
@@ -194,8 +203,12 @@ impl<'a> Settle<'a> {
     /// Appends the frame.
     pub fn encode(&self, correlation: Correlation, out: &mut Vec<u8>) {
         encode_frame(out, Kind::SETTLE, Flags::NONE, 0, correlation, |out| {
-            out.extend_from_slice(&self.hold.to_le_bytes());
-            out.push(u8::from(self.costs.is_some()));
+            let (high, low) = ((self.hold >> 64) as u64, self.hold as u64);
+            out.extend_from_slice(&low.to_le_bytes());
+            out.push(u8::from(self.costs.is_some()) | if high > 0 { LONG } else { 0 });
+            if high > 0 {
+                out.extend_from_slice(&high.to_le_bytes());
+            }
             out.extend_from_slice(self.costs.map_or(&[], |costs| costs.0));
         });
     }
@@ -286,17 +299,27 @@ pub struct Admitted<'a> {
     pub is_repeat: bool,
     /// It was decided without the store that the buckets lie in.
     pub is_degraded: bool,
-    /// What settles it, if it is held. Never 0.
-    pub hold: Option<u64>,
+    /// What settles it, if it is held.
+    pub hold: Option<Hold>,
     standings: &'a [u8],
+}
+
+/// A hold that was made, for a peer with the feature [`LONG_HOLDS`](crate::LONG_HOLDS).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Settles it. Never 0.
+    pub id: u128,
+    /// Milliseconds until it ends by itself.
+    pub ends_after_ms: u64,
 }
 
 const REPEAT: u8 = 1;
 const DEGRADED: u8 = 2;
+const LONG_HOLD: u8 = 4;
 
 impl<'a> Admitted<'a> {
     /// One of which the limits are not told yet.
-    pub fn new(hold: Option<u64>, is_repeat: bool, is_degraded: bool) -> Self {
+    pub fn new(hold: Option<Hold>, is_repeat: bool, is_degraded: bool) -> Self {
         Self {
             is_repeat,
             is_degraded,
@@ -317,8 +340,15 @@ impl<'a> Admitted<'a> {
     pub fn encode(&self, standings: impl Iterator<Item = Standing>, out: &mut Vec<u8>) {
         let mut flags = if self.is_repeat { REPEAT } else { 0 };
         flags |= if self.is_degraded { DEGRADED } else { 0 };
+        flags |= if self.hold.is_some() { LONG_HOLD } else { 0 };
         out.extend_from_slice(&[ADMITTED, flags]);
-        out.extend_from_slice(&self.hold.unwrap_or(0).to_le_bytes());
+        match self.hold {
+            None => out.extend_from_slice(&0_u64.to_le_bytes()),
+            Some(hold) => {
+                out.extend_from_slice(&hold.id.to_le_bytes());
+                out.extend_from_slice(&hold.ends_after_ms.to_le_bytes());
+            }
+        }
         let at = out.len();
         out.extend_from_slice(&[0; 2]);
         for standing in standings.take(usize::from(u16::MAX)) {
@@ -388,7 +418,18 @@ impl<'a> Outcome<'a> {
         Ok(match cursor.u8()? {
             ADMITTED => {
                 let flags = cursor.u8()?;
-                let hold = Some(cursor.u64()?).filter(|hold| *hold != 0);
+                let hold = match flags & LONG_HOLD {
+                    // A node that is older than the feature, and does not say when it ends.
+                    0 => Hold {
+                        id: cursor.u64()?.into(),
+                        ends_after_ms: UNKNOWN,
+                    },
+                    _ => Hold {
+                        id: u128::from_le_bytes(cursor.array()?),
+                        ends_after_ms: cursor.u64()?,
+                    },
+                };
+                let hold = Some(hold).filter(|hold| hold.id != 0);
                 let size = usize::from(cursor.u16()?) * Standing::SIZE;
                 Self::Admitted(Admitted {
                     is_repeat: flags & REPEAT != 0,

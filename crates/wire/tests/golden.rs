@@ -6,9 +6,9 @@
 use model::ErrorCode;
 use wire::{
     Admitted, Append, Appended, AppendedMessages, AppendedRecords, Bind, Cast, Correlation, Costs,
-    Credit, Delivery, Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Inbox, Item, Key,
-    Kind, MadeIds, Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record, Role,
-    SUBSCRIBE_WITH_SOURCE, Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes,
+    Credit, Delivery, Denied, Ended, Extract, Failure, Flags, Goaway, Hello, Hold, Inbox, Item,
+    Key, Kind, MadeIds, Message, NewMessage, Outcome, Outcomes, Payload, Read, Receipt, Record,
+    Role, SUBSCRIBE_WITH_SOURCE, Settle, Standing, Stored, Subscribe, TRACEPARENT, Take, Takes,
     TopicHeaders, TopicRecord, Wait, Welcome, Window, encode_extracted, encode_frame,
     put_extracted,
 };
@@ -527,7 +527,11 @@ fn outcomes_of_takes() {
         },
     ];
     let mut outcomes = Vec::new();
-    Admitted::new(Some(7), true, false).encode(standings.into_iter(), &mut outcomes);
+    let hold = Hold {
+        id: 7 << 64 | 8,
+        ends_after_ms: 60_000,
+    };
+    Admitted::new(Some(hold), true, false).encode(standings.into_iter(), &mut outcomes);
     let payload = check("TAKE reply, admitted", |out| {
         Outcomes::encode(LIMITS.into_iter(), &outcomes, CALL, out);
     });
@@ -536,7 +540,7 @@ fn outcomes_of_takes() {
     let Some(Outcome::Admitted(admitted)) = decoded.iter().next() else {
         panic!("{decoded:?}")
     };
-    assert_eq!((admitted.hold, decoded.count), (Some(7), 1));
+    assert_eq!((admitted.hold, decoded.count), (Some(hold), 1));
     assert_eq!((admitted.is_repeat, admitted.is_degraded), (true, false));
     assert_eq!(admitted.standings().collect::<Vec<_>>(), standings);
 
@@ -597,9 +601,15 @@ fn the_end_of_a_hold_and_a_look() {
         hold: 7,
         costs: None,
     };
-    let mut frame = Vec::new();
-    cancelled.encode(CALL, &mut frame);
-    assert_eq!(Settle::decode(&frame[16..]), Ok(cancelled));
+    let long = Settle {
+        hold: 7 << 64 | 8,
+        ..settle
+    };
+    for settle in [cancelled, long] {
+        let mut frame = Vec::new();
+        settle.encode(CALL, &mut frame);
+        assert_eq!(Settle::decode(&frame[16..]), Ok(settle));
+    }
     assert!(Settle::decode(&payload[..20]).is_err());
     let payload = check("SETTLED", |out| wire::encode_settled(true, CALL, out));
     assert_eq!(wire::decode_settled(&payload), Ok(true));

@@ -1,5 +1,7 @@
 //! What was taken and is not settled.
 
+use std::time::Duration;
+
 use model::ErrorCode;
 use wire::{Costs, Kind, Settle};
 
@@ -13,17 +15,28 @@ use crate::CallError;
 #[derive(Clone, Debug)]
 pub struct Hold {
     quota: Quota,
-    id: u64,
+    id: u128,
+    ends_after: Option<Duration>,
 }
 
 impl Hold {
-    pub(super) fn new(quota: Quota, id: u64) -> Self {
-        Self { quota, id }
+    pub(super) fn new(quota: Quota, id: u128, ends_after: Option<Duration>) -> Self {
+        Self {
+            quota,
+            id,
+            ends_after,
+        }
     }
 
-    /// Its number, for whoever settles it in this one's place with [`Quota::hold`].
-    pub fn id(&self) -> u64 {
+    /// Its id, with which another process can settle it ([`Quota::hold`]). It is a secret: without
+    /// tokens everyone who knows it may do so.
+    pub fn id(&self) -> u128 {
         self.id
+    }
+
+    /// How long after the answer to its take it ends by itself, if the node says so.
+    pub fn ends_after(&self) -> Option<Duration> {
+        self.ends_after
     }
 
     /// Says what it truly cost; units that are not named cost what was reserved. More than that is
@@ -41,7 +54,7 @@ impl Hold {
 
     async fn end(&self, costs: Option<Costs<'_>>) -> Result<bool, CallError> {
         if self.id == 0 {
-            let message = "0 is the number of no hold";
+            let message = "0 is the id of no hold";
             return Err(CallError::new(ErrorCode::InvalidArgument, message));
         }
         let mut frame = Vec::new();

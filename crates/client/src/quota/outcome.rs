@@ -127,7 +127,11 @@ pub(super) fn decode(
         .collect();
     let outcome = |outcome| match outcome {
         wire::Outcome::Admitted(admitted) => Ok(Outcome::Admitted(Admitted {
-            hold: admitted.hold.map(|id| Hold::new(quota.clone(), id)),
+            hold: admitted.hold.map(|hold| {
+                let ends_after = Some(hold.ends_after_ms).filter(|ms| *ms != u64::MAX);
+                let ends_after = ends_after.map(Duration::from_millis);
+                Hold::new(quota.clone(), hold.id, ends_after)
+            }),
             is_repeat: admitted.is_repeat,
             is_degraded: admitted.is_degraded,
             limits: admitted

@@ -113,7 +113,12 @@ fn locate<'a, T: Deserialize<'a>>(json: &'a [u8], error: &serde_json::Error) -> 
     let mut reader = serde_json::Deserializer::from_slice(json);
     let located = serde_path_to_error::deserialize::<_, T>(&mut reader);
     let (path, reason) = match located {
-        Err(located) => (located.path().to_string(), located.inner().to_string()),
+        Err(located) => {
+            let path = located.path().to_string();
+            // A key that is read in our own words has no name there.
+            let path = path.strip_suffix(".?").unwrap_or(&path).to_owned();
+            (path, located.inner().to_string())
+        }
         Ok(_) => (String::new(), error.to_string()),
     };
     if error.is_syntax() || error.is_eof() {
@@ -138,8 +143,33 @@ pub(super) fn explain(reason: &str) -> String {
     let mut words = reason.split('`').skip(1).step_by(2);
     match words.next() {
         Some(field) if reason.starts_with("unknown field ") => unknown("field", field, words),
-        _ => reason.to_owned(),
+        _ => plain(reason),
     }
+}
+
+/// A reason of `serde` without the names of Rust's types.
+fn plain(reason: &str) -> String {
+    let Some((found, expected)) = reason.rsplit_once(", expected ") else {
+        return reason.to_owned();
+    };
+    let at = expected.find(" at line ").unwrap_or(expected.len());
+    let (expected, place) = expected.split_at(at);
+    let expected = match expected {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "u128" | "usize" => "a whole number from 0",
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a sequence" => "an array",
+        "a map" => "an object",
+        other if other.starts_with("struct ") => "an object",
+        other if other.starts_with("tuple ") || other.starts_with("a tuple ") => "an array",
+        other if other.starts_with("enum ") || other.starts_with("variant ") => "another value",
+        other if other.contains("string") => "a string",
+        other => other,
+    };
+    format!("{found}, expected {expected}{place}")
 }
 
 /// That there is no such thing, and which one may be meant.
@@ -207,6 +237,11 @@ mod tests {
             "`messages[0]`: missing field `role`",
         );
         check("{}", "missing field `messages`");
+        check("7", "invalid type: integer `7`, expected an object");
+        check(
+            r#"{"messages":7}"#,
+            "`messages`: invalid type: integer `7`, expected an array",
+        );
         check(r#"{"messages":["#, "malformed JSON: EOF");
         check(r#"{"messages":[]} x"#, "malformed JSON: trailing");
         check(r#"{"messages":[{"role":"\uZ"}]}"#, "malformed JSON: ");

@@ -56,6 +56,7 @@ pub use listener::{Options, serve};
 pub use local::{Answer, Local};
 use model::ErrorCode;
 use problem::Problem;
+pub(crate) use quotas::FOREIGN_HOLD;
 use quotas::Surface;
 pub use quotas::compat::{LIMIT as COMPAT_LIMIT, routes as compat_routes};
 use tickets::{TicketError, Tickets};
@@ -103,10 +104,13 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, connections: Arc<Connecti
         latencies: metrics::Latencies::new(quotas::TAKE_PATH),
     };
     let token = middleware::from_fn_with_state(shared.clone(), require_token);
-    let guarded = about::guarded()
-        .merge(conversations::routes())
-        .merge(quotas::routes())
+    let halted = middleware::from_fn_with_state(shared.clone(), refuse_halted);
+    let data = conversations::routes()
         .merge(topics::routes())
+        .layer(halted);
+    let guarded = about::guarded()
+        .merge(data)
+        .merge(quotas::routes())
         .merge(users::routes())
         .merge(tickets::routes())
         .layer(token);
@@ -178,6 +182,23 @@ fn bearer_of_protocols(headers: &HeaderMap) -> &str {
     let mut protocols = fields.flat_map(|value| value.split(','));
     let token = protocols.find_map(|protocol| protocol.trim().strip_prefix("bearer."));
     token.unwrap_or_default()
+}
+
+/// A halted client changes nothing, whether that is counted or not. It may look.
+async fn refuse_halted(
+    State(shared): State<Shared>,
+    client: quotas::Client,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_look = matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS
+    );
+    match client.check_halt(&shared.node) {
+        Err(problem) if !is_look => problem.into_response(),
+        _ => next.run(request).await,
+    }
 }
 
 /// The token that is shown; empty for none.

@@ -1,6 +1,7 @@
 //! Who is at the other end of a connection, and what the APIs need to know about it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kafka::ErrorCode;
 use node::access::Principal;
@@ -31,6 +32,8 @@ pub(super) struct Client {
     principal: Option<Principal>,
     /// What was appended and the line has not been told of.
     producing: Option<Producing>,
+    /// How long the client is to be throttled.
+    pub(super) throttle: Duration,
 }
 
 /// Comes when the node goes down: whoever waits for something need not wait any longer.
@@ -72,6 +75,7 @@ impl Client {
             user: None,
             principal: None,
             producing: None,
+            throttle: Duration::ZERO,
         };
         if !door.asks_who_it_is()
             && let Ok(pass) = door.gate.admit("")
@@ -123,6 +127,11 @@ impl Client {
     /// It has not shown what lets it in.
     pub(super) fn count_refusal(&self) {
         self.node().counters().count(Counter::Unauthenticated);
+    }
+
+    /// The connection, once the client is admitted.
+    pub(super) fn connection(&self) -> Option<&Connection> {
+        self.connection.as_ref()
     }
 
     pub(super) fn is_admitted(&self) -> bool {

@@ -16,6 +16,7 @@ mod inbox;
 mod listener;
 mod metrics;
 mod outlet;
+mod quota;
 mod reply;
 mod sasl;
 mod scram;

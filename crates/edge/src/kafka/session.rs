@@ -44,6 +44,8 @@ pub(super) struct Session {
     silence: Silence,
     /// What the disk is given.
     wakers: Wakers,
+    /// Rings when a client that is throttled is read from again.
+    mute: Option<Pin<Box<Sleep>>>,
 }
 
 /// Why a session ended.
@@ -83,6 +85,7 @@ impl Session {
             client,
             silence,
             wakers: Wakers::default(),
+            mute: None,
         }
     }
 
@@ -142,20 +145,22 @@ impl Session {
         if !self.is_waited_for() && self.client.is_refused() {
             return Poll::Ready(End::Refused);
         }
-        self.silence
-            .poll(cx, self.is_waited_for())
-            .map(|()| End::Silent)
+        let is_waiting = self.is_waited_for() || self.mute.is_some();
+        self.silence.poll(cx, is_waiting).map(|()| End::Silent)
     }
 
     /// Reads while there is something and room for what comes of it.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         self.go_on(cx).map_err(End::Fatal)?;
+        if self.is_muted(cx) {
+            return Ok(());
+        }
         if !self.outlet.is_leaving() {
             // What was read when there was no room for more.
             self.take_in(cx).map_err(End::Fatal)?;
         }
         for _ in 0..READS_PER_POLL {
-            if self.is_full() || self.outlet.is_leaving() {
+            if self.is_full() || self.is_muted(cx) || self.outlet.is_leaving() {
                 return Ok(());
             }
             match self.read(cx) {
@@ -166,6 +171,15 @@ impl Session {
         // There may be more; others of the thread come first.
         cx.waker().wake_by_ref();
         Ok(())
+    }
+
+    /// Whether the client is throttled; the task is woken when that is over.
+    fn is_muted(&mut self, cx: &mut Context<'_>) -> bool {
+        let is_over = |mute: &mut Pin<Box<Sleep>>| mute.as_mut().poll(cx).is_ready();
+        if self.mute.as_mut().is_some_and(is_over) {
+            self.mute = None;
+        }
+        self.mute.is_some()
     }
 
     /// Whether so much waits that nothing more is read.
@@ -193,7 +207,7 @@ impl Session {
 
     /// Handles what has arrived, while there is room for what comes of it.
     fn take_in(&mut self, cx: &mut Context<'_>) -> Result<(), Fatal> {
-        while !self.is_full() {
+        while !self.is_full() && !self.is_muted(cx) {
             let frame = self.inbox.next(self.client.trust());
             let Some(frame) = frame.map_err(|error| Fatal::new(error.to_string()))? else {
                 return Ok(());
@@ -204,6 +218,9 @@ impl Session {
                     self.stalled = Some((stalled, frame.len()));
                     self.go_on(cx)?;
                 }
+            }
+            if let Some(throttle) = self.client.take_throttle() {
+                self.mute = Some(Box::pin(tokio::time::sleep(throttle)));
             }
         }
         Ok(())

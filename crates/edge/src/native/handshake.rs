@@ -9,6 +9,7 @@ use node::{Counter, Facts, Failure};
 use wire::{Correlation, FEATURES, Header, Hello, Inbox, Item, Kind, Role, Welcome};
 
 use super::outlet::{NativeOutlet, encode_failure};
+use super::quota::Owner;
 use super::session::Session;
 use super::{Door, Origin};
 use crate::gate::Refused;
@@ -58,13 +59,13 @@ pub(super) async fn run(door: &Door, stream: Stream, origin: Origin) -> Result<S
             Err(message) => return Err(refuse(door, &outlet, ErrorCode::Protocol, message)),
         };
         let rest = chunk[used..count].to_vec();
-        let (connection, keepalive_ms) =
+        let (connection, owner, keepalive_ms) =
             match admit(door, &outlet, header, &payload, &stream.peer, origin) {
                 Ok(admitted) => admitted,
                 Err((code, message)) => return Err(refuse(door, &outlet, code, message)),
             };
         outlet.outbox.flush();
-        let session = Session::new(door, source, outlet, connection, keepalive_ms, rest);
+        let session = Session::new(door, source, outlet, connection, owner, keepalive_ms, rest);
         return Ok(session);
     }
 }
@@ -96,7 +97,7 @@ fn admit(
     payload: &[u8],
     remote: &str,
     origin: Origin,
-) -> Result<(node::Connection, u32), (ErrorCode, String)> {
+) -> Result<(node::Connection, Owner, u32), (ErrorCode, String)> {
     if header.kind != Kind::HELLO {
         let message = format!("the first frame is {:?}, not HELLO", header.kind);
         return Err((ErrorCode::Protocol, message));
@@ -121,6 +122,11 @@ fn admit(
             let pass = pass.map_err(|refused| refusal(door, refused))?;
             (pass.principal().clone(), pass.token().cloned())
         }
+    };
+    let owner = Owner {
+        principal: token.as_ref().map(|token| token.name.clone()),
+        is_admin: principal.role() == crate::gate::Role::Admin,
+        has_long_holds: hello.features & wire::LONG_HOLDS != 0,
     };
     let principal = match &name {
         None => principal,
@@ -157,7 +163,7 @@ fn admit(
         .node
         .open(facts, welcome)
         .map_err(|refusal| (ErrorCode::Unavailable, refusal.to_string()))?;
-    Ok((connection, hello.window.keepalive_ms))
+    Ok((connection, owner, hello.window.keepalive_ms))
 }
 
 fn refusal(door: &Door, refused: Refused) -> (ErrorCode, String) {

@@ -14,7 +14,10 @@ use std::time::Duration;
 
 use model::ErrorCode;
 use node::access::Principal;
-use node::quotas::{Begun, Cost, Desk, Durable, HoldId, Parked, Settled, Subject, Take, Unit};
+use node::quotas::{
+    Begun, Cost, Desk, Durable, HoldId, Parked, Requester, SettleOutcome, Settled, Subject, Take,
+    Unit,
+};
 use node::{Failure, Ticket, Turn};
 use wire::{Costs, Settle, TAKES_MAX, Takes};
 
@@ -23,9 +26,21 @@ use answer::Answer;
 use frame::Frame;
 use waits::{Parking, Waits};
 
+/// The client as the owner of holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Owner {
+    /// The name of its token, if it has one.
+    pub(super) principal: Option<String>,
+    /// Whether it may settle the holds of others.
+    pub(super) is_admin: bool,
+    /// Whether it reads ids of 128 bits.
+    pub(super) has_long_holds: bool,
+}
+
 /// See the module's documentation.
 pub(super) struct Quota {
     node: node::Handle,
+    owner: Owner,
     desk: Desk,
     costs: Vec<Cost>,
     answer: Answer,
@@ -35,9 +50,10 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    pub(super) fn new(node: node::Handle) -> Self {
+    pub(super) fn new(node: node::Handle, owner: Owner) -> Self {
         Self {
             node,
+            owner,
             desk: Desk::new(),
             costs: Vec::new(),
             answer: Answer::default(),
@@ -75,7 +91,13 @@ impl Quota {
 
     /// Decides one take and adds what became of it, unless that is known later.
     fn decide(&mut self, principal: &Principal, take: &wire::Take<'_>) -> Decided {
-        let asked = match read_take(take, &mut self.costs) {
+        if take.hold_ms.is_some() && !self.owner.has_long_holds {
+            let message = "holds have ids of 128 bits, which this client does not read: update it";
+            self.answer.put_refused(ErrorCode::Unsupported, message);
+            return Decided::Now(None);
+        }
+        let owner = self.owner.principal.as_deref();
+        let asked = match read_take(take, owner, &mut self.costs) {
             Ok(asked) => asked,
             Err(message) => {
                 let code = ErrorCode::InvalidArgument;
@@ -143,14 +165,26 @@ impl Quota {
             },
         };
         let hold = HoldId(settle.hold);
-        let settling = self.node.quotas().settle(&mut self.desk, hold, settled);
+        let requester = Requester {
+            principal: self.owner.principal.as_deref(),
+            is_admin: self.owner.is_admin,
+        };
+        let quotas = self.node.quotas();
+        let settling = quotas.settle(&mut self.desk, hold, settled, requester);
+        if settling.outcome == SettleOutcome::Denied {
+            return turn.refuse(
+                tag,
+                Failure::new(ErrorCode::Denied, crate::http::FOREIGN_HOLD),
+            );
+        }
         if let Some(reason) = settling.failed {
             let failure = Failure::new(ErrorCode::Unconfirmed, &reason).after_sending();
             return turn.refuse(tag, failure);
         }
         self.answer.clear();
         let at = correlation(tag);
-        wire::encode_settled(settling.was_held, at, &mut self.answer.frame);
+        let is_settled = settling.outcome == SettleOutcome::Settled;
+        wire::encode_settled(is_settled, at, &mut self.answer.frame);
         self.send(outlet, tag, settling.durable);
     }
 
@@ -259,13 +293,18 @@ fn check(takes: &Takes<'_>) -> Result<(), (ErrorCode, &'static str)> {
     }
 }
 
-fn read_take<'a>(take: &wire::Take<'a>, costs: &'a mut Vec<Cost>) -> Result<Take<'a>, String> {
+fn read_take<'a>(
+    take: &wire::Take<'a>,
+    principal: Option<&'a str>,
+    costs: &'a mut Vec<Cost>,
+) -> Result<Take<'a>, String> {
     read_costs(take.costs, costs)?;
     Ok(Take {
         subject: Subject::parse(take.subject).map_err(|error| error.to_string())?,
         costs,
         hold: take.hold_ms.map(|ms| Duration::from_millis(u64::from(ms))),
         id: take.id,
+        principal,
     })
 }
 

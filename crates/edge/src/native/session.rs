@@ -14,7 +14,7 @@ use wire::{Correlation, Inbox, Item};
 use super::Door;
 use super::dispatch::{Fatal, dispatch, refuse_oversize};
 use super::outlet::{Farewell, NativeOutlet, encode_failure};
-use super::quota::Quota;
+use super::quota::{Owner, Quota};
 use super::topic::TopicsOf;
 use crate::reading;
 use crate::together::Wakers;
@@ -62,6 +62,7 @@ impl Session {
         source: Box<dyn Source>,
         outlet: Arc<NativeOutlet>,
         mut connection: Connection,
+        owner: Owner,
         peer_keepalive_ms: u32,
         rest: Vec<u8>,
     ) -> Self {
@@ -75,7 +76,7 @@ impl Session {
             inbox,
             frame_size_max,
             connection,
-            quota: Quota::new(door.node.clone()),
+            quota: Quota::new(door.node.clone(), owner),
             topics: TopicsOf::new(door.node.clone()),
             rest,
             keepalive,

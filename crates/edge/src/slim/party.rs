@@ -43,6 +43,8 @@ pub(super) struct Party {
     expiry: Option<Pin<Box<Sleep>>>,
     stage: Stage,
     pressure: Pressure,
+    /// Rings when a client that went over a limit is read from again.
+    mute: Option<Pin<Box<Sleep>>>,
     /// Whether something that it should not have sent was told of.
     has_warned: bool,
 }
@@ -76,6 +78,7 @@ impl Party {
             expiry: time_left.map(alarm),
             stage,
             pressure: Pressure::default(),
+            mute: None,
             has_warned: false,
         }
     }
@@ -130,7 +133,34 @@ impl Party {
 
     /// Whether receivers are to be waited for before more of it is read.
     pub(super) fn is_held(&mut self, cx: &mut Context<'_>) -> bool {
-        self.pressure.holds(cx)
+        let is_over = |mute: &mut Pin<Box<Sleep>>| mute.as_mut().poll(cx).is_ready();
+        if self.mute.as_mut().is_some_and(is_over) {
+            self.mute = None;
+        }
+        self.mute.is_some() || self.pressure.holds(cx)
+    }
+
+    /// Charges a message; false if it is refused. SLIM has no answer to a message, so one that is
+    /// refused is dropped, and its session ends as if nobody had received it. One that goes over the
+    /// limit is passed on, and nothing more is read until that has come back.
+    fn charge(&mut self) -> bool {
+        match self.connection.charge_sends(1) {
+            Ok(receipt) => {
+                if !receipt.pause.is_zero() {
+                    self.mute = Some(Box::pin(tokio::time::sleep(receipt.pause)));
+                }
+                true
+            }
+            Err(throttled) => {
+                let counters = self.door.node.counters();
+                counters.count_failure(throttled.code());
+                self.warn(format_args!(
+                    "a message that is refused: {}",
+                    throttled.message()
+                ));
+                false
+            }
+        }
     }
 
     /// Takes a message that it has sent; an error ends it.
@@ -148,6 +178,9 @@ impl Party {
                     self.warn(format_args!(
                         "to a name that rules keep it from, or as one that its token does not allow"
                     ));
+                    return Ok(());
+                }
+                if !self.charge() {
                     return Ok(());
                 }
                 if !round.forward.prepare(&routed) {

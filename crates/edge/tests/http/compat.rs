@@ -352,7 +352,7 @@ async fn a_request_may_come_byte_by_byte_and_a_client_may_ask_whether_to_send() 
     let limiter = Limiter::open().await;
     let body = r#"{"agentId":"slow"}"#;
     let request = format!(
-        "POST /api/request HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        "POST /api/request HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     let mut stream = TcpStream::connect(limiter.address).await.unwrap();
@@ -378,8 +378,17 @@ async fn a_request_may_come_byte_by_byte_and_a_client_may_ask_whether_to_send() 
 #[tokio::test]
 async fn what_is_too_large_or_no_http_is_refused_and_the_door_stays_open() {
     let limiter = Limiter::open().await;
-    let large = format!("{{\"agentId\":\"{}\"}}", "x".repeat(70 << 10));
-    assert_eq!(limiter.post(&large).await.status, 413);
+    let of_size = |size: usize| format!("{{\"agentId\":\"{}\"}}", "x".repeat(size));
+    // As Express, it takes bodies of up to 100 KiB.
+    assert_eq!(
+        limiter.post(&of_size(70 << 10)).await.json()["message"],
+        "agentId is too long"
+    );
+    let large = limiter.post(&of_size(101 << 10)).await;
+    assert_eq!(
+        (large.status, &large.json()["error"]),
+        (413, &json!("Payload Too Large"))
+    );
     let text = limiter.speak("GARBAGE\r\n\r\n").await;
     assert!(text.starts_with("HTTP/1.1 400"), "{text}");
     let smuggled = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\ncontent-length: 15\r\n\r\n{}";
@@ -413,7 +422,7 @@ async fn a_take_that_may_not_be_on_disk_is_no_success_however_it_was_asked() {
 #[tokio::test]
 async fn an_agent_without_pause_gets_exactly_what_there_is() {
     let limiter = Limiter::open().await;
-    let take = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
+    let take = "POST /api/request HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n{\"agentId\":\"a\"}";
     let last = take.replace(
         "host: localhost\r\n",
         "host: localhost\r\nconnection: close\r\n",
@@ -424,4 +433,61 @@ async fn an_agent_without_pause_gets_exactly_what_there_is() {
     let second = limiter.speak(&thousand).await;
     let allowed = [first, second].map(|text| text.matches("\"success\":true").count());
     assert_eq!(allowed, [100, 19]);
+}
+
+#[tokio::test]
+async fn paths_match_as_express_matches_them() {
+    let limiter = Limiter::open().await;
+    for path in ["/health/", "/HEALTH", "/api/quota/a/", "/Api/Quota/a", "/"] {
+        assert_eq!(limiter.get(path).await.status, 200, "{path}");
+    }
+    let body = json!({"agentId": "a"}).to_string();
+    for path in ["/api/request/", "/API/Request"] {
+        let answer = client::ask(limiter.address, "POST", path, &JSON, body.as_bytes()).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    }
+    assert_eq!(limiter.get("/api/quota/a/").await.json()["remaining"], 98);
+    for path in ["/health//", "/api/request", "/nothing"] {
+        assert_eq!(limiter.get(path).await.status, 404, "{path}");
+    }
+    for agent in ["%zz", "%ff"] {
+        let answer = limiter.get(&format!("/api/quota/{agent}")).await;
+        let message = format!("Failed to decode param '{agent}'");
+        assert_eq!(
+            (answer.status, answer.json()),
+            (400, json!({"error": "Bad Request", "message": message}))
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_json_is_read_as_express_does() {
+    let limiter = Limiter::open().await;
+    let body = json!({"agentId": "a"}).to_string();
+    let ask = async |headers: &[(&str, &str)]| {
+        client::ask(
+            limiter.address,
+            "POST",
+            "/api/request",
+            headers,
+            body.as_bytes(),
+        )
+        .await
+    };
+    let typed = |content_type: &'static str| [("content-type", content_type)];
+    for content_type in ["text/plain", "application/vnd.api+json"] {
+        let answer = ask(&typed(content_type)).await;
+        assert_eq!(
+            (answer.status, &answer.json()["message"]),
+            (400, &json!("agentId is required and must be a string")),
+            "{content_type}"
+        );
+    }
+    assert_eq!(ask(&[]).await.status, 400);
+    assert_eq!(
+        ask(&typed("application/json; charset=utf-8")).await.status,
+        200
+    );
+    let encoded = [JSON[0], ("content-encoding", "gzip")];
+    assert_eq!(ask(&encoded).await.status, 415);
 }

@@ -133,7 +133,7 @@ async fn what_is_wrong_with_a_take_is_told_and_takes_nothing() {
         (r#"{"subject":"a/b/c","cost":1.5}"#, "`cost`"),
         (
             r#"{"subject":"a/b/c","cost":{"tokens":"1"}}"#,
-            "invalid type: string",
+            "`cost`: `tokens`: invalid type: string \"1\", expected a whole number from 0",
         ),
         (
             r#"{"subject":"a/b/c","cost":9007199254740993}"#,
@@ -144,6 +144,15 @@ async fn what_is_wrong_with_a_take_is_told_and_takes_nothing() {
             "no limit counts `gpu`",
         ),
         (r#"{"subject":"a/b/c","hold":"long"}"#, "`hold`"),
+        (
+            r#"{"subject":"a/b/c","hold":"48h"}"#,
+            "a hold of 172800s is longer than quota.hold_max (86400s)",
+        ),
+        (
+            r#"{"subject":"a/b/c","hold":"0s"}"#,
+            "a hold of 0s ends at once",
+        ),
+        ("7", "expected an object"),
         (r#"{"subject":"a/b/c","wait":"1h"}"#, "10m at most"),
         (r#"{"subject":"a/b/c?run=1","run":"2"}"#, "`run`"),
         (
@@ -212,6 +221,13 @@ async fn a_hold_is_settled_once_and_a_take_with_an_id_takes_once() {
         (&json!(true), &first["hold"])
     );
     assert_eq!(remaining(&door, "tpm").await, 200);
+    assert_eq!(first["hold"].as_str().unwrap().len(), 32);
+    let ends_ms = first["hold_ends_ms"].as_u64().unwrap();
+    assert!((1..=90_000).contains(&ends_ms), "{ends_ms}");
+    let other = json!({"subject": "acme/research/bot", "cost": {"tokens": 1}, "id": "call-1"});
+    let reused = door.ask("POST", "/v1/take", &other).await;
+    let detail = reused.problem(409, "id_reused");
+    assert!(detail.contains("costs something else"), "{detail}");
     let settle = json!({"hold": first["hold"], "cost": {"tokens": 300}});
     let settled = door.ask("POST", "/v1/settle", &settle).await;
     assert_eq!(settled.json()["settled"], true, "{}", settled.text());
@@ -590,4 +606,23 @@ async fn what_a_request_appends_is_charged_to_who_asks() {
     // Nothing of it was done.
     let read = door.get(path).await.json();
     assert_eq!(read["messages"].as_array().unwrap().len(), 1, "{read}");
+}
+
+#[tokio::test]
+async fn a_halted_client_deletes_nothing_and_may_look() {
+    let door = open().await;
+    let halt = json!({"prefix": "default", "reason": "a test"});
+    assert_eq!(door.ask("POST", "/v1/halt", &halt).await.status, 200);
+    let paths = ["/v1/conversations/c", "/v1/topics/t"];
+    for path in paths {
+        let refused = door.ask_with("DELETE", path, &[], b"").await;
+        let detail = refused.problem(403, "denied");
+        assert_eq!(detail, "`default` is halted: a test", "{path}");
+        assert_ne!(door.get(path).await.status, 403, "{path}");
+    }
+    assert_eq!(door.ask("POST", "/v1/resume", &halt).await.status, 200);
+    for path in paths {
+        let answer = door.ask_with("DELETE", path, &[], b"").await;
+        assert_ne!(answer.status, 403, "{path}");
+    }
 }

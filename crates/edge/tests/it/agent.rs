@@ -86,7 +86,7 @@ impl Agent {
         let hello = Hello {
             version_min: 1,
             version_max: 1,
-            features: 0,
+            features: wire::FEATURES,
             window: WINDOW,
             token: "",
             name,

@@ -108,15 +108,15 @@ fn standings<'a>(
     standings.map(|one| (names[usize::from(one.limit)], one.have))
 }
 
-fn hold(frame: &Frame) -> u64 {
+fn hold(frame: &Frame) -> u128 {
     let outcomes = Outcomes::decode(&frame.payload).unwrap();
     match outcomes.iter().next() {
-        Some(Outcome::Admitted(admitted)) => admitted.hold.unwrap(),
+        Some(Outcome::Admitted(admitted)) => admitted.hold.unwrap().id,
         other => panic!("{other:?}"),
     }
 }
 
-async fn settle(agent: &mut Agent, slot: u32, hold: u64, tokens: Option<u64>) -> Frame {
+async fn settle(agent: &mut Agent, slot: u32, hold: u128, tokens: Option<u64>) -> Frame {
     let mut costs = Vec::new();
     if let Some(tokens) = tokens {
         Costs::encode("tokens", tokens, &mut costs);

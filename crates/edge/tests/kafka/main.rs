@@ -21,6 +21,7 @@ mod names;
 mod offsets;
 mod order;
 mod producing;
+mod quota;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -13,6 +13,7 @@ mod links;
 mod log;
 mod one_way;
 mod python;
+mod quota;
 mod slow;
 mod websocket;
 

@@ -4,11 +4,16 @@ use std::time::Duration;
 
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a duration: write a whole number with ns, us, ms, s, m or h, like 100ms")]
+#[error(
+    "`{text}` is not a duration: write a whole number with ns, us, ms, s, m (or min), h or d, like 100ms"
+)]
 pub struct DurationError {
     /// What was given.
     pub text: String,
 }
+
+/// Units that are read and never printed, and their nanoseconds.
+const READ_UNITS: [(&str, u64); 2] = [("d", 86_400_000_000_000), ("min", 60_000_000_000)];
 
 /// Units and their nanoseconds, the largest first; no unit's text ends in an earlier one's.
 const UNITS: [(&str, u64); 6] = [
@@ -25,8 +30,9 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let error = || DurationError {
         text: text.to_owned(),
     };
-    let (digits, unit_ns) = UNITS
-        .iter()
+    let units = READ_UNITS.iter().chain(&UNITS);
+    let (digits, unit_ns) = units
+        .into_iter()
         .find_map(|(unit, unit_ns)| Some((text.trim().strip_suffix(unit)?, *unit_ns)))
         .ok_or_else(error)?;
     let count: u64 = digits.trim_end().parse().map_err(|_| error())?;
@@ -58,7 +64,14 @@ mod tests {
         ] {
             assert_eq!(print(parse(text).unwrap()), text);
         }
-        assert_eq!(print(parse("60 s").unwrap()), "1m");
+        for (text, printed) in [
+            ("60 s", "1m"),
+            ("3min", "3m"),
+            ("2d", "48h"),
+            ("1 d", "24h"),
+        ] {
+            assert_eq!(print(parse(text).unwrap()), printed);
+        }
     }
 
     #[test]

@@ -27,8 +27,8 @@ options! {
     /// Questions that wait for their answers.
     "quota.store.waiting_max" => waiting_max: u32 = 10_000, from "1" to "1000000";
 
-    /// Nodes that share the quotas: each leases less, the more there are, and gives its part of what
-    /// there is while the store is away.
+    /// Number of nodes that share the quotas: sets the size of leases, and each node's share (1/N)
+    /// of the refill while the store cannot be reached.
     "quota.store.nodes" => nodes: u32 = 1, from "1" to "1000";
 }
 

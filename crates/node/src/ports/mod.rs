@@ -26,7 +26,7 @@ pub trait Clock: Send + Sync {
     fn unix_ms(&self) -> u64;
 }
 
-/// Randomness: for names and ids, not for secrets.
+/// Randomness of a cryptographic generator: ids that are made of it cannot be guessed.
 pub trait Entropy: Send + Sync {
     /// The next 64 random bits.
     fn next_u64(&self) -> u64;

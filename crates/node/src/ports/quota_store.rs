@@ -165,6 +165,12 @@ pub fn key(limit: &str, prefix: Prefix<'_>) -> String {
     format!("telpher:{{{org}}}{rest}{question}{} {limit}", prefix.run)
 }
 
+/// The beginning that a key has in common with those of all cells of its organisation.
+pub fn org_of_key(key: &str) -> &str {
+    let end = key.find('}').map_or(key.len(), |at| at + 1);
+    &key[..end]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,5 +182,6 @@ mod tests {
         assert_eq!(named("acme/a/b", ""), "telpher:{acme}/a/b agent");
         assert_eq!(named("acme/a/b", "7"), "telpher:{acme}/a/b?7 agent");
         assert_eq!(named("}{/a", ""), "telpher:{ {}/a agent");
+        assert_eq!(org_of_key(&named("acme/a/b", "7")), "telpher:{acme}");
     }
 }

@@ -19,6 +19,7 @@ pub(super) struct Counts {
     refused: AtomicU64,
     unavailable: AtomicU64,
     degraded: AtomicU64,
+    clock_steps: AtomicU64,
     /// Of limits that stand: others are forgotten when the limits change.
     by_limit: Mutex<BTreeMap<Arc<str>, Arc<OfLimit>>>,
 }
@@ -53,6 +54,8 @@ pub struct TakeCounts {
     pub unavailable: u64,
     /// Decided without the store that the cells lie in, whatever became of them.
     pub degraded: u64,
+    /// Steps of the wall clock that budgets followed.
+    pub clock_steps: u64,
     /// By each of the limits that stand.
     pub limits: Vec<LimitCounts>,
 }
@@ -86,6 +89,10 @@ impl Counts {
             Some(known) => known.clone(),
             None => by_limit.entry(limit.clone()).or_default().clone(),
         }
+    }
+
+    pub(super) fn count_clock_step(&self) {
+        self.clock_steps.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Forgets limits that do not stand any more.
@@ -143,6 +150,7 @@ impl Quotas<'_> {
             refused: read(&counts.refused),
             unavailable: read(&counts.unavailable),
             degraded: read(&counts.degraded),
+            clock_steps: read(&counts.clock_steps),
             limits: limits.collect(),
         }
     }

@@ -11,16 +11,18 @@
 mod call;
 
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use model::ErrorCode;
 use parking_lot::Mutex;
-use quota::{Cost, Hold, Settled, Subject, Unit};
+use quota::{Cost, Hold, Mode, Refused, Settled, Standing, Subject, Unit};
 
 use super::Quotas;
 use super::desk::Desk;
 use super::outcome::{Outcome, Take};
 use super::take::Turn as Whose;
 use crate::access::Principal;
+use crate::connection::Connection;
 use crate::durable::Durable;
 use crate::handle::Inner;
 use crate::ports::Failure;
@@ -35,6 +37,8 @@ pub struct Throttled {
     code: ErrorCode,
     retry_after_ms: u32,
     message: String,
+    /// It is over the limit for now, and that comes back by itself.
+    comes_back: bool,
 }
 
 impl Throttled {
@@ -120,9 +124,21 @@ impl Turn<'_> {
         Ok(self.rest_on(durable))
     }
 
+    /// Whether the client may send a message on a route. One to the node itself costs nothing and is
+    /// never refused: views and administration must work for a client that is over its limit.
+    pub(crate) fn admit_send(&mut self, route: u16) -> Result<Told, Throttled> {
+        match self.inner.quotas.is_at_doors() && !self.is_to_node(route) {
+            true => self.admit(&[(Unit::SENDS, 1)]),
+            false => Ok(Told::AtOnce),
+        }
+    }
+
     /// The same for a call, which is counted until it has ended.
-    pub(crate) fn admit_call(&mut self) -> Result<(Option<Arc<InFlight>>, Told), Throttled> {
-        if !self.inner.quotas.is_at_doors() {
+    pub(crate) fn admit_call(
+        &mut self,
+        route: u16,
+    ) -> Result<(Option<Arc<InFlight>>, Told), Throttled> {
+        if !self.inner.quotas.is_at_doors() || self.is_to_node(route) {
             return Ok((None, Told::AtOnce));
         }
         self.table = None;
@@ -153,17 +169,150 @@ impl Turn<'_> {
     }
 }
 
+/// In how much time the debt of a bucket is paid, if it has any and its limit denies. Of the time
+/// until the bucket is full, that is the share of the debt in what is missing.
+fn until_paid(standing: &Standing<'_>, now_ns: u64) -> Option<Duration> {
+    let debt = u128::try_from(-standing.have)
+        .ok()
+        .filter(|debt| *debt > 0)?;
+    if standing.limit.mode != Mode::Enforce {
+        return None;
+    }
+    let until_full_ns = u128::from(standing.reset_ns?.saturating_sub(now_ns));
+    let missing = debt + u128::from(standing.capacity);
+    let pause_ns = until_full_ns.saturating_mul(debt).div_ceil(missing);
+    Some(Duration::from_nanos(
+        u64::try_from(pause_ns).unwrap_or(u64::MAX),
+    ))
+}
+
 /// What the desk's last take took.
 fn charged(desk: &Desk, principal: &str) -> Hold {
     let rules = desk.rules.as_ref();
     Hold {
         subject: principal.into(),
+        principal: Box::default(),
         charges: rules.map_or_else(Box::default, |rules| desk.plan.charges(rules)),
         deadline_ns: u64::MAX,
     }
 }
 
+/// A charge that was made, also if the limit had not so much left.
+#[derive(Debug, Default)]
+pub struct ChargeReceipt {
+    /// How long the client is to pause: until what it went over the limit has come back.
+    pub pause: Duration,
+    /// What must be on disk before it counts as charged.
+    pub durable: Option<Durable>,
+}
+
+impl Connection {
+    /// The name that the client is charged and halted under.
+    pub fn charged_principal(&self) -> &str {
+        &self.peer.charged.principal
+    }
+
+    /// Why the client is halted, if it is.
+    pub fn halted(&self) -> Option<String> {
+        Quotas { inner: &self.inner }.halt_of(self.charged_principal())
+    }
+
+    /// Charges bytes that the client appends. If the limit has not so much left and it comes back by
+    /// itself, they are charged all the same, and the client is to pause. Fails if it is halted, or if
+    /// what is spent does not come back.
+    pub fn charge_bytes(&self, bytes: u64) -> Result<ChargeReceipt, Throttled> {
+        self.charge(&[(Unit::APPENDED_BYTES, bytes)])
+    }
+
+    /// The same for messages that it sends.
+    pub fn charge_sends(&self, count: u64) -> Result<ChargeReceipt, Throttled> {
+        self.charge(&[(Unit::SENDS, count)])
+    }
+
+    fn charge(&self, costs: &[Cost]) -> Result<ChargeReceipt, Throttled> {
+        if !self.inner.quotas.is_at_doors() {
+            return Ok(ChargeReceipt::default());
+        }
+        let Charged { principal, desk } = &self.peer.charged;
+        let (quotas, mut desk) = (Quotas { inner: &self.inner }, desk.lock());
+        match quotas.admit_at_door(&mut desk, principal, costs) {
+            Ok(durable) => Ok(ChargeReceipt {
+                pause: Duration::ZERO,
+                durable,
+            }),
+            Err(throttled) if throttled.comes_back => {
+                quotas.charge_over(&mut desk, principal, costs)
+            }
+            Err(throttled) => Err(throttled),
+        }
+    }
+}
+
 impl Quotas<'_> {
+    /// Charges more than there is: it becomes debt.
+    fn charge_over(
+        self,
+        desk: &mut Desk,
+        principal: &str,
+        costs: &[Cost],
+    ) -> Result<ChargeReceipt, Throttled> {
+        // It was made from a name.
+        let Ok(subject) = Subject::new(principal, "") else {
+            return Ok(ChargeReceipt::default());
+        };
+        let hold = Hold {
+            subject: principal.into(),
+            principal: Box::default(),
+            charges: Box::default(),
+            deadline_ns: u64::MAX,
+        };
+        let take = Take {
+            subject,
+            costs,
+            hold: None,
+            id: None,
+            principal: None,
+        };
+        let now_ns = self.now_ns();
+        let rules = self.state().rules.read();
+        desk.begin(&rules, now_ns);
+        rules.plan_settle(&mut desk.plan, &subject, &hold, Settled::Cost(costs));
+        let durable = loop {
+            let mut locked = self.lock(&desk.plan);
+            match quota::settle(&rules, &mut desk.plan, &subject, &hold, &mut locked, now_ns) {
+                Ok(()) => break self.keep_taken(&rules, desk, &take, None),
+                Err(step) => {
+                    drop(locked);
+                    desk.plan.overflow(&rules, step);
+                }
+            }
+        };
+        self.need_sweep();
+        let durable = durable.map_err(|reason| Throttled {
+            code: ErrorCode::Unavailable,
+            retry_after_ms: 0,
+            message: reason,
+            comes_back: false,
+        })?;
+        let pause = desk.standings().filter_map(|it| until_paid(&it, now_ns));
+        Ok(ChargeReceipt {
+            pause: pause.max().unwrap_or_default(),
+            durable,
+        })
+    }
+
+    /// Why a principal is halted, if it is: for what is done without being counted. Without a limit or
+    /// a halt, one atomic says so.
+    pub fn halt_of(self, principal: &str) -> Option<String> {
+        if !self.state().is_at_doors() {
+            return None;
+        }
+        let subject = Subject::new(principal, "").ok()?;
+        let rules = self.state().rules.read();
+        let (prefix, halt) = rules.halted(&subject)?;
+        Some(format!("`{prefix}` is halted: {}", halt.reason))
+    }
+
     /// Whether a client without a connection of its own may do what costs that; and what must be on
     /// disk before that is told. Without a limit on any of it, one atomic says so.
     pub fn admit_principal(
@@ -192,10 +341,16 @@ impl Quotas<'_> {
             costs,
             hold: None,
             id: None,
+            principal: None,
         };
-        let now_ns = self.now_ns();
+        let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         let taken = self.take_by(&rules, desk, &take, Whose::AtDoor, now_ns);
+        let comes_back = match &taken.outcome {
+            Outcome::Denied(denial) => !denial.is_exhausted(),
+            Outcome::Refused(Refused::AboveCapacity { limit, .. }) => rules.refills(*limit),
+            _ => false,
+        };
         let (code, retry_after_ns, message) = match taken.outcome {
             Outcome::Admitted { .. } => return Ok(taken.durable),
             Outcome::Denied(denial) => {
@@ -217,6 +372,7 @@ impl Quotas<'_> {
             code,
             retry_after_ms: u32::try_from(retry_after_ms).unwrap_or(u32::MAX),
             message,
+            comes_back,
         })
     }
 

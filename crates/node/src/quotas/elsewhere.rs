@@ -41,7 +41,7 @@ pub(super) struct Elsewhere {
     nodes: u32,
     leases: leases::Leases,
     owed: Mutex<owed::Owed>,
-    share: Mutex<away::Share>,
+    shares: away::Shares,
     /// Takes that are asked about, by their ids.
     ids: Mutex<BTreeSet<String>>,
     counts: Counts,
@@ -85,7 +85,7 @@ impl<'a> Quotas<'a> {
             nodes: nodes.max(1),
             leases: leases::Leases::new(entries_max, nodes.max(1)),
             owed: Mutex::default(),
-            share: Mutex::default(),
+            shares: away::Shares::default(),
             ids: Mutex::default(),
             counts: Counts::default(),
         };

@@ -20,6 +20,17 @@ pub struct Take<'a> {
     /// What the taker calls it: a second take of the subject with this id takes nothing and is
     /// answered like the first. At most 255 bytes.
     pub id: Option<&'a str>,
+    /// The principal that takes, if one was proven: only it and administrators may settle the hold.
+    pub principal: Option<&'a str>,
+}
+
+/// A hold that a take was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HoldGrant {
+    /// Settles it.
+    pub id: HoldId,
+    /// When it ends by itself, in nanoseconds of [`Quotas::now_ns`](super::Quotas::now_ns).
+    pub deadline_ns: u64,
 }
 
 /// What became of a take.
@@ -50,7 +61,7 @@ pub enum Outcome {
     /// It was taken, everywhere.
     Admitted {
         /// What settles it, if it was to be held.
-        hold: Option<HoldId>,
+        hold: Option<HoldGrant>,
         /// It was taken before, by a take with this id.
         is_repeat: bool,
     },

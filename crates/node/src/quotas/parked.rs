@@ -37,6 +37,7 @@ pub struct Parked {
     costs: Vec<Cost>,
     hold: Option<Duration>,
     id: Option<Box<str>>,
+    principal: Option<Box<str>>,
     priority: u8,
     deadline_ns: u64,
     place: Option<(Cell, Place)>,
@@ -53,6 +54,7 @@ pub(super) struct Own {
     costs: Vec<Cost>,
     hold: Option<Duration>,
     id: Option<Box<str>>,
+    principal: Option<Box<str>>,
 }
 
 impl Own {
@@ -62,6 +64,7 @@ impl Own {
             costs: &self.costs,
             hold: self.hold,
             id: self.id.as_deref(),
+            principal: self.principal.as_deref(),
         })
     }
 }
@@ -87,6 +90,7 @@ impl Quotas<'_> {
             costs: take.costs.to_vec(),
             hold: take.hold,
             id: take.id.map(Into::into),
+            principal: take.principal.map(Into::into),
             priority,
             deadline_ns: self.now_ns().saturating_add(wait_ns),
             place: None,
@@ -165,7 +169,7 @@ impl Parked {
         {
             return attempt;
         }
-        let (now_ns, subject) = (quotas.now_ns(), take.subject);
+        let (now_ns, subject) = (quotas.current_ns(), take.subject);
         let rules = quotas.state().rules.read();
         if rules.plan(&mut desk.plan, &subject, take.costs).is_ok()
             && let Some((denied, cell)) = {
@@ -190,7 +194,8 @@ impl Parked {
         };
         let again_ns = match denial.when {
             When::At(at_ns) | When::Period(at_ns) => at_ns,
-            When::Release => self.deadline_ns,
+            // A hold that ends by itself wakes nobody.
+            When::Release => quotas.next_due_ns().min(self.deadline_ns),
             When::Never => u64::MAX,
         };
         let index = rules.policies().find(&denial.limit.name);
@@ -216,6 +221,7 @@ impl Parked {
             costs: self.costs.clone(),
             hold: self.hold,
             id: self.id.clone(),
+            principal: self.principal.clone(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The end of holds, and of everything that was used.
 
+use std::sync::atomic::Ordering;
+
 use quota::record;
 use quota::{Hold, HoldId, Prefix, Rules, Settled, Subject};
 
@@ -10,11 +12,31 @@ use crate::durable::Durable;
 /// Holds that are ended at a time when they are over.
 const EXPIRED_AT_ONCE: usize = 4_096;
 
-/// What became of a hold.
+/// The client that settles a hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requester<'a> {
+    /// The principal, if one was proven.
+    pub principal: Option<&'a str>,
+    /// Whether it may settle the holds of others.
+    pub is_admin: bool,
+}
+
+/// What became of the request to settle a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettleOutcome {
+    /// It has ended with this request.
+    Settled,
+    /// It had ended before, by whatever, or there was none with that id.
+    Ended,
+    /// It belongs to another principal, and goes on.
+    Denied,
+}
+
+/// The answer to a request to settle a hold.
 #[derive(Clone, Debug)]
 pub struct Settling {
-    /// Whether it was there: one that has ended, by whatever, ends no second time.
-    pub was_held: bool,
+    /// What became of it.
+    pub outcome: SettleOutcome,
     /// What must be on disk before that is told.
     pub durable: Option<Durable>,
     /// It could not be kept that it has ended: it will end again after a crash.
@@ -24,14 +46,28 @@ pub struct Settling {
 impl Quotas<'_> {
     /// Ends a hold with what it truly cost, or cancels it. Never fails for want of credit: what is
     /// not there becomes debt.
-    pub fn settle(self, desk: &mut Desk, id: HoldId, settled: Settled<'_>) -> Settling {
-        let now_ns = self.now_ns();
+    pub fn settle(
+        self,
+        desk: &mut Desk,
+        id: HoldId,
+        settled: Settled<'_>,
+        requester: Requester<'_>,
+    ) -> Settling {
+        let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         desk.begin(&rules, now_ns);
-        let home = (id.0 % u64::from(SHARDS)) as u16;
-        let Some(hold) = self.state().shard(home).holds.remove(id) else {
+        let home = home_of(id);
+        let mut shard = self.state().shard(home);
+        let (outcome, hold) = match shard.holds.get(id) {
+            None => (SettleOutcome::Ended, None),
+            Some(hold) if !requester.may_settle(hold) => (SettleOutcome::Denied, None),
+            Some(hold) if hold.deadline_ns <= now_ns => (SettleOutcome::Ended, None),
+            Some(_) => (SettleOutcome::Settled, shard.holds.remove(id)),
+        };
+        drop(shard);
+        let Some(hold) = hold else {
             return Settling {
-                was_held: false,
+                outcome,
                 durable: self.everything_so_far(),
                 failed: None,
             };
@@ -58,7 +94,7 @@ impl Quotas<'_> {
         now_ns: u64,
     ) -> Settling {
         let mut settling = Settling {
-            was_held: true,
+            outcome: SettleOutcome::Settled,
             durable: None,
             failed: None,
         };
@@ -98,12 +134,39 @@ impl Quotas<'_> {
         }
     }
 
+    /// Now, with every hold ended whose deadline is over: what it held is free from that moment on.
+    pub(super) fn current_ns(self) -> u64 {
+        let now_ns = self.now_ns();
+        while self.state().holds_due_ns.load(Ordering::Relaxed) <= now_ns && self.expire_by(now_ns)
+        {
+        }
+        now_ns
+    }
+
+    /// Notes that a hold ends by itself at that moment.
+    pub(super) fn note_due(self, deadline_ns: u64) {
+        let due_ns = &self.state().holds_due_ns;
+        due_ns.fetch_min(deadline_ns, Ordering::Relaxed);
+    }
+
+    /// No hold ends by itself before that.
+    pub(super) fn next_due_ns(self) -> u64 {
+        self.state().holds_due_ns.load(Ordering::Relaxed)
+    }
+
     /// Ends holds that are over. True as long as there are any holds.
     pub(super) fn expire_holds(self) -> bool {
-        let now_ns = self.now_ns();
+        self.expire_by(self.now_ns());
+        self.state().holds_due_ns.load(Ordering::Relaxed) < u64::MAX
+    }
+
+    /// Ends holds whose deadline is over by then, up to some thousands. True if more may be over.
+    fn expire_by(self, now_ns: u64) -> bool {
+        let due_ns = &self.state().holds_due_ns;
+        // Holds that are made meanwhile note themselves behind this.
+        due_ns.store(u64::MAX, Ordering::Relaxed);
         let mut desk = Desk::new();
         let rules = self.state().rules.read();
-        let mut is_any = false;
         let mut ended = 0;
         for home in 0..SHARDS {
             loop {
@@ -112,9 +175,13 @@ impl Quotas<'_> {
                     true => shard.holds.expire(now_ns),
                     false => None,
                 };
-                is_any |= !shard.holds.is_empty();
+                let Some((id, hold)) = expired else {
+                    if let Some(next_ns) = shard.holds.next_ns() {
+                        self.note_due(next_ns);
+                    }
+                    break;
+                };
                 drop(shard);
-                let Some((id, hold)) = expired else { break };
                 self.end(&rules, &mut desk, home, id, &hold, Settled::Expired, now_ns);
                 ended += 1;
             }
@@ -123,7 +190,7 @@ impl Quotas<'_> {
         if ended > 0 {
             self.wake_waiting();
         }
-        is_any
+        ended == EXPIRED_AT_ONCE
     }
 
     /// Makes everything that bounds the subject itself as if it had taken nothing: the buckets of its
@@ -151,4 +218,16 @@ impl Quotas<'_> {
         self.need_sweep();
         Ok(())
     }
+}
+
+impl Requester<'_> {
+    fn may_settle(self, hold: &Hold) -> bool {
+        let is_own = self.principal == Some(&*hold.principal);
+        self.is_admin || is_own || hold.principal.is_empty()
+    }
+}
+
+/// The shard that a hold is in.
+pub(super) fn home_of(id: HoldId) -> u16 {
+    (id.0 % u128::from(SHARDS)) as u16
 }

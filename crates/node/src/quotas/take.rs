@@ -1,16 +1,15 @@
 //! A take, decided on the thread that asks.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use quota::record::{self, Taken as TakenRecord};
-use quota::{Decision, Denied, Hold, HoldId, Plan, Refused, Rules, Settled, Subject};
+use quota::{Cost, Decision, Denied, Hold, HoldId, Plan, Refused, Rules, Settled, Subject};
 
 use super::desk::Desk;
 use super::events::EventKind;
-use super::outcome::{Begun, Denial, Outcome, Take, Taken};
-use super::{Locked, Quotas, SHARDS};
+use super::outcome::{Begun, Denial, HoldGrant, Outcome, Take, Taken};
+use super::{Locked, Quotas, RecentTake, SHARDS};
 
 /// Bytes of an id.
 const ID_SIZE_MAX: usize = 255;
@@ -22,7 +21,7 @@ impl<'a> Quotas<'a> {
         if let Some(elsewhere) = self.state().elsewhere.get() {
             return self.take_elsewhere(elsewhere, desk, take);
         }
-        let now_ns = self.now_ns();
+        let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         Begun::Done(self.take_here(&rules, desk, take, now_ns))
     }
@@ -42,7 +41,7 @@ impl<'a> Quotas<'a> {
             }
             return;
         }
-        let now_ns = self.now_ns();
+        let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         for take in takes {
             let taken = self.take_here(&rules, desk, &take, now_ns);
@@ -86,8 +85,8 @@ impl<'a> Quotas<'a> {
         now_ns: u64,
     ) -> Taken {
         desk.begin(rules, now_ns);
-        if let Err(outcome) = plan(rules, &mut desk.plan, take, turn) {
-            return Taken::at_once(outcome);
+        if let Err(refused) = self.plan(rules, &mut desk.plan, take, turn) {
+            return Taken::at_once(Outcome::Refused(refused));
         }
         let is_noted = take.hold.is_some() || take.id.is_some();
         let home = is_noted.then(|| rules.home_of(&take.subject));
@@ -132,7 +131,7 @@ impl<'a> Quotas<'a> {
     ) -> Decided {
         let home = home.and_then(|home| desk.plan.tables().binary_search(&home).ok());
         if let (Some(home), Some(id)) = (home, take.id)
-            && let Some(hold) = locked[home]
+            && let Some(known) = locked[home]
                 .0
                 .recent
                 .get(&id_of(&take.subject, id))
@@ -140,7 +139,7 @@ impl<'a> Quotas<'a> {
         {
             quota::look(rules, &mut desk.plan, &take.subject, locked, now_ns);
             let is_sync = desk.plan.is_sync(rules);
-            return Decided::Taken(self.repeated(hold, is_sync));
+            return Decided::Taken(self.repeated(known, take, is_sync));
         }
         if take.hold.is_some()
             && let Some(full) = home.and_then(|home| locked[home].0.holds.check_room().err())
@@ -164,7 +163,7 @@ impl<'a> Quotas<'a> {
             Ok(durable) => durable,
             Err(reason) => {
                 if let (Some(home), Some(hold)) = (home, hold) {
-                    locked[home].0.holds.remove(hold);
+                    locked[home].0.holds.remove(hold.id);
                 }
                 self.undo(rules, desk, take, locked, now_ns);
                 return Decided::Taken(Taken::unavailable(&reason));
@@ -201,6 +200,7 @@ impl<'a> Quotas<'a> {
             let id = self.next_hold(rules.home_of(&take.subject));
             let hold = Hold {
                 subject: take.subject.to_string().into(),
+                principal: take.principal.unwrap_or_default().into(),
                 charges: plan.charges(rules),
                 deadline_ns: until_ns,
             };
@@ -208,14 +208,20 @@ impl<'a> Quotas<'a> {
             record::encode_hold(id, &hold, &mut bytes);
             note.records.push((record::HOLD, bytes));
             home.0.holds.insert(id, hold);
-            note.hold = Some(id);
+            self.note_due(until_ns);
+            note.hold = Some(HoldGrant {
+                id,
+                deadline_ns: until_ns,
+            });
         }
+        note.cost_digest = cost_digest(take.costs);
         if let Some(id) = take.id {
             let id = id_of(&take.subject, id);
             let mut bytes = Vec::new();
             let taken = TakenRecord {
                 until_ns,
-                hold: note.hold,
+                hold: note.hold.map(|hold| (hold.id, hold.deadline_ns)),
+                cost_digest: note.cost_digest,
                 id: &id,
             };
             taken.encode(&mut bytes);
@@ -229,30 +235,73 @@ impl<'a> Quotas<'a> {
     pub(super) fn remember(self, home: &mut Locked<'_>, note: Note, is_written: bool, now_ns: u64) {
         let shard = &mut home.0;
         if let Some((id, until_ns)) = note.id {
-            shard.recent.insert(&id, note.hold, until_ns, now_ns);
+            let taken = RecentTake {
+                hold: note.hold,
+                cost_digest: note.cost_digest,
+            };
+            shard.recent.insert(&id, taken, until_ns, now_ns);
         }
         if !is_written && self.is_kept() {
             shard.unkept.extend(note.records);
         }
     }
 
-    /// How long a hold lasts that is to last so long.
+    /// How long a hold lasts, in nanoseconds.
     pub(super) fn hold_ns(self, lasting: Duration) -> u64 {
-        let hold_max = self.state().options.read().hold_max;
-        u64::try_from(lasting.min(hold_max).as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from(lasting.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// A hold's name says in which shard it is.
+    /// Refuses a hold that ends at once, or lasts longer than `quota.hold_max`.
+    fn check_hold(self, hold: Option<Duration>) -> Result<(), Refused> {
+        let Some(hold) = hold else { return Ok(()) };
+        let hold_max = self.state().options.read().hold_max;
+        match hold {
+            Duration::ZERO => Err(Refused::HoldTooShort),
+            hold if hold > hold_max => Err(Refused::HoldTooLong { hold, hold_max }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Plans a take, or says why it makes no sense.
+    pub(super) fn plan(
+        self,
+        rules: &Rules,
+        plan: &mut Plan,
+        take: &Take<'_>,
+        turn: Turn,
+    ) -> Result<(), Refused> {
+        let is_id = |id: &str| (1..=ID_SIZE_MAX).contains(&id.len());
+        if take.id.is_some_and(|id| !is_id(id)) {
+            return Err(Refused::Id);
+        }
+        self.check_hold(take.hold)?;
+        rules.plan(plan, &take.subject, take.costs)?;
+        match plan.has_slots(rules) {
+            Some(unit) if take.hold.is_none() && turn != Turn::AtDoor => {
+                Err(Refused::HoldNeeded { unit })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An id that nobody can guess. Its lowest bits say in which shard the hold is.
     fn next_hold(self, home: u16) -> HoldId {
-        let number = self.state().next_hold.fetch_add(1, Ordering::Relaxed);
-        HoldId((number.wrapping_mul(u64::from(SHARDS)) | u64::from(home)).max(1))
+        let entropy = &self.inner.ports.entropy;
+        let (high, low) = (entropy.next_u64(), entropy.next_u64());
+        let random = u128::from(high) << 64 | u128::from(low);
+        let id = random - random % u128::from(SHARDS) + u128::from(home);
+        // 0 stands for no hold.
+        HoldId(id.max(1))
     }
 
     /// The first answer again; what it rests on may not be on disk yet.
-    pub(super) fn repeated(self, hold: Option<HoldId>, is_sync: bool) -> Taken {
+    pub(super) fn repeated(self, known: RecentTake, take: &Take<'_>, is_sync: bool) -> Taken {
+        if known.cost_digest != 0 && known.cost_digest != cost_digest(take.costs) {
+            return Taken::at_once(Outcome::Refused(Refused::IdReused));
+        }
         Taken {
             outcome: Outcome::Admitted {
-                hold,
+                hold: known.hold,
                 is_repeat: true,
             },
             durable: if is_sync {
@@ -275,6 +324,7 @@ impl<'a> Quotas<'a> {
     ) {
         let hold = Hold {
             subject: take.subject.to_string().into(),
+            principal: Box::default(),
             charges: desk.plan.charges(rules),
             deadline_ns: now_ns,
         };
@@ -332,8 +382,9 @@ enum Decided {
 /// What is kept of a take beside its cells.
 #[derive(Default)]
 pub(super) struct Note {
-    pub(super) hold: Option<HoldId>,
+    pub(super) hold: Option<HoldGrant>,
     pub(super) records: Vec<(u8, Vec<u8>)>,
+    cost_digest: u64,
     id: Option<(String, u64)>,
 }
 
@@ -352,29 +403,20 @@ impl Taken {
     }
 }
 
-pub(super) fn plan(
-    rules: &Rules,
-    plan: &mut Plan,
-    take: &Take<'_>,
-    turn: Turn,
-) -> Result<(), Outcome> {
-    if take
-        .id
-        .is_some_and(|id| id.len() > ID_SIZE_MAX || id.is_empty())
-    {
-        return Err(Outcome::Refused(Refused::Id));
-    }
-    let planned = rules.plan(plan, &take.subject, take.costs);
-    planned.map_err(Outcome::Refused)?;
-    match plan.has_slots(rules) {
-        Some(unit) if take.hold.is_none() && turn != Turn::AtDoor => {
-            Err(Outcome::Refused(Refused::HoldNeeded { unit }))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// As ids are known: each subject has its own.
 pub(super) fn id_of(subject: &Subject<'_>, id: &str) -> String {
     format!("{subject}\n{id}")
+}
+
+/// What tells two costs apart: the sum of FNV-1a of each unit and its count, so that their order does
+/// not matter. Never 0. It is stored, and must never change.
+fn cost_digest(costs: &[Cost]) -> u64 {
+    let of = |(unit, count): &Cost| {
+        let bytes = unit.as_str().bytes().chain([0]).chain(count.to_le_bytes());
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    };
+    let sum = costs.iter().map(of).fold(0, u64::wrapping_add);
+    sum.max(1)
 }

@@ -1,8 +1,10 @@
 //! Quotas of a node on a disk in memory and a clock that is moved by hand.
 
 mod changed;
+mod clock;
 mod doors;
 mod elsewhere;
+mod holds;
 mod kept;
 mod shared;
 mod waits;
@@ -15,13 +17,21 @@ use journal::disk::simulated::Fate;
 use journal::{Background, Line};
 use quota::{Cost, Limit, Settled, Subject, Unit};
 
-use super::{Begun, By, Desk, Durable, Options, Outcome, Take, Taken, Written};
+use super::{
+    Begun, By, Desk, Durable, Options, Outcome, Requester, SettleOutcome, Take, Taken, Written,
+};
 use crate::testing::World;
 use crate::{Handle, StoreOptions};
 
 const BY: By<'static> = By {
     who: "root",
     reason: "a test",
+};
+
+/// A client that has proven no principal.
+const ANYONE: Requester<'static> = Requester {
+    principal: None,
+    is_admin: false,
 };
 
 /// A limit of requests on each agent, as it would be written.
@@ -65,8 +75,18 @@ impl OnDisk {
         Self::start(SimulatedDisk::new(1), 1, limits)
     }
 
+    /// With a wall clock that shows that time.
+    fn new_at(limits: &[Written], unix_ms: u64) -> Self {
+        Self::start_at(SimulatedDisk::new(1), 1, limits, unix_ms)
+    }
+
     fn start(disk: SimulatedDisk, starts: u64, limits: &[Written]) -> Self {
-        let (world, line, background) = World::filed_on(&disk, StoreOptions::default(), starts);
+        Self::start_at(disk, starts, limits, 0)
+    }
+
+    fn start_at(disk: SimulatedDisk, starts: u64, limits: &[Written], unix_ms: u64) -> Self {
+        let (world, line, background) =
+            World::filed_at(&disk, StoreOptions::default(), starts, unix_ms);
         let mut on_disk = Self {
             world,
             line,
@@ -85,6 +105,11 @@ impl OnDisk {
 
     /// The power goes: what was not synced is gone.
     fn crash(self, limits: &[Written]) -> Self {
+        self.crash_to(limits, 0)
+    }
+
+    /// The same; then the wall clock shows that time.
+    fn crash_to(self, limits: &[Written], unix_ms: u64) -> Self {
         let Self {
             world,
             line,
@@ -94,7 +119,7 @@ impl OnDisk {
         } = self;
         drop((world, line, background));
         disk.crash_with(|_| Fate::Lost);
-        Self::start(disk, starts + 1, limits)
+        Self::start_at(disk, starts + 1, limits, unix_ms)
     }
 
     fn node(&self) -> &Handle {
@@ -126,6 +151,7 @@ fn take_with(
         costs,
         hold,
         id,
+        principal: None,
     };
     decided(node.quotas().take(&mut Desk::new(), &take))
 }
@@ -230,6 +256,7 @@ fn a_batch_is_decided_in_order() {
         costs: &costs,
         hold: None,
         id: None,
+        principal: None,
     });
     let mut told = Vec::new();
     world
@@ -279,7 +306,7 @@ fn a_hold_is_settled_once_and_ends_by_itself() {
     let hold = || {
         let lasting = Some(Duration::from_secs(1));
         match take_with(node, "a/b/c", &[(Unit::REQUESTS, 30)], lasting, None).outcome {
-            Outcome::Admitted { hold, .. } => hold.unwrap(),
+            Outcome::Admitted { hold, .. } => hold.unwrap().id,
             other => panic!("there is enough: {other:?}"),
         }
     };
@@ -287,14 +314,13 @@ fn a_hold_is_settled_once_and_ends_by_itself() {
     let costs = [(Unit::REQUESTS, 10)];
     let settled = node
         .quotas()
-        .settle(&mut desk, first, Settled::Cost(&costs));
-    assert!(settled.was_held && settled.failed.is_none());
-    assert!(
-        !node
-            .quotas()
-            .settle(&mut desk, first, Settled::Cancelled)
-            .was_held
-    );
+        .settle(&mut desk, first, Settled::Cost(&costs), ANYONE);
+    assert_eq!(settled.outcome, SettleOutcome::Settled);
+    assert!(settled.failed.is_none());
+    let again = node
+        .quotas()
+        .settle(&mut desk, first, Settled::Cancelled, ANYONE);
+    assert_eq!(again.outcome, SettleOutcome::Ended);
     assert_eq!(
         (left(node, "a/b/c"), node.quotas().hold_count()),
         (vec![60], 1)

@@ -1,6 +1,11 @@
 //! A limit as people write it, in a file or over a door, and as it is shown to them.
 
-use quota::{Bucket, Durability, Every, Factor, Kind, Limit, Mode, Pattern, Unit, Unreachable};
+use std::fmt;
+
+use quota::{
+    Bucket, Durability, Every, Factor, Kind, Limit, Mode, Pattern, Unit, Unreachable, Zone,
+};
+use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 use crate::config::duration;
@@ -20,7 +25,7 @@ pub struct Written {
     /// What a bucket holds, or how many slots there are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
-    /// What comes back: `10/s`, `40000/min`, `5/90s`; `0/s` for nothing.
+    /// What comes back: `10/s`, `40000/min`, `5/90s`, `7/3min`, `100/d`; `0/s` for nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refill: Option<String>,
     /// What may be spent in each stretch of the calendar.
@@ -29,7 +34,7 @@ pub struct Written {
     /// Which stretch: minute, hour, day, week, month, never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<String>,
-    /// By how much its calendar is ahead of UTC: `UTC`, `+02:00`, `-05:30`.
+    /// The time zone of its calendar: `UTC`, `+02:00`, `-05:30`, `Europe/Berlin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tz: Option<String>,
     /// `enforce`, `shadow` or `off`.
@@ -39,13 +44,13 @@ pub struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<String>,
     /// A number like `0.5`, or a ratio like `1/3`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "factor")]
     pub factor: Option<String>,
     /// Share of those who wait, and multiplies the refill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
-    /// Shares of what there is that are told of: `0.8`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Shares of what there is that are told of: `0.8`, as a number or a string.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "shares")]
     pub warn: Vec<String>,
     /// `degrade`, `deny` or `allow`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,13 +165,13 @@ impl Written {
             Kind::Budget {
                 amount,
                 every,
-                offset_s,
+                zone,
             } => {
                 written.budget = Some(amount);
                 written.every = Some(every.as_str().to_owned());
-                written.tz = Some(offset_s)
-                    .filter(|offset_s| *offset_s != 0)
-                    .map(print_offset);
+                written.tz = Some(zone)
+                    .filter(|zone| *zone != Zone::UTC)
+                    .map(|zone| zone.to_string());
             }
         }
         written
@@ -191,7 +196,7 @@ impl Written {
                         None => Err("a `budget` says `every` what it begins anew".to_owned()),
                     }
                 })?,
-                offset_s: self.tz.as_deref().map_or(Ok(0), parse_offset)?,
+                zone: self.tz.as_deref().map_or(Ok(Zone::UTC), parse_zone)?,
             }),
             _ => Err(
                 "a limit has `capacity` and `refill`, or `budget` and `every`, or `capacity` \
@@ -226,7 +231,7 @@ fn unless_default<T: Copy + PartialEq>(value: T, words: &[(&str, T)]) -> Option<
 /// `10/s`, `40000/min`, `5/90s`: an amount and a period in nanoseconds.
 pub fn parse_refill(text: &str) -> Result<(u64, u64), String> {
     let wrong =
-        || format!("`refill`: `{text}` is no rate: write one like 10/s, 40000/min or 5/90s");
+        || format!("`refill`: invalid rate `{text}`: use 10/s, 40000/min, 5/90s, 7/3min or 100/d");
     let (amount, period) = text.split_once('/').ok_or_else(wrong)?;
     let amount = amount
         .trim()
@@ -319,32 +324,49 @@ fn print_share(share: u16) -> String {
     }
 }
 
-fn parse_offset(text: &str) -> Result<i32, String> {
-    let wrong = || format!("`tz`: `{text}` is no offset: write UTC, +02:00 or -05:30");
-    if matches!(text, "UTC" | "Z") {
-        return Ok(0);
-    }
-    let (sign, rest) = match text.split_at_checked(1) {
-        Some(("+", rest)) => (1, rest),
-        Some(("-", rest)) => (-1, rest),
-        _ => return Err(wrong()),
-    };
-    let (hours, minutes) = rest.split_once(':').ok_or_else(wrong)?;
-    let read = |text: &str, below: i32| {
-        let number = text
-            .parse::<u8>()
-            .ok()
-            .filter(|_| text.len() == 2)
-            .map(i32::from);
-        number.filter(|number| *number < below).ok_or_else(wrong)
-    };
-    Ok(sign * (read(hours, 19)? * 3_600 + read(minutes, 60)? * 60))
+fn parse_zone(text: &str) -> Result<Zone, String> {
+    Zone::parse(text).map_err(|error| format!("`tz`: `{text}` is {error}"))
 }
 
-fn print_offset(offset_s: i32) -> String {
-    let sign = if offset_s < 0 { '-' } else { '+' };
-    let minutes = offset_s.abs() / 60;
-    format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+/// A number or a text.
+struct Numeral(String);
+
+impl<'de> Deserialize<'de> for Numeral {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumeralVisitor).map(Self)
+    }
+}
+
+struct NumeralVisitor;
+
+impl Visitor<'_> for NumeralVisitor {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or a string")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+}
+
+fn shares<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let shares = Vec::<Numeral>::deserialize(deserializer)?;
+    Ok(shares.into_iter().map(|Numeral(share)| share).collect())
+}
+
+fn factor<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let factor = Option::<Numeral>::deserialize(deserializer)?;
+    Ok(factor.map(|Numeral(factor)| factor))
 }
 
 #[cfg(test)]
@@ -382,7 +404,11 @@ mod tests {
             refill: None,
             ..bucket()
         };
-        for written in [bucket(), budget, slots] {
+        let local = Written {
+            tz: Some("Europe/Berlin".to_owned()),
+            ..budget.clone()
+        };
+        for written in [bucket(), budget, local, slots] {
             assert_eq!(Written::of(&written.read().unwrap()), written);
         }
     }
@@ -394,6 +420,9 @@ mod tests {
             ("40_000/min", (40_000, 60_000_000_000)),
             ("5/90s", (5, 90_000_000_000)),
             ("1/day", (1, 86_400_000_000_000)),
+            ("7/3min", (7, 180_000_000_000)),
+            ("7/3m", (7, 180_000_000_000)),
+            ("100/2d", (100, 172_800_000_000_000)),
         ] {
             assert_eq!(parse_refill(text), Ok(rate), "{text}");
             assert_eq!(parse_refill(&print_refill(rate.0, rate.1)), Ok(rate));

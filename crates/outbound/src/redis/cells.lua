@@ -147,9 +147,9 @@ local function cells(now_s, now_n, save)
 
   local function budget(key, words, count)
     dates = dates or calendar()
-    local amount, every, offset_s = match(words, '^(%d+) (%S+) (%S+)$')
+    local amount, every, offset_s, next_s = match(words, '^(%d+) (%S+) (%S+) ?(%S*)$')
     local cell = { kind = 'u', of = same, capacity = tonumber(amount), every = every,
-      offset_s = tonumber(offset_s), count = tonumber(count), spent = 0 }
+      offset_s = tonumber(offset_s), next_offset_s = tonumber(next_s) or tonumber(offset_s), count = tonumber(count), spent = 0 }
     cell.mark = dates.stretch_of(every, math.max(now_s + cell.offset_s, 0))
     local spent, mark, of = match(redis.call('GET', key) or '', '^u (%S+) (%S+) (%S+)$')
     cell.is_stored = spent
@@ -165,7 +165,7 @@ local function cells(now_s, now_n, save)
 
   -- Until the next stretch begins; nil for never.
   local function until_next(cell)
-    local begin_s = dates.begin_s(cell.every, cell.mark % RESET + 1, cell.offset_s)
+    local begin_s = dates.begin_s(cell.every, cell.mark % RESET + 1, cell.next_offset_s)
     if not begin_s then return nil end
     if begin_s <= now_s then return 0, 0 end
     if now_n == 0 then return begin_s - now_s, 0 end

@@ -7,7 +7,7 @@
 
 use node::ports::quota_store::{Lease, RemoteCell, RemoteDecision, RemoteStanding, Returned};
 use node::ports::quota_store::{RemoteTake, Verb};
-use quota::{Bucket, Kind};
+use quota::{Bucket, Kind, Zone};
 use redis::{FromRedisValue, ParsingError, RedisResult, Value};
 
 const SOURCE: &str = concat!(
@@ -92,8 +92,11 @@ impl Call {
             Kind::Budget {
                 amount,
                 every,
-                offset_s,
-            } => ("u", format!("{amount} {} {offset_s}", every.as_str())),
+                zone,
+            } => (
+                "u",
+                format!("{amount} {} {}", every.as_str(), offsets(zone)),
+            ),
             Kind::Slots { capacity } => {
                 let lasting_s = cell.lasting_ns.div_ceil(1_000_000_000);
                 ("s", format!("{capacity} {lasting_s}"))
@@ -111,6 +114,18 @@ impl Call {
         command.arg(source).arg(self.keys.len());
         command.arg(&self.keys).arg(&self.args);
         command
+    }
+}
+
+/// The offset of a budget's calendar, and that at which its next period begins if it is another one.
+fn offsets(zone: Zone) -> String {
+    match zone {
+        Zone::Fixed(offset_s) => offset_s.to_string(),
+        Zone::Changing {
+            offset_s,
+            next_offset_s,
+        } => format!("{offset_s} {next_offset_s}"),
+        Zone::Named(_) => unreachable!("a store is told of offsets"),
     }
 }
 

@@ -44,7 +44,7 @@ fn a_part_has_weight_and_factor_counted_in() {
     let budget = Kind::Budget {
         amount: 10,
         every: Every::Day,
-        offset_s: 0,
+        zone: crate::Zone::UTC,
     };
     let slots = Kind::Slots { capacity: 10 };
     for (kind, expected) in [
@@ -55,7 +55,7 @@ fn a_part_has_weight_and_factor_counted_in() {
             Kind::Budget {
                 amount: 3,
                 every: Every::Day,
-                offset_s: 0,
+                zone: crate::Zone::UTC,
             },
         ),
     ] {
@@ -118,7 +118,7 @@ proptest! {
         let taken = taken.min(capacity);
         let kind = match kind {
             0 => bucket(capacity, amount, period_ns),
-            1 => Kind::Budget { amount: capacity, every: Every::Hour, offset_s: 0 },
+            1 => Kind::Budget { amount: capacity, every: Every::Hour, zone: crate::Zone::UTC },
             _ => Kind::Slots { capacity },
         };
         let (rules, subject) = (rules(kind, Factor::ONE, Mode::Enforce), Subject::parse("a/b/c").unwrap());
@@ -131,7 +131,7 @@ proptest! {
         look(&rules, &mut here, &subject, &mut tables, now_ns);
         let have = i128::from(capacity - taken);
         let mark = match kind {
-            Kind::Budget { every, offset_s, .. } => every.period(now_ns, offset_s),
+            Kind::Budget { every, zone, .. } => every.period(now_ns, zone),
             Kind::Bucket(_) | Kind::Slots { .. } => 0,
         };
         there.tell(&rules, &subject, 0, told(have, mark), now_ns);

@@ -4,6 +4,7 @@ use super::Malformed;
 use crate::calendar::Every;
 use crate::dial::{Dial, Factor};
 use crate::limit::{Bucket, Kind};
+use crate::zone::Zone;
 
 /// Appends to a record.
 pub(super) trait Write {
@@ -43,22 +44,34 @@ impl Write for Vec<u8> {
     }
 
     fn kind(&mut self, kind: &Kind) {
+        let mut name = None;
         let (what, numbers) = match *kind {
             Kind::Bucket(bucket) => (1, [bucket.capacity, bucket.amount, bucket.period_ns]),
             Kind::Budget {
                 amount,
                 every,
-                offset_s,
+                zone,
             } => {
                 let word = Every::WORDS.iter().position(|(_, known)| *known == every);
                 let word = word.unwrap_or_default() as u64 + 1;
-                (2, [amount, word, i64::from(offset_s) as u64])
+                match zone {
+                    Zone::Fixed(offset_s) | Zone::Changing { offset_s, .. } => {
+                        (2, [amount, word, i64::from(offset_s) as u64])
+                    }
+                    Zone::Named(tz) => {
+                        name = Some(tz.name());
+                        (4, [amount, word, 0])
+                    }
+                }
             }
             Kind::Slots { capacity } => (3, [capacity, 0, 0]),
         };
         self.push(what);
         for number in numbers {
             self.extend_from_slice(&number.to_le_bytes());
+        }
+        if let Some(name) = name {
+            self.text8(name);
         }
     }
 }
@@ -124,6 +137,10 @@ impl<'a> Rest<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
+    pub(super) fn u128(&mut self) -> Result<u128, Malformed> {
+        Ok(u128::from_le_bytes(self.array()?))
+    }
+
     pub(super) fn i128(&mut self) -> Result<i128, Malformed> {
         Ok(i128::from_le_bytes(self.array()?))
     }
@@ -152,6 +169,7 @@ impl<'a> Rest<'a> {
                 let (until_ns, then) = (self.u64()?, self.factor()?);
                 (until_ns > 0).then_some((until_ns, then))
             },
+            calendar_shift_ns: 0,
         })
     }
 
@@ -164,16 +182,19 @@ impl<'a> Rest<'a> {
                 amount,
                 period_ns,
             })),
-            2 => {
+            2 | 4 => {
                 let word = usize::try_from(amount)
                     .ok()
                     .and_then(|word| word.checked_sub(1));
                 let word = word.and_then(|word| Every::WORDS.get(word));
-                let offset_s = i32::try_from(period_ns as i64);
+                let zone = match what {
+                    2 => i32::try_from(period_ns as i64).ok().map(Zone::Fixed),
+                    _ => Zone::parse(self.text8()?).ok(),
+                };
                 Ok(Kind::Budget {
                     amount: capacity,
                     every: word.ok_or(self.malformed())?.1,
-                    offset_s: offset_s.map_err(|_| self.malformed())?,
+                    zone: zone.ok_or(self.malformed())?,
                 })
             }
             3 => Ok(Kind::Slots { capacity }),

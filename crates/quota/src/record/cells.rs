@@ -89,6 +89,7 @@ impl CellRecord<'_> {
             cell.accrue(&kind, dial, since_ns.min(now_ns));
             cell.reconfigure(&kind, &wanted, dial, now_ns);
         }
+        cell.clamp_period(&wanted, dial, now_ns);
         table.restore(key, cell);
     }
 }

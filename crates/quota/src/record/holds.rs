@@ -15,6 +15,7 @@ pub fn encode_hold(id: HoldId, hold: &Hold, out: &mut Vec<u8>) {
     out.extend_from_slice(&id.0.to_le_bytes());
     out.extend_from_slice(&hold.deadline_ns.to_le_bytes());
     out.text16(&hold.subject);
+    out.text16(&hold.principal);
     // There are no more limits than that.
     out.extend_from_slice(&(hold.charges.len() as u16).to_le_bytes());
     for charge in &hold.charges {
@@ -28,9 +29,29 @@ pub fn encode_hold(id: HoldId, hold: &Hold, out: &mut Vec<u8>) {
 /// Reads a hold back.
 pub fn decode_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
     let mut rest = Rest::new(bytes, "hold");
-    let id = HoldId(rest.u64()?);
+    let id = HoldId(rest.u128()?);
     let deadline_ns = rest.u64()?;
     let subject = rest.text16()?.into();
+    let principal = rest.text16()?.into();
+    decode_charges(rest, id, deadline_ns, subject, principal)
+}
+
+/// Reads a hold of the older layout, which has an id of 64 bits and no principal.
+pub fn decode_short_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
+    let mut rest = Rest::new(bytes, "hold");
+    let id = HoldId(rest.u64()?.into());
+    let deadline_ns = rest.u64()?;
+    let subject = rest.text16()?.into();
+    decode_charges(rest, id, deadline_ns, subject, Box::default())
+}
+
+fn decode_charges(
+    mut rest: Rest<'_>,
+    id: HoldId,
+    deadline_ns: u64,
+    subject: Box<str>,
+    principal: Box<str>,
+) -> Result<HoldRecord, Malformed> {
     let count = rest.u16()?;
     let mut charges = Vec::new();
     for _ in 0..count {
@@ -46,6 +67,7 @@ pub fn decode_hold(bytes: &[u8]) -> Result<HoldRecord, Malformed> {
     rest.end()?;
     let hold = Hold {
         subject,
+        principal,
         charges: charges.into(),
         deadline_ns,
     };
@@ -60,8 +82,15 @@ pub fn encode_ended(id: HoldId, out: &mut Vec<u8>) {
 /// Reads holds back that have ended.
 pub fn decode_ended(bytes: &[u8]) -> impl Iterator<Item = Result<HoldId, Malformed>> + '_ {
     bytes
+        .chunks(16)
+        .map(|chunk| Ok(HoldId(Rest::new(chunk, "end of a hold").u128()?)))
+}
+
+/// Reads holds back that have ended, in the older layout.
+pub fn decode_short_ended(bytes: &[u8]) -> impl Iterator<Item = Result<HoldId, Malformed>> + '_ {
+    bytes
         .chunks(8)
-        .map(|chunk| Ok(HoldId(Rest::new(chunk, "end of a hold").u64()?)))
+        .map(|chunk| Ok(HoldId(Rest::new(chunk, "end of a hold").u64()?.into())))
 }
 
 /// The id of a take that was admitted.
@@ -69,8 +98,10 @@ pub fn decode_ended(bytes: &[u8]) -> impl Iterator<Item = Result<HoldId, Malform
 pub struct Taken<'a> {
     /// Until when it is known.
     pub until_ns: u64,
-    /// What it holds.
-    pub hold: Option<HoldId>,
+    /// What it holds, and when that ends by itself.
+    pub hold: Option<(HoldId, u64)>,
+    /// What tells whether a later take with the id costs the same; 0 if that is not known.
+    pub cost_digest: u64,
     /// Its subject and id, as the shell joins them.
     pub id: &'a str,
 }
@@ -79,16 +110,38 @@ impl<'a> Taken<'a> {
     /// Appends the record.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.until_ns.to_le_bytes());
-        out.extend_from_slice(&self.hold.map_or(0, |hold| hold.0).to_le_bytes());
+        let (hold, deadline_ns) = self.hold.map_or((0, 0), |(hold, at_ns)| (hold.0, at_ns));
+        out.extend_from_slice(&hold.to_le_bytes());
+        out.extend_from_slice(&deadline_ns.to_le_bytes());
+        out.extend_from_slice(&self.cost_digest.to_le_bytes());
         out.text16(self.id);
     }
 
     /// Reads a record back.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = Rest::new(bytes, "id of a take");
+        let until_ns = rest.u64()?;
+        let hold = (HoldId(rest.u128()?), rest.u64()?);
         let taken = Self {
-            until_ns: rest.u64()?,
-            hold: Some(HoldId(rest.u64()?)).filter(|hold| hold.0 != 0),
+            until_ns,
+            hold: Some(hold).filter(|(hold, _)| hold.0 != 0),
+            cost_digest: rest.u64()?,
+            id: rest.text16()?,
+        };
+        rest.end()?;
+        Ok(taken)
+    }
+
+    /// Reads a record of the older layout: a hold of 64 bits that ends when the id is forgotten, and
+    /// no digest.
+    pub fn decode_short(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut rest = Rest::new(bytes, "id of a take");
+        let until_ns = rest.u64()?;
+        let hold = HoldId(rest.u64()?.into());
+        let taken = Self {
+            until_ns,
+            hold: Some((hold, until_ns)).filter(|(hold, _)| hold.0 != 0),
+            cost_digest: 0,
             id: rest.text16()?,
         };
         rest.end()?;

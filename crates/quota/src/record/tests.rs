@@ -14,6 +14,7 @@ use crate::rules::Rules;
 use crate::subject::Prefix;
 use crate::table::Table;
 use crate::unit::Unit;
+use crate::zone::Zone;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -68,6 +69,7 @@ fn cell_record() -> CellRecord<'static> {
 fn hold() -> Hold {
     Hold {
         subject: "a/b/c".into(),
+        principal: "bo".into(),
         charges: [Charge {
             limit: LimitId(7),
             count: 3,
@@ -128,21 +130,28 @@ fn the_bytes_of_each_record_are_these() {
          0164000000000000000a0000000000000000ca9a3b000000000700612f622f633f72"
     );
     let mut bytes = Vec::new();
-    encode_hold(HoldId(2), &hold(), &mut bytes);
+    encode_hold(HoldId(2 << 64 | 3), &hold(), &mut bytes);
     assert_eq!(
         hex(&bytes),
-        "020000000000000008000000000000000500612f622f63010007000000010300000000000000\
-         0400000000000000"
+        "0300000000000000020000000000000008000000000000000500612f622f630200626f\
+         0100070000000103000000000000000400000000000000"
     );
-    assert_eq!(decode_hold(&bytes), Ok((HoldId(2), hold())));
+    assert_eq!(decode_hold(&bytes), Ok((HoldId(2 << 64 | 3), hold())));
+    let mut bytes = Vec::new();
+    encode_ended(HoldId(2 << 64 | 3), &mut bytes);
+    assert_eq!(hex(&bytes), "03000000000000000200000000000000");
     let mut bytes = Vec::new();
     let taken = Taken {
         until_ns: 1,
-        hold: Some(HoldId(2)),
+        hold: Some((HoldId(2), 5)),
+        cost_digest: 6,
         id: "x",
     };
     taken.encode(&mut bytes);
-    assert_eq!(hex(&bytes), "01000000000000000200000000000000010078");
+    assert_eq!(
+        hex(&bytes),
+        "01000000000000000200000000000000000000000000000005000000000000000600000000000000010078"
+    );
     assert_eq!(Taken::decode(&bytes), Ok(taken));
     let golden = [
         "0700000005000000000000000500000000000000010000000300000009000000000000000100000001000000",
@@ -189,6 +198,45 @@ fn the_bytes_of_each_record_are_these() {
     assert_eq!(Audit::decode(&bytes), Ok(audit));
 }
 
+/// What older versions wrote stays readable.
+#[test]
+fn holds_of_64_bits_are_read() {
+    let hold_bytes = unhex(
+        "020000000000000008000000000000000500612f622f63010007000000010300000000000000\
+         0400000000000000",
+    );
+    let without_principal = Hold {
+        principal: "".into(),
+        ..hold()
+    };
+    assert_eq!(
+        decode_short_hold(&hold_bytes),
+        Ok((HoldId(2), without_principal))
+    );
+    let ended = unhex("02000000000000000300000000000000");
+    let ended: Result<Vec<_>, _> = decode_short_ended(&ended).collect();
+    assert_eq!(ended, Ok(vec![HoldId(2), HoldId(3)]));
+    let taken = Taken {
+        until_ns: 1,
+        hold: Some((HoldId(2), 1)),
+        cost_digest: 0,
+        id: "x",
+    };
+    assert_eq!(
+        Taken::decode_short(&unhex("01000000000000000200000000000000010078")),
+        Ok(taken)
+    );
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<char> = text.chars().collect();
+    let digit = |digit: char| digit.to_digit(16).unwrap() as u8;
+    let pairs = digits.chunks(2);
+    pairs
+        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
+        .collect()
+}
+
 #[test]
 fn limits_of_every_kind_come_back_as_they_were() {
     let kinds = [
@@ -197,7 +245,12 @@ fn limits_of_every_kind_come_back_as_they_were() {
         Kind::Budget {
             amount: 5,
             every: Every::Month,
-            offset_s: -19_800,
+            zone: Zone::Fixed(-19_800),
+        },
+        Kind::Budget {
+            amount: 5,
+            every: Every::Day,
+            zone: Zone::parse("Europe/Berlin").unwrap(),
         },
     ];
     for kind in kinds {
@@ -288,6 +341,9 @@ proptest! {
         let _ = decode_cells(&bytes).collect::<Vec<_>>();
         let _ = decode_hold(&bytes);
         let _ = decode_ended(&bytes).collect::<Vec<_>>();
+        let _ = decode_short_hold(&bytes);
+        let _ = decode_short_ended(&bytes).collect::<Vec<_>>();
+        let _ = Taken::decode_short(&bytes);
         let _ = Taken::decode(&bytes);
         let _ = PoliciesRecord::decode(&bytes);
         let _ = Audit::decode(&bytes);

@@ -166,6 +166,7 @@ fn a_hold_leaves_the_list_once_and_the_earliest_first() {
     let mut holds = Holds::new(2);
     let hold = |deadline_ns| Hold {
         subject: "a/b/c".into(),
+        principal: "".into(),
         charges: Box::default(),
         deadline_ns,
     };

@@ -45,7 +45,7 @@ pub(crate) fn budget(amount: u64, every: Every) -> Kind {
     Kind::Budget {
         amount,
         every,
-        offset_s: 0,
+        zone: quota::Zone::UTC,
     }
 }
 
@@ -96,6 +96,7 @@ impl World {
         let is_admitted = self.take(subject, costs, now_ns) == Decision::Admitted;
         is_admitted.then(|| Hold {
             subject: subject.into(),
+            principal: "".into(),
             charges: self.plan.charges(&self.rules),
             deadline_ns: now_ns + 90 * SECOND,
         })

@@ -1,9 +1,11 @@
 //! The world as it is: the system's clocks and randomness.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use node::{Clock, Entropy, Ports};
+use ring::rand::{SecureRandom, SystemRandom};
 
 /// The real clock and real randomness.
 pub(super) fn real() -> Ports {
@@ -40,10 +42,45 @@ impl Clock for SystemClock {
     }
 }
 
+/// The system's generator for secrets, read a few hundred bytes at a time.
 struct SystemEntropy;
+
+const BUFFER_SIZE: usize = 512;
+
+thread_local! {
+    /// Random bytes, and how many of them are used.
+    static BUFFER: RefCell<([u8; BUFFER_SIZE], usize)> =
+        const { RefCell::new(([0; BUFFER_SIZE], BUFFER_SIZE)) };
+}
 
 impl Entropy for SystemEntropy {
     fn next_u64(&self) -> u64 {
-        fastrand::u64(..)
+        BUFFER.with_borrow_mut(|(bytes, used)| {
+            if *used == BUFFER_SIZE {
+                // Without random bytes every id that acts as a secret could be guessed.
+                SystemRandom::new()
+                    .fill(bytes)
+                    .expect("the system gives random bytes");
+                *used = 0;
+            }
+            let mut number = [0; 8];
+            number.copy_from_slice(&bytes[*used..*used + 8]);
+            bytes[*used..*used + 8].fill(0);
+            *used += 8;
+            u64::from_le_bytes(number)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn numbers_do_not_repeat() {
+        let numbers: BTreeSet<u64> = (0..1_000).map(|_| SystemEntropy.next_u64()).collect();
+        assert_eq!(numbers.len(), 1_000);
     }
 }

@@ -16,7 +16,7 @@ use super::readers::Readers;
 use super::signals::{self, Signals};
 use super::system::SystemAgent;
 use super::workers::{Native, Slim, Workers};
-use super::{agents, archive, backup, journal, kafka, shared_quotas, slim, views};
+use super::{agents, archive, backup, clock, journal, kafka, shared_quotas, slim, views};
 use crate::commands::config::tls_failure;
 use crate::failure::{Exit, Failure};
 
@@ -112,6 +112,7 @@ impl Running {
         tasks.spawn(agents);
         tasks.spawn(edge::sweep(node.clone()));
         tasks.spawn(shared_quotas::tend(node.clone()));
+        tasks.spawn(clock::follow(node.clone()));
         tasks.spawn(views::tend(node.clone(), config.views.interval));
         if let Some(archive) = archive {
             tasks.spawn(archive);

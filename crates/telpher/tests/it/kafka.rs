@@ -216,3 +216,27 @@ fn what_kafka_clients_do_is_in_the_metrics() {
     assert!(value("telpher_journal_waiting_segments") >= 0.0);
     node.stop().expect(0);
 }
+
+#[test]
+fn a_halted_client_neither_produces_nor_consumes() {
+    let place = Place::new();
+    let node = place.serve("");
+    let url = node.url("native").to_owned();
+    kcat(&place, &node, "-P -t letters -p 0", "a\n").expect(0);
+    let change = |what: &str| {
+        let words = format!("quota {what} default --reason test --url {url}");
+        place.run(&words).expect(0);
+    };
+    change("halt");
+    let produced = kcat(&place, &node, "-P -t letters -p 0", "b\n");
+    let told = produced.stderr.to_lowercase();
+    assert!(told.contains("topic authorization failed"), "{told}");
+    let words = "-C -t letters -o beginning -e -q -u";
+    let consumed = kcat(&place, &node, words, "");
+    assert_eq!(consumed.stdout, "");
+    let told = consumed.stderr.to_lowercase();
+    assert!(told.contains("topic authorization failed"), "{told}");
+    change("resume");
+    assert_eq!(values(&place, &node, ""), ["a"]);
+    node.stop().expect(0);
+}

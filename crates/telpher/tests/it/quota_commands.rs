@@ -184,3 +184,45 @@ fn whoever_watches_sees_denials_and_thresholds_as_they_come() {
     assert_eq!(top["rows"][0]["count"], 60);
     drop(home.node);
 }
+
+#[test]
+fn views_and_administration_cost_no_sends_and_pass_a_halt() {
+    let place = Place::new();
+    place.write(
+        "telpher.toml",
+        "[[limit]]\nname = 'snd'\nmatch = '*/*/*'\nunit = 'sends'\ncapacity = 1\nrefill = '1/h'\n",
+    );
+    let node = place.serve("");
+    let client = Place::new().with_variable("TELPHER_URL", node.url("native"));
+    let looks = [
+        "agents",
+        "connections",
+        "streams",
+        "mailbox list",
+        "quota policies",
+        "topic list",
+    ];
+    for look in looks {
+        client.run(look).expect(0);
+    }
+    // The one send that there is was not spent by any of these.
+    client.run("send acme/x/nobody hi").expect(3);
+    client
+        .run("send acme/x/nobody hi")
+        .expect(7)
+        .tells("is over limit `snd`", "");
+    client.run("quota halt default --reason test").expect(0);
+    for look in looks {
+        client.run(look).expect(0);
+    }
+    client
+        .run("send acme/x/nobody hi")
+        .expect(6)
+        .tells("`default` is halted: test", "");
+    client.run("quota resume default --reason test").expect(0);
+    client
+        .run("quota reset default/default/anonymous --reason test")
+        .expect(0);
+    client.run("send acme/x/nobody hi").expect(3);
+    node.stop().expect(0);
+}

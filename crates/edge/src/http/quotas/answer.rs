@@ -59,7 +59,12 @@ pub(super) fn push(out: &mut Vec<u8>, desk: &Desk, taken: &Taken) {
         Outcome::Admitted { hold, is_repeat } => {
             out.extend_from_slice(br#"{"allowed":true"#);
             if let Some(hold) = hold {
-                put(out, format_args!(r#","hold":"{}""#, hold_text(*hold)));
+                let ends_ms = hold.deadline_ns.saturating_sub(desk.now_ns()) / NS_PER_MS;
+                let id = hold_text(hold.id);
+                put(
+                    out,
+                    format_args!(r#","hold":"{id}","hold_ends_ms":{ends_ms}"#),
+                );
             }
             if *is_repeat {
                 out.extend_from_slice(br#","repeated":true"#);
@@ -81,7 +86,7 @@ pub(super) fn push(out: &mut Vec<u8>, desk: &Desk, taken: &Taken) {
             push_text(out, prefix);
         }
         Outcome::Refused(refused) => {
-            begin(out, "about:blank", status, ErrorCode::InvalidArgument);
+            begin(out, "about:blank", status, refused_code(refused));
             push_detail(out, &refused.to_string());
             if let Refused::AboveCapacity {
                 limit,
@@ -119,10 +124,18 @@ fn status(outcome: &Outcome) -> StatusCode {
         Outcome::Denied(denial) if denial.is_exhausted() => StatusCode::FORBIDDEN,
         Outcome::Denied(_) => StatusCode::TOO_MANY_REQUESTS,
         Outcome::Halted { .. } => StatusCode::FORBIDDEN,
+        Outcome::Refused(Refused::IdReused) => StatusCode::CONFLICT,
         Outcome::Refused(_) => StatusCode::BAD_REQUEST,
         Outcome::Unavailable { .. } | Outcome::Unconfirmed { .. } => {
             StatusCode::SERVICE_UNAVAILABLE
         }
+    }
+}
+
+fn refused_code(refused: &Refused) -> ErrorCode {
+    match refused {
+        Refused::IdReused => ErrorCode::IdReused,
+        _ => ErrorCode::InvalidArgument,
     }
 }
 
@@ -206,13 +219,13 @@ pub(super) fn push_standings<'a>(
 
 /// A hold as clients name it: a text, as not every JSON has numbers of 64 bits.
 fn hold_text(HoldId(number): HoldId) -> String {
-    format!("{number:016x}")
+    format!("{number:032x}")
 }
 
-/// What a client names.
+/// Reads the id of a hold: 32 digits, or 16 of one that an older version took.
 pub(super) fn parse_hold(text: &str) -> Option<HoldId> {
-    let is_one = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let number = u64::from_str_radix(text, 16).ok()?;
+    let is_one = matches!(text.len(), 16 | 32) && text.bytes().all(|it| it.is_ascii_hexdigit());
+    let number = u128::from_str_radix(text, 16).ok()?;
     is_one.then_some(HoldId(number))
 }
 

@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use model::{ErrorCode, Name};
 use node::access::Principal;
-use node::quotas::{By, Durable, Unit};
+use node::quotas::{By, Durable, Requester, Unit};
 
 use crate::gate::{Pass, Role};
 use crate::http::problem::Problem;
@@ -31,6 +31,14 @@ impl Admin {
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Client(Pass);
 
+/// The client as the owner of holds: its token, and whether that is an administrator's.
+pub(super) fn requester(pass: &Pass) -> Requester<'_> {
+    Requester {
+        principal: pass.token().map(|token| &*token.name),
+        is_admin: pass.role() == Role::Admin,
+    }
+}
+
 impl Client {
     /// The proven identity: the name that is charged and halted, and the names that it may use.
     pub(in crate::http) fn principal(&self) -> &Principal {
@@ -52,6 +60,19 @@ impl Client {
     pub(in crate::http) fn check_topic(&self, topic: &str) -> Result<(), Problem> {
         let checked = crate::topics::check(self.principal(), topic);
         checked.map_err(|forbidden| Problem::of(ErrorCode::Denied, forbidden.to_string()))
+    }
+
+    /// The client as the owner of holds.
+    pub(super) fn requester(&self) -> Requester<'_> {
+        requester(&self.0)
+    }
+
+    /// Refuses what is done without being counted, if the client is halted.
+    pub(in crate::http) fn check_halt(&self, node: &node::Handle) -> Result<(), Problem> {
+        match node.quotas().halt_of(self.principal().subject()) {
+            None => Ok(()),
+            Some(halted) => Err(Problem::of(ErrorCode::Denied, halted)),
+        }
     }
 
     /// Whether it may append so many bytes; and what must be on disk before that is told.

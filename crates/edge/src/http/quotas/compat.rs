@@ -13,6 +13,7 @@
 //! from it, and why.
 
 mod bodies;
+mod express;
 mod request;
 
 use std::net::IpAddr;
@@ -20,8 +21,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Extension, Path, State};
-use axum::http::{HeaderMap, HeaderValue, Method as HttpMethod, StatusCode, header};
+use axum::extract::{Extension, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method as HttpMethod, StatusCode, Uri, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -40,13 +41,14 @@ use crate::http::front::{Asked, Method, Verdict};
 use crate::http::problem::Problem;
 use crate::http::reply::{JSON, Reply};
 use crate::http::{Peer, Routes, bearer_of, refuse};
+use express::Endpoint;
 use request::{Ask, Wrong};
 
 /// The limit that stands for agents unless the configuration has one of that name.
 pub const LIMIT: &str = "agent";
 
-/// Bytes of a body.
-const BODY_SIZE_MAX: usize = 64 << 10;
+/// Bytes of a body, as `express.json` takes them.
+const BODY_SIZE_MAX: usize = 100 << 10;
 
 /// What the surface is served with.
 pub(crate) struct Limiter {
@@ -75,7 +77,7 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>, proxies: Vec<IpAddr>) -> 
         .route("/api/request", post(request))
         .route("/api/quota/{agent}", get(quota))
         .route("/api/test-rate-limit", get(test_rate_limit))
-        .fallback(not_found)
+        .fallback(otherwise)
         .method_not_allowed_fallback(not_found)
         .layer(middleware::map_response(allow_origins))
         .layer(middleware::from_fn(preflight))
@@ -128,7 +130,10 @@ impl Limiter {
                 self.health(reply);
                 Ok(None)
             }
-            ("/api/request", _) => self.request(desk, asked.body, reply),
+            ("/api/request", _) => {
+                let body = express::body_of(asked.content_type, asked.body);
+                self.request(desk, body, reply)
+            }
             ("/api/test-rate-limit", _) => {
                 let forwarded = [asked.forwarded];
                 self.test_rate_limit(self.client(peer, &forwarded), reply);
@@ -204,6 +209,7 @@ impl Limiter {
             costs: &[(Unit::REQUESTS, ask.tokens)],
             hold: None,
             id: None,
+            principal: None,
         };
         match self.node.quotas().take(desk, &take) {
             Begun::Done(taken) => {
@@ -381,9 +387,20 @@ async fn request(
     body: Body,
 ) -> Result<Reply, Problem> {
     limiter.judge(&headers)?;
-    let body = body::read(&headers, body, BODY_SIZE_MAX).await?;
     let mut reply = Reply::default();
-    let told = limiter.request(&mut Desk::new(), &body, &mut reply);
+    if express::is_encoded(&headers) {
+        bodies::unsupported_encoding(&mut reply);
+        return Ok(reply);
+    }
+    let body = match body::read(&headers, body, BODY_SIZE_MAX).await {
+        Ok(body) => body,
+        Err(problem) => {
+            bodies::unread(&mut reply, problem.status, &problem.detail);
+            return Ok(reply);
+        }
+    };
+    let body = express::body_of(&body::content_type(&headers), &body);
+    let told = limiter.request(&mut Desk::new(), body, &mut reply);
     Ok(answered(told, reply).await)
 }
 
@@ -408,10 +425,18 @@ async fn answered(told: Told, mut reply: Reply) -> Reply {
 async fn quota(
     State(limiter): State<Arc<Limiter>>,
     headers: HeaderMap,
-    Path(agent): Path<String>,
+    uri: Uri,
 ) -> Result<Reply, Problem> {
     limiter.judge(&headers)?;
     let mut reply = Reply::default();
+    let encoded = match Endpoint::of(uri.path()) {
+        Some(Endpoint::Quota(encoded)) => encoded,
+        _ => "",
+    };
+    let Some(agent) = express::decoded(encoded) else {
+        bodies::bad_request(&mut reply, &Wrong::Encoding(encoded.to_owned()));
+        return Ok(reply);
+    };
     let told = limiter.quota(&mut Desk::new(), &agent, &mut reply);
     Ok(answered(told, reply).await)
 }
@@ -444,7 +469,37 @@ impl Limiter {
     }
 }
 
-async fn not_found(method: HttpMethod, uri: axum::http::Uri) -> Response {
+/// Paths that Express takes for the same: in other cases, and with a slash behind.
+async fn otherwise(
+    limiter: State<Arc<Limiter>>,
+    peer: Extension<Peer>,
+    request: Request,
+) -> Response {
+    let (head, content) = request.into_parts();
+    let (get, post) = (HttpMethod::GET, HttpMethod::POST);
+    match Endpoint::of(head.uri.path()) {
+        Some(Endpoint::Index) if head.method == get => index().await,
+        Some(Endpoint::Health) if head.method == get => health(limiter).await.into_response(),
+        Some(Endpoint::TestRedis) if head.method == get => {
+            test_redis(limiter).await.into_response()
+        }
+        Some(Endpoint::Request) if head.method == post => {
+            let reply = self::request(limiter, head.headers, content).await;
+            reply.into_response()
+        }
+        Some(Endpoint::Quota(_)) if head.method == get => {
+            let reply = quota(limiter, head.headers, head.uri).await;
+            reply.into_response()
+        }
+        Some(Endpoint::TestRateLimit) if head.method == get => {
+            let reply = test_rate_limit(limiter, peer, head.headers).await;
+            reply.into_response()
+        }
+        _ => not_found(head.method, head.uri).await,
+    }
+}
+
+async fn not_found(method: HttpMethod, uri: Uri) -> Response {
     let body = json!({
         "error": "Not Found",
         "message": format!("Cannot {method} {}", uri.path()),

@@ -31,6 +31,9 @@ pub(in crate::http) fn encode(
     let help = "Takes that were decided without the store that the buckets lie in";
     let degraded = ConstCounter::new(counts.degraded);
     degraded.encode(encoder.encode_descriptor("quota_degraded", help, None, kind)?)?;
+    let help = "Steps of the wall clock by a second or more that budgets followed";
+    let clock_steps = ConstCounter::new(counts.clock_steps);
+    clock_steps.encode(encoder.encode_descriptor("quota_clock_steps", help, None, kind)?)?;
     encode_store(quotas, encoder)?;
     let buckets = quotas.bucket_counts();
     for (name, help, count) in [

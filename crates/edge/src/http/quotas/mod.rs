@@ -50,9 +50,11 @@ use super::front::{Asked, Method, Verdict};
 use super::problem::Problem;
 use super::reply::Reply;
 pub(super) use asks::Later;
+use bearer::requester;
 pub(super) use bearer::{Admin, Client};
 use compat::Limiter;
 pub(super) use metrics::encode as encode_metrics;
+pub(crate) use settle::FOREIGN as FOREIGN_HOLD;
 pub(super) use take::PATH as TAKE_PATH;
 
 /// What of a door is answered in front of hyper, too.
@@ -93,8 +95,8 @@ impl Surface {
         match self {
             Self::Own(shared) => match shared.gate.admit(asked.token) {
                 Ok(pass) => {
-                    let principal = pass.principal();
-                    take::answer_in_front(&shared.node, principal, desk, asked, reply)
+                    let (principal, owner) = (pass.principal(), requester(&pass).principal);
+                    take::answer_in_front(&shared.node, principal, desk, asked, owner, reply)
                 }
                 // It is counted and told where every door's are.
                 Err(_) => Verdict::NotHere,

@@ -5,11 +5,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use model::ErrorCode;
-use node::quotas::{Desk, Settled};
+use node::quotas::{Desk, SettleOutcome, Settled};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::answer::{parse_hold, push_standings};
+use super::bearer::Client;
 use super::take::Costs;
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
@@ -20,12 +21,16 @@ use crate::json::Text;
 
 const BODY_SIZE_MAX: usize = 16 << 10;
 
+/// To a client that may not settle a hold.
+pub(crate) const FOREIGN: &str =
+    "the hold belongs to another token: only that one and administrators may settle it";
+
 /// The end of a hold.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Settle)]
 pub(crate) struct SettleDocument<'a> {
-    /// As the take was answered.
+    /// As the take was answered: 32 hexadecimal digits.
     #[serde(borrow)]
     #[schema(value_type = String)]
     hold: Text<'a>,
@@ -45,28 +50,34 @@ pub(crate) struct SettleDocument<'a> {
     responses(
         (status = 200, description = "It has ended", body = Object),
         (status = 400, description = "Something in the request is wrong", body = ProblemDocument),
+        (status = 403, description = "It belongs to another principal", body = ProblemDocument),
         (status = 503, description = "It has ended, and may be held again after a crash", body = ProblemDocument),
     )
 )]
 pub(super) async fn settle(
     State(shared): State<Shared>,
+    client: Client,
     headers: HeaderMap,
     body: Body,
 ) -> Result<impl IntoResponse, Problem> {
     let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
     let document: SettleDocument<'_> = body::parse(&body)?;
     let hold = parse_hold(&document.hold.0);
-    let hold = hold.ok_or_else(|| wrong_at("hold", "a hold is named by 16 hexadecimal digits"))?;
+    let hold = hold.ok_or_else(|| wrong_at("hold", "a hold is 32 hexadecimal digits"))?;
     let costs = document.cost.0;
     let settled = match costs.is_empty() {
         true => Settled::Cancelled,
         false => Settled::Cost(&costs),
     };
     let mut desk = Desk::new();
-    let settling = shared.node.quotas().settle(&mut desk, hold, settled);
+    let quotas = shared.node.quotas();
+    let settling = quotas.settle(&mut desk, hold, settled, client.requester());
+    if settling.outcome == SettleOutcome::Denied {
+        return Err(Problem::of(ErrorCode::Denied, FOREIGN));
+    }
     let mut reply = Reply::default();
     reply.clear(StatusCode::OK, JSON);
-    let was_held = settling.was_held;
+    let was_held = settling.outcome == SettleOutcome::Settled;
     reply.body.extend_from_slice(br#"{"settled":"#);
     reply
         .body

@@ -55,7 +55,7 @@ pub(crate) struct TakeDocument<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     run: Option<Text<'a>>,
-    /// Reserved for so long at most, until it is settled.
+    /// Reserved for so long at most, until it is settled; up to `quota.hold_max`.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, example = "90s")]
     hold: Option<Text<'a>>,
@@ -103,7 +103,10 @@ impl<'de> Visitor<'de> for CostsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Costs, A::Error> {
         let mut costs = Vec::new();
-        while let Some((Text(unit), count)) = map.next_entry::<Text<'de>, u64>()? {
+        while let Some(Text(unit)) = map.next_key::<Text<'de>>()? {
+            let count = map.next_value::<u64>().map_err(|error| {
+                serde::de::Error::custom(format!("`{unit}`: {}", body::explain(&error.to_string())))
+            })?;
             if costs.len() == COSTS_MAX {
                 let message = format!("a take has {COSTS_MAX} units at most");
                 return Err(serde::de::Error::custom(message));
@@ -134,6 +137,9 @@ struct Ready<'a> {
     priority: u8,
     id: Option<Cow<'a, str>>,
 }
+
+/// The token that takes, which then owns the hold.
+type Owner<'a> = Option<&'a str>;
 
 impl<'a> TakeDocument<'a> {
     fn ready(self) -> Result<Ready<'a>, Problem> {
@@ -223,18 +229,19 @@ impl Takes<'_> {
             Self::One(one) => std::slice::from_ref(&**one),
             Self::Many(many) => many,
         };
-        let mut subjects = takes.iter().filter_map(Ready::take);
+        let mut subjects = takes.iter().filter_map(|ready| ready.take(None));
         subjects.try_for_each(|take| check_subject(principal, take.subject.name()))
     }
 }
 
 impl Ready<'_> {
-    fn take(&self) -> Option<Take<'_>> {
+    fn take<'t>(&'t self, owner: Owner<'t>) -> Option<Take<'t>> {
         Some(Take {
             subject: Subject::new(&self.name, &self.run).ok()?,
             costs: &self.costs,
             hold: self.hold,
             id: self.id.as_deref(),
+            principal: owner,
         })
     }
 }
@@ -245,6 +252,7 @@ pub(super) fn answer_in_front(
     principal: &Principal,
     desk: &mut Desk,
     asked: &Asked<'_>,
+    owner: Owner<'_>,
     reply: &mut Reply,
 ) -> Verdict {
     if !asked.content_type.eq_ignore_ascii_case("application/json") {
@@ -257,7 +265,7 @@ pub(super) fn answer_in_front(
         }
         Ok(Takes::One(one)) if !one.wait.is_zero() => Verdict::NotHere,
         Ok(takes) if takes.check(principal).is_err() => Verdict::NotHere,
-        Ok(takes) => match decide(node, desk, &takes, reply) {
+        Ok(takes) => match decide(node, desk, &takes, owner, reply) {
             Ok(durables) if durables.is_empty() => Verdict::Answered,
             Ok(durables) => Verdict::When(durables),
             Err(later) => Verdict::Later(later),
@@ -271,12 +279,13 @@ fn decide(
     node: &node::Handle,
     desk: &mut Desk,
     takes: &Takes<'_>,
+    owner: Owner<'_>,
     reply: &mut Reply,
 ) -> Result<Vec<Durable>, Later> {
     match takes {
         Takes::One(one) => {
             // It was a subject when it was read.
-            let Some(take) = one.take() else {
+            let Some(take) = one.take(owner) else {
                 return Ok(Vec::new());
             };
             match node.quotas().take(desk, &take) {
@@ -287,7 +296,7 @@ fn decide(
                 }
             }
         }
-        Takes::Many(many) => decide_many(node, desk, many, reply),
+        Takes::Many(many) => decide_many(node, desk, many, owner, reply),
     }
 }
 
@@ -295,12 +304,13 @@ fn decide_many(
     node: &node::Handle,
     desk: &mut Desk,
     many: &[Ready<'_>],
+    owner: Owner<'_>,
     reply: &mut Reply,
 ) -> Result<Vec<Durable>, Later> {
     let (mut durables, mut asked) = (Vec::new(), Vec::new());
     reply.clear(StatusCode::OK, JSON);
     let out = &mut reply.body;
-    let takes = many.iter().filter_map(Ready::take);
+    let takes = many.iter().filter_map(|ready| ready.take(owner));
     node.quotas().take_batch(desk, takes, |desk, begun| {
         out.push(if out.is_empty() { b'[' } else { b',' });
         match begun {
@@ -362,6 +372,7 @@ async fn answer_many(
         (status = 200, description = "It was taken, everywhere; or an answer for each of an array", body = Object),
         (status = 400, description = "It makes no sense, or can never pass", body = ProblemDocument),
         (status = 403, description = "What is spent does not come back by itself, or somebody has halted it, or the token may not use the subject", body = ProblemDocument),
+        (status = 409, description = "The id was used before, for another cost", body = ProblemDocument),
         (status = 429, description = "It would pass later", body = ProblemDocument),
         (status = 503, description = "It could not be decided, or not be kept", body = ProblemDocument),
     )
@@ -373,12 +384,13 @@ pub(super) async fn take(
     body: Body,
 ) -> Result<impl IntoResponse, Problem> {
     let body = body::read_json(&headers, body, BODY_SIZE_MAX).await?;
+    let owner = client.requester().principal;
     let (mut desk, mut reply) = (Desk::new(), Reply::default());
     let takes = Takes::read(&body)?;
     takes.check(client.principal())?;
     let decided = match &takes {
-        Takes::One(one) if !one.wait.is_zero() => Err(wait(&shared.node, one)?),
-        takes => decide(&shared.node, &mut desk, takes, &mut reply),
+        Takes::One(one) if !one.wait.is_zero() => Err(wait(&shared.node, one, owner)?),
+        takes => decide(&shared.node, &mut desk, takes, owner, &mut reply),
     };
     let durables = match decided {
         Ok(durables) => durables,
@@ -395,8 +407,8 @@ pub(super) async fn take(
 }
 
 /// A take that waits until it passes.
-fn wait(node: &node::Handle, one: &Ready<'_>) -> Result<Later, Problem> {
-    let take = one.take();
+fn wait(node: &node::Handle, one: &Ready<'_>, owner: Owner<'_>) -> Result<Later, Problem> {
+    let take = one.take(owner);
     let take = take.ok_or_else(|| wrong_at("subject", "it is none"))?;
     let parked = node.quotas().take_waiting(&take, one.wait, one.priority);
     Ok(Box::pin(answer_one(parked)))
@@ -430,6 +442,13 @@ mod tests {
         ] {
             assert!(costs(json).is_err(), "{json}");
         }
+        let wrong = costs(r#"{"tokens":"1"}"#).unwrap_err();
+        assert!(
+            wrong.starts_with(
+                "`tokens`: invalid type: string \"1\", expected a whole number from 0"
+            ),
+            "{wrong}"
+        );
     }
 
     proptest::proptest! {

@@ -18,13 +18,17 @@ type Deleting = Result<Pending<Result<u64, FetchError>>, ErrorCode>;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
+    let halted = client.check_halt().err();
     let deleting: Vec<_> = request
         .topics
         .into_iter()
         .map(|asked| {
             let topic = topics.find(TopicRef::Name(&asked.name));
             let partitions = asked.partitions.iter().map(|partition| {
-                let allowed = client.check_topic(&asked.name);
+                let allowed = match &halted {
+                    Some(halted) => Err(halted.clone()),
+                    None => client.check_topic(&asked.name),
+                };
                 let deleting = match allowed {
                     Ok(()) => delete(topics, topic.as_deref(), partition),
                     Err(failed) => Err(failed.code),

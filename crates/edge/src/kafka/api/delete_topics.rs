@@ -18,6 +18,7 @@ const UNKNOWN: ErrorCode = ErrorCode::UnknownTopicOrPartition;
 
 pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> Answer {
     let topics = client.topics();
+    let halted = client.check_halt().err();
     let asked: Vec<_> = match tag.version {
         IDS_FROM.. => request.topics,
         _ => {
@@ -42,7 +43,10 @@ pub(in crate::kafka) fn answer(client: &Client, tag: Tag, request: Request) -> A
                 Failed::new(ErrorCode::InvalidRequest, message)
             };
             let deleting = deleting.ok_or_else(missing).and_then(|topic| {
-                check(client, topic)?;
+                match &halted {
+                    Some(halted) => return Err(halted.clone()),
+                    None => check(client, topic)?,
+                }
                 Ok(topics.delete(topic))
             });
             (topic, deleting)

@@ -58,7 +58,8 @@ pub(in crate::kafka) fn answer(client: &mut Client, tag: Tag, request: Request) 
         places: Vec::new(),
         isolation,
     };
-    let (asks, is_refused) = making.look_up(client, tag.version, request);
+    let halt = client.halt_check();
+    let (asks, is_refused) = making.look_up(client, tag.version, request, halt.is_halted());
     // Whoever asks for something that cannot be had is told at once.
     let bytes_min = if is_refused { 0 } else { bytes_min };
     let limits = FetchLimits {
@@ -76,6 +77,8 @@ pub(in crate::kafka) fn answer(client: &mut Client, tag: Tag, request: Request) 
     };
     Answer::Later(Box::pin(async move {
         let response = match waiting.await {
+            // It may have been halted while it waited.
+            _ if halt.is_halted() => making.refuse(ErrorCode::TopicAuthorizationFailed),
             Some(fetched) => making.fill(fetched),
             None => making.refuse(ErrorCode::KafkaStorageError),
         };
@@ -118,11 +121,20 @@ impl Future for Waiting {
 
 impl Making {
     /// Makes places for all answers, and questions for the node; says whether something was refused.
-    fn look_up(&mut self, client: &Client, version: i16, request: Request) -> (Vec<Ask>, bool) {
+    fn look_up(
+        &mut self,
+        client: &Client,
+        version: i16,
+        request: Request,
+        is_halted: bool,
+    ) -> (Vec<Ask>, bool) {
         let has_ids = version >= IDS_FROM;
         let (mut asks, mut is_refused) = (Vec::new(), false);
         for topic in request.topics {
-            let found = find(client.topics(), &topic.topic, topic.topic_id, has_ids);
+            let found = match is_halted {
+                true => Err(ErrorCode::TopicAuthorizationFailed),
+                false => find(client.topics(), &topic.topic, topic.topic_id, has_ids),
+            };
             let at = self.response.responses.len();
             let mut partitions = Vec::with_capacity(topic.partitions.len());
             for asked in topic.partitions {

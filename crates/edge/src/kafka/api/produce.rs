@@ -48,6 +48,8 @@ struct Context<'a> {
     transactional_id: Option<&'a str>,
     version: i16,
     acks: i16,
+    /// Why nothing of the request is appended.
+    refused: Option<Failed>,
 }
 
 /// An answer of which some partitions wait.
@@ -58,6 +60,8 @@ struct Waiting {
     durables: Vec<(usize, usize, Durable)>,
     /// The batches that are not appended yet: the first waits for something, the others for the first.
     queued: Vec<QueuedBatch>,
+    /// That the request was charged, where that must be on disk before the answer.
+    charged: Option<Durable>,
 }
 
 /// What became of a batch.
@@ -80,13 +84,22 @@ pub(in crate::kafka) fn handle(
         timeout_ms,
         topic_data,
     } = request;
+    let mut waiting = Waiting::default();
+    let refused = match client.charge(records_size(&topic_data)) {
+        Ok(charge) => {
+            waiting.response.throttle_time_ms = charge.throttle_time_ms();
+            waiting.charged = charge.durable;
+            None
+        }
+        Err(failed) => Some(failed),
+    };
     let mut context = Context {
         producing: client.producing(),
         transactional_id: transactional_id.as_deref(),
         version: tag.version,
         acks,
+        refused,
     };
-    let mut waiting = Waiting::default();
     for topic in topic_data {
         let found = find(
             context.producing.topics(),
@@ -103,6 +116,13 @@ pub(in crate::kafka) fn handle(
     }
     let stalled = Stalled::new(waiting, tag, transactional_id, acks, deadline);
     Ok(Handled::Stalled(Box::new(stalled)))
+}
+
+/// Bytes of all records of a request.
+fn records_size(topics: &[TopicRequest]) -> u64 {
+    let partitions = topics.iter().flat_map(|topic| &topic.partition_data);
+    let records = partitions.filter_map(|partition| partition.records.as_ref());
+    records.map(|records| records.size() as u64).sum()
 }
 
 impl Waiting {
@@ -162,13 +182,22 @@ impl Waiting {
     fn into_answer(self, tag: Tag, acks: i16, deadline: Deadline) -> Result<Answer, Fatal> {
         match acks {
             0 => self.into_silence(),
-            _ if self.durables.is_empty() => Ok(tag.now(self.response)),
+            _ if self.durables.is_empty() && self.charged.is_none() => Ok(tag.now(self.response)),
             _ => Ok(tag.later(self.told(deadline.for_disk()))),
         }
     }
 
     /// The answer, when it is known of all batches whether they are durable, or it is too late.
     async fn told(mut self, deadline: Deadline) -> Response {
+        if let Some(charged) = self.charged.take()
+            && let Err(failed) = deadline.known::<_, ProduceError>(charged).await
+        {
+            let topics = self.response.responses.iter_mut();
+            for told in topics.flat_map(|topic| &mut topic.partition_responses) {
+                *told = refused(told.index, failed.clone());
+            }
+            return self.response;
+        }
         for (topic, partition, durable) in self.durables {
             if let Err(failed) = deadline.known::<_, ProduceError>(durable).await {
                 let told = &mut self.response.responses[topic].partition_responses[partition];
@@ -212,6 +241,9 @@ impl Context<'_> {
             return Err(failed(ErrorCode::InvalidRequiredAcks, message));
         }
         let unknown = |code| failed(code, "there is no such topic or partition");
+        if let Some(refused) = &self.refused {
+            return Err(refused.clone());
+        }
         let topic = topic.as_ref().map_err(|code| unknown(*code))?;
         partition_of(index).map_err(unknown)?;
         let batch = records.map(Records::into_bytes).unwrap_or_default();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::ErrorCode;
-use node::quotas::{Denial, Desk, Outcome, Standing, Taken, Unit};
-use wire::{Admitted, Correlation, Denied, Outcomes};
+use node::quotas::{Denial, Desk, Outcome, Refused, Standing, Taken, Unit};
+use wire::{Admitted, Correlation, Denied, Hold, Outcomes};
 
 /// The answer that is being made; its memory is used again.
 #[derive(Default)]
@@ -27,13 +27,19 @@ impl Answer {
     pub(super) fn put(&mut self, desk: &Desk, taken: &Taken) {
         match &taken.outcome {
             Outcome::Admitted { hold, is_repeat } => {
-                let hold = hold.map(|hold| hold.0);
+                let hold = hold.map(|hold| Hold {
+                    id: hold.id.0,
+                    ends_after_ms: hold.deadline_ns.saturating_sub(desk.now_ns()) / 1_000_000,
+                });
                 self.put_admitted(desk, Admitted::new(hold, *is_repeat, taken.is_degraded));
             }
             Outcome::Denied(denial) => self.put_denied(denial),
             Outcome::Halted { prefix, reason } => {
                 let message = format!("`{prefix}` is halted: {reason}");
                 self.put_refused(ErrorCode::Denied, &message);
+            }
+            Outcome::Refused(Refused::IdReused) => {
+                self.put_refused(ErrorCode::IdReused, &Refused::IdReused.to_string());
             }
             Outcome::Refused(refused) => {
                 self.put_refused(ErrorCode::InvalidArgument, &refused.to_string());

@@ -14,7 +14,7 @@ use super::leases::{Denied, Spent};
 use super::wanted::Wanted;
 use crate::handle::Inner;
 use crate::ports::quota_store::{
-    Away, RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, Verb,
+    Away, RemoteCell, RemoteDecision, RemoteStanding, RemoteTake, Verb, org_of_key,
 };
 use crate::quotas::Quotas;
 
@@ -85,6 +85,9 @@ impl Asking<'_> {
     async fn take(&mut self) -> Verdict {
         let (leases, shard) = (&self.elsewhere.leases, self.ask.shard);
         let wanted = &self.ask.wanted;
+        if let Err(away) = self.end_outage().await {
+            return Verdict::Away(away);
+        }
         leases.note(shard, wanted, self.quotas.now_ns());
         let mut leases_left = LEASES_MAX;
         loop {
@@ -129,6 +132,17 @@ impl Asking<'_> {
                 }
             }
         }
+    }
+
+    /// After an outage, what was given meanwhile is debited before anything is asked.
+    async fn end_outage(&self) -> Result<(), Away> {
+        let (elsewhere, shard) = (self.elsewhere, self.ask.shard);
+        if elsewhere.shares.is_open(shard)
+            && let Some(wanted) = self.ask.wanted.first()
+        {
+            elsewhere.pay_of(org_of_key(&wanted.cell.key)).await?;
+        }
+        Ok(())
     }
 
     /// Asks for what was not spent; who denies it.
@@ -180,6 +194,7 @@ impl Asking<'_> {
             cells,
         };
         let decided = self.elsewhere.store.decide(vec![take]).await?;
+        self.elsewhere.shares.end(self.ask.shard);
         let decision = decided.into_iter().next();
         decision
             .filter(|decision| decision.cells.len() == count)

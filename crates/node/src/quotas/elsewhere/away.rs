@@ -1,38 +1,92 @@
-//! What a node gives while the store cannot be asked, as each limit says.
+//! Takes that are decided while the store cannot be asked, as each limit says.
 //!
-//! - `deny`: nothing.
-//! - `allow`: everything.
-//! - `degrade`: its share of the limit: one part in as many as there are nodes, of the capacity and
-//!   of what comes back. The share's cells lie here, in a table of their own that nobody keeps.
+//! - `deny`: nothing is admitted.
+//! - `allow`: everything is.
+//! - `degrade`: what the node has leased, and then its share of the refill: one part in as many as
+//!   there are nodes, from when the outage began. Nobody here knows what is left in the store, so the
+//!   share begins empty; and it holds at most its part of the capacity.
 //!
-//! What was given is owed to the store, so that it counts when it is there again. Slots have no
-//! share, as they are given back to whoever counts them, and neither has what an override stands for:
-//! while it is away they are denied unless all of them are allowed.
+//! So all nodes together admit at most what was left and what came back, whoever dies. The share's
+//! cells lie in tables of their own that are not stored. What was given is owed to the store, and is
+//! debited there before anything is asked of it again.
+//!
+//! Budgets and slots do not come back bit by bit, so that there is nothing to share; and what an
+//! override stands for has no share either. They are denied unless they are allowed.
+//!
+//! An outage is that of an organisation's cells, as a store may have parts: organisations that lie in
+//! one shard begin and end it together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use parking_lot::Mutex;
 use quota::{
     Bucket, Decision, Kind, Limit, PERIOD_NS_MAX, Plan, Refused, Rules, Seed, Table, Told,
     Unreachable,
 };
 
+use super::begin;
 use super::wanted;
-use crate::ports::quota_store::Away;
-use crate::quotas::{Denial, Desk, Outcome, Quotas, Take, Taken};
+use crate::ports::quota_store::{Away, RemoteCell};
+use crate::quotas::{Denial, Desk, Outcome, Quotas, SHARDS, Take, Taken};
 
-/// Cells of a node's share at most; who is new then shares one with others.
-const CELLS_MAX: usize = 100_000;
+/// Cells of the share of one shard at most; takes of further ones are unavailable meanwhile.
+const CELLS_MAX: usize = 10_000;
 
-/// A node's share of each limit.
-#[derive(Default)]
-pub(super) struct Share(Option<Standing>);
+/// The node's shares, by shards of organisations.
+pub(super) struct Shares {
+    by_shard: Box<[Mutex<Option<Share>>]>,
+    /// How many there are.
+    count: AtomicUsize,
+}
 
-struct Standing {
-    /// Of these rules.
+/// The node's share of each limit during one outage.
+struct Share {
+    /// When the store could not be asked for the first time.
+    since_ns: u64,
+    /// A cell that is looked at to find out when the store is there again.
+    probe: RemoteCell,
+    /// The rules that the share's follow.
     of: Arc<Rules>,
     rules: Rules,
     table: Box<Table>,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self {
+            by_shard: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            count: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Shares {
+    /// Whether an outage has begun for that shard and not ended.
+    pub(super) fn is_open(&self, shard: u16) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.by_shard[usize::from(shard)].lock().is_some()
+    }
+
+    /// The outage of that shard is over: its store has answered.
+    pub(super) fn end(&self, shard: u16) {
+        if self.count.load(Ordering::Acquire) > 0
+            && self.by_shard[usize::from(shard)].lock().take().is_some()
+        {
+            self.count.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Shards with an outage, each with a cell to look at.
+    pub(super) fn probes(&self) -> Vec<(u16, RemoteCell)> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return Vec::new();
+        }
+        let shares = (0..SHARDS).zip(&self.by_shard);
+        let probes =
+            shares.filter_map(|(shard, share)| Some((shard, share.lock().as_ref()?.probe.clone())));
+        probes.collect()
+    }
 }
 
 impl Quotas<'_> {
@@ -54,11 +108,12 @@ impl Quotas<'_> {
         for (step, part) in parts.iter().enumerate() {
             let limit = rules.limit(part.index);
             let is_slots = matches!(part.kind, Kind::Slots { .. });
+            let is_bucket = matches!(part.kind, Kind::Bucket(_));
             match limit.on_unreachable {
                 // Who takes slots now does not give them back to the store.
                 Unreachable::Allow if is_slots => {}
                 Unreachable::Allow => told.push((step, i128::from(part.kind.capacity()), false)),
-                Unreachable::Degrade if !is_slots && !rules.is_overridden(part, now_ns) => {
+                Unreachable::Degrade if is_bucket && !rules.is_overridden(part, now_ns) => {
                     shared.insert(&limit.name, (step, limit));
                 }
                 Unreachable::Degrade | Unreachable::Deny if part.is_enforced => {
@@ -67,19 +122,30 @@ impl Quotas<'_> {
                 Unreachable::Degrade | Unreachable::Deny => told.push((step, 0, true)),
             }
         }
-        let mut share = elsewhere.share.lock();
-        let seed = || Seed(self.inner.ports.entropy.next_u64());
-        let standing = share.standing(elsewhere.nodes, rules, seed, now_ns);
-        match standing.take(&shared, take, now_ns) {
-            Ok(left) => told.extend(left),
-            Err(outcome) => {
-                return Taken {
-                    is_degraded: true,
-                    ..Taken::at_once(outcome)
+        if let Some((step, _)) = shared.values().next() {
+            let shares = &elsewhere.shares;
+            let shard = begin::shard_of(rules, &take.subject);
+            let mut share = shares.by_shard[usize::from(shard)].lock();
+            let share = share.get_or_insert_with(|| {
+                shares.count.fetch_add(1, Ordering::AcqRel);
+                let probe = RemoteCell {
+                    count: 0,
+                    ..wanted::cell(&parts[*step], rules, 0)
                 };
+                let seed = Seed(self.inner.ports.entropy.next_u64());
+                Share::new(elsewhere.nodes, rules, seed, probe, now_ns)
+            });
+            share.follow(elsewhere.nodes, rules, now_ns);
+            match share.take(&shared, take, now_ns) {
+                Ok(left) => told.extend(left),
+                Err(outcome) => {
+                    return Taken {
+                        is_degraded: true,
+                        ..Taken::at_once(outcome)
+                    };
+                }
             }
         }
-        drop(share);
         let mut owed = elsewhere.owed.lock();
         for (step, have, is_shadowed) in told {
             if !is_shadowed {
@@ -114,40 +180,25 @@ fn denied(limit: &str, away: &Away) -> Taken {
 }
 
 impl Share {
-    /// As the rules stand now.
-    fn standing(
-        &mut self,
-        nodes: u32,
-        of: &Arc<Rules>,
-        seed: impl FnOnce() -> Seed,
-        now_ns: u64,
-    ) -> &mut Standing {
-        let standing = match self.0.take() {
-            Some(standing) if Arc::ptr_eq(&standing.of, of) => standing,
-            Some(mut before) => {
-                let rules = share_of(&before.rules, of, nodes, now_ns);
-                before.table.follow(&before.rules, &rules, now_ns);
-                let of = of.clone();
-                Standing {
-                    of,
-                    rules,
-                    ..before
-                }
-            }
-            None => {
-                let seed = seed();
-                Standing {
-                    of: of.clone(),
-                    rules: share_of(&Rules::new(seed, 1), of, nodes, now_ns),
-                    table: Box::new(Table::new(seed, CELLS_MAX)),
-                }
-            }
-        };
-        self.0.insert(standing)
+    fn new(nodes: u32, of: &Arc<Rules>, seed: Seed, probe: RemoteCell, now_ns: u64) -> Self {
+        Self {
+            since_ns: now_ns,
+            probe,
+            of: of.clone(),
+            rules: share_of(&Rules::new(seed, 1), of, nodes, now_ns),
+            table: Box::new(Table::new(seed, CELLS_MAX)),
+        }
     }
-}
 
-impl Standing {
+    /// Goes over to the rules that stand now.
+    fn follow(&mut self, nodes: u32, of: &Arc<Rules>, now_ns: u64) {
+        if !Arc::ptr_eq(&self.of, of) {
+            let rules = share_of(&self.rules, of, nodes, now_ns);
+            self.table.follow(&self.rules, &rules, now_ns);
+            (self.of, self.rules) = (of.clone(), rules);
+        }
+    }
+
     /// Takes from the share of those limits: what is left of each, and whether it only says so.
     fn take(
         &mut self,
@@ -165,26 +216,31 @@ impl Standing {
         if plan.steps().len() != shared.len() {
             return unavailable("the store cannot be asked".to_owned());
         }
-        loop {
-            let tables = &mut [&mut *self.table];
-            match quota::decide(rules, &mut plan, subject, tables, now_ns) {
-                Decision::Admitted => break,
-                Decision::NoRoom(step) => plan.overflow(rules, step),
-                Decision::Denied(denied) => {
-                    let limit = rules.limit(denied.index);
-                    let limit = shared.get(&limit.name).map_or(limit, |(_, limit)| *limit);
-                    return Err(Outcome::Denied(Denial::new(limit, &denied, now_ns)));
-                }
-                Decision::Refused(Refused::AboveCapacity { capacity, need, .. }) => {
-                    return unavailable(format!(
-                        "the store cannot be asked, and a node gives {capacity} meanwhile: {need} \
-                         is more"
-                    ));
-                }
-                Decision::Refused(refused) => return Err(Outcome::Refused(refused)),
-                Decision::Halted { prefix, reason } => {
-                    return Err(Outcome::Halted { prefix, reason });
-                }
+        let since_ns = self.since_ns;
+        if !self
+            .table
+            .begin_empty(rules, &plan, subject, since_ns, now_ns)
+        {
+            return unavailable(NO_ROOM.to_owned());
+        }
+        let tables = &mut [&mut *self.table];
+        match quota::decide(rules, &mut plan, subject, tables, now_ns) {
+            Decision::Admitted => {}
+            Decision::NoRoom(_) => return unavailable(NO_ROOM.to_owned()),
+            Decision::Denied(denied) => {
+                let limit = rules.limit(denied.index);
+                let limit = shared.get(&limit.name).map_or(limit, |(_, limit)| *limit);
+                return Err(Outcome::Denied(Denial::new(limit, &denied, now_ns)));
+            }
+            Decision::Refused(Refused::AboveCapacity { capacity, need, .. }) => {
+                return unavailable(format!(
+                    "the store cannot be asked, and a node gives {capacity} meanwhile: {need} is \
+                     more"
+                ));
+            }
+            Decision::Refused(refused) => return Err(Outcome::Refused(refused)),
+            Decision::Halted { prefix, reason } => {
+                return Err(Outcome::Halted { prefix, reason });
             }
         }
         let left = plan.standings(rules, now_ns).filter_map(|standing| {
@@ -194,6 +250,8 @@ impl Standing {
         Ok(left.collect())
     }
 }
+
+const NO_ROOM: &str = "the store cannot be asked, and too many subjects take meanwhile";
 
 /// The same limits for one of several nodes.
 fn share_of(before: &Rules, of: &Rules, nodes: u32, now_ns: u64) -> Rules {
@@ -231,11 +289,11 @@ fn part_of(kind: Kind, nodes: u32) -> Kind {
         Kind::Budget {
             amount,
             every,
-            offset_s,
+            zone,
         } => Kind::Budget {
             amount: amount / nodes,
             every,
-            offset_s,
+            zone,
         },
         Kind::Slots { capacity } => Kind::Slots {
             capacity: capacity / nodes,

@@ -42,8 +42,8 @@ impl Quotas<'_> {
         now_ns: u64,
     ) -> Begin {
         desk.begin(rules, now_ns);
-        if let Err(outcome) = take::plan(rules, &mut desk.plan, take, Turn::NotWaiting) {
-            return Begin::Done(Taken::at_once(outcome));
+        if let Err(refused) = self.plan(rules, &mut desk.plan, take, Turn::NotWaiting) {
+            return Begin::Done(Taken::at_once(Outcome::Refused(refused)));
         }
         match lie(rules, desk, &take.subject, now_ns) {
             Lie::Here => return Begin::Here,
@@ -106,10 +106,10 @@ impl Quotas<'_> {
         }
         let shard = self.state().shard(rules.home_of(&take.subject));
         if let Some(id) = take.id
-            && let Some(hold) = shard.recent.get(&take::id_of(&take.subject, id)).copied()
+            && let Some(known) = shard.recent.get(&take::id_of(&take.subject, id)).copied()
         {
             drop(shard);
-            return Some(self.repeated(hold, desk.plan.is_sync(rules)));
+            return Some(self.repeated(known, take, desk.plan.is_sync(rules)));
         }
         let full = take.hold.and_then(|_| shard.holds.check_room().err());
         full.map(|full| Taken::unavailable(&full.to_string()))

@@ -72,7 +72,7 @@ impl Quotas<'_> {
                 Ok(kept) => durable = kept,
                 Err(reason) => {
                     if let Some(hold) = hold {
-                        home.0.holds.remove(hold);
+                        home.0.holds.remove(hold.id);
                     }
                     drop(home);
                     self.owe_back(rules, desk, take, now_ns);

@@ -55,6 +55,7 @@ pub(super) async fn lease(
         ..wanted.cell.clone()
     };
     let lease = elsewhere.store.lease(cell, want, before).await?;
+    elsewhere.shares.end(shard);
     let mut shard = leases.shard(shard);
     let entry = shard.of(wanted);
     if let Some(entry) = entry.filter(|entry| entry.asked_ns == Some(asked_ns)) {

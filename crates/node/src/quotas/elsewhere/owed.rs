@@ -53,14 +53,17 @@ impl Owed {
         }
     }
 
-    fn next(&mut self) -> Vec<RemoteCell> {
-        let mut next = Vec::new();
-        while next.len() < AT_ONCE
-            && let Some((_, cell)) = self.cells.pop_first()
-        {
-            next.push(cell);
-        }
-        next
+    /// Some of what is owed of the cells whose keys begin so.
+    fn next(&mut self, prefix: &str) -> Vec<RemoteCell> {
+        let from = (prefix.to_owned(), None);
+        let of_prefix = self.cells.range(from..);
+        let of_prefix = of_prefix.take_while(|((key, _), _)| key.starts_with(prefix));
+        let keys: Vec<_> = of_prefix
+            .map(|(key, _)| key.clone())
+            .take(AT_ONCE)
+            .collect();
+        let cells = keys.iter().filter_map(|key| self.cells.remove(key));
+        cells.collect()
     }
 
     /// They were not told, or nobody knows.
@@ -77,8 +80,13 @@ impl Owed {
 impl Elsewhere {
     /// Tells the store what is owed, as long as it listens.
     pub(super) async fn pay(&self) -> Result<(), Away> {
+        self.pay_of("").await
+    }
+
+    /// The same for cells whose keys begin so.
+    pub(super) async fn pay_of(&self, prefix: &str) -> Result<(), Away> {
         loop {
-            let cells = self.owed.lock().next();
+            let cells = self.owed.lock().next(prefix);
             if cells.is_empty() {
                 return Ok(());
             }
@@ -170,6 +178,7 @@ impl Quotas<'_> {
     ) {
         let hold = Hold {
             subject: take.subject.to_string().into(),
+            principal: Box::default(),
             charges: desk.plan.charges(rules),
             deadline_ns: now_ns,
         };
@@ -213,13 +222,13 @@ mod tests {
         }
         owed.add(cell("b", -1, Some(7)));
         let counts = |cells: &[RemoteCell]| cells.iter().map(|it| it.count).collect::<Vec<_>>();
-        let next = owed.next();
+        let next = owed.next("");
         assert_eq!(counts(&next), [4, -1]);
         owed.put_back(next, &away(false));
-        let next = owed.next();
+        let next = owed.next("");
         assert_eq!(counts(&next), [4, -1]);
         owed.put_back(next, &away(true));
-        assert_eq!((counts(&owed.next()), owed.forgotten()), (vec![4], 1));
+        assert_eq!((counts(&owed.next("")), owed.forgotten()), (vec![4], 1));
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl<'a> Quotas<'a> {
         desk: &mut Desk,
         take: &Take<'_>,
     ) -> Begun {
-        let now_ns = self.now_ns();
+        let now_ns = self.current_ns();
         let rules = self.state().rules.read();
         match self.begin_elsewhere(elsewhere, &rules, desk, take, now_ns) {
             Begin::Done(taken) => {
@@ -93,6 +93,7 @@ impl<'a> Quotas<'a> {
             costs: &[],
             hold: None,
             id: None,
+            principal: None,
         };
         let mut parked = self.take_waiting(&take, Duration::ZERO, 0);
         parked.is_look = true;

@@ -8,7 +8,7 @@ use std::task::Poll;
 use super::Elsewhere;
 use super::lease::Own;
 use super::leases::Entry;
-use crate::ports::quota_store::{Away, RemoteCell, Returned};
+use crate::ports::quota_store::{Away, RemoteCell, RemoteTake, Returned, Verb};
 use crate::quotas::{Quotas, SHARDS};
 
 /// Leases that are given back or renewed at the same time.
@@ -42,6 +42,7 @@ impl Quotas<'_> {
         };
         // What cannot be told now is told next time.
         let _ = elsewhere.pay().await;
+        elsewhere.find_ends().await;
         for shard in 0..SHARDS {
             let ending = elsewhere.ending(shard, self.now_ns(), Which::Old);
             self.end_all(elsewhere, ending).await;
@@ -99,6 +100,21 @@ impl Quotas<'_> {
 }
 
 impl Elsewhere {
+    /// Finds out whether outages are over, though nobody takes.
+    async fn find_ends(&self) {
+        let probes = self.shares.probes().into_iter();
+        let looks = probes.map(async |(shard, cell)| {
+            let look = RemoteTake {
+                verb: Verb::Look,
+                cells: vec![cell],
+            };
+            if self.store.decide(vec![look]).await.is_ok() {
+                self.shares.end(shard);
+            }
+        });
+        all(looks.collect()).await;
+    }
+
     /// Takes the leases away that are ended, and forgets cells that nobody asks about.
     fn ending(&self, shard: u16, now_ns: u64, which: Which) -> Vec<Ending> {
         let mut locked = self.leases.shard(shard);

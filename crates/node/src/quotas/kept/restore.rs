@@ -11,7 +11,8 @@ use quota::{Hold, Limit, Policies, Rules, Subject};
 use super::Kept;
 use super::rewrite::SIZE_MIN;
 use crate::quotas::desk::Desk;
-use crate::quotas::{Options, Quotas, SHARDS, admin};
+use crate::quotas::settle::home_of;
+use crate::quotas::{HoldGrant, Options, Quotas, RecentTake, SHARDS, admin};
 use crate::store::{Kind as StreamKind, Location, Store};
 
 /// Why what is kept of quotas cannot be used.
@@ -121,6 +122,7 @@ impl Quotas<'_> {
         *self.state().rules.write() = Arc::new(rules);
         // Quotas are opened once.
         let _ = self.state().kept.set(kept);
+        self.note_due(0);
         self.state().is_listed.store(false, Ordering::Release);
         self.need_sweep();
         Ok(known)
@@ -153,7 +155,24 @@ impl Quotas<'_> {
                         state.shard(home_of(id)).holds.remove(id);
                     }
                 }
-                record::TAKEN => self.restore_id(rules, &record.payload, now_ns)?,
+                record::TAKEN => {
+                    let taken = record::Taken::decode(&record.payload)?;
+                    self.restore_id(rules, &taken, now_ns);
+                }
+                record::SHORT_HOLD => {
+                    let (id, hold) = record::decode_short_hold(&record.payload)?;
+                    state.shard(home_of(id)).holds.insert(id, hold);
+                }
+                record::SHORT_ENDED => {
+                    for id in record::decode_short_ended(&record.payload) {
+                        let id = id?;
+                        state.shard(home_of(id)).holds.remove(id);
+                    }
+                }
+                record::SHORT_TAKEN => {
+                    let taken = record::Taken::decode_short(&record.payload)?;
+                    self.restore_id(rules, &taken, now_ns);
+                }
                 _ => return Err(Malformed { what: "state" }.into()),
             }
             Ok(())
@@ -162,16 +181,19 @@ impl Quotas<'_> {
         Ok(())
     }
 
-    fn restore_id(self, rules: &Rules, bytes: &[u8], now_ns: u64) -> Result<(), Malformed> {
-        let taken = record::Taken::decode(bytes)?;
+    fn restore_id(self, rules: &Rules, taken: &record::Taken<'_>, now_ns: u64) {
         let subject = taken.id.split_once('\n').map(|(subject, _)| subject);
         if let Some(Ok(subject)) = subject.map(Subject::parse) {
             let mut shard = self.state().shard(rules.home_of(&subject));
-            shard
-                .recent
-                .insert(taken.id, taken.hold, taken.until_ns, now_ns);
+            let hold = taken
+                .hold
+                .map(|(id, deadline_ns)| HoldGrant { id, deadline_ns });
+            let known = RecentTake {
+                hold,
+                cost_digest: taken.cost_digest,
+            };
+            shard.recent.insert(taken.id, known, taken.until_ns, now_ns);
         }
-        Ok(())
     }
 
     /// Slots are used by what is held, and by nothing else.
@@ -193,10 +215,6 @@ impl Quotas<'_> {
             }
         }
     }
-}
-
-fn home_of(id: quota::HoldId) -> u16 {
-    (id.0 % u64::from(SHARDS)) as u16
 }
 
 /// FNV-1a over the limits as they would be kept: the same for the same configuration.

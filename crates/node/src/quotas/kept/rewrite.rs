@@ -53,10 +53,15 @@ impl Quotas<'_> {
                 (record::HOLD, bytes)
             });
             records.extend(holds);
-            let ids = shard.recent.iter().map(|(id, hold, until_ns)| {
+            let ids = shard.recent.iter().map(|(id, taken, until_ns)| {
                 let mut bytes = Vec::new();
-                let hold = *hold;
-                record::Taken { until_ns, hold, id }.encode(&mut bytes);
+                let taken = record::Taken {
+                    until_ns,
+                    hold: taken.hold.map(|hold| (hold.id, hold.deadline_ns)),
+                    cost_digest: taken.cost_digest,
+                    id,
+                };
+                taken.encode(&mut bytes);
                 (record::TAKEN, bytes)
             });
             records.extend(ids);

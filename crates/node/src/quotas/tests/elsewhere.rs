@@ -40,6 +40,7 @@ fn begin(world: &World, subject: &str, costs: &[Cost], hold: Option<Duration>) -
         costs,
         hold,
         id: None,
+        principal: None,
     };
     world.node.quotas().take(&mut Desk::new(), &take)
 }
@@ -105,6 +106,7 @@ fn a_take_of_several_cells_is_one_question_and_stands_as_the_store_says() {
         costs: &[(Unit::REQUESTS, 2)],
         hold: None,
         id: None,
+        principal: None,
     };
     let taken = end(world.node.quotas().take(&mut desk, &take), &mut desk);
     assert!(is_admitted(&taken) && !taken.is_degraded);
@@ -163,6 +165,7 @@ fn who_waits_is_admitted_when_the_store_has_credit() {
         costs: &ONE,
         hold: None,
         id: None,
+        principal: None,
     };
     let mut desk = Desk::new();
     let waiting = |ms| quotas.take_waiting(&take, Duration::from_millis(ms), 0);

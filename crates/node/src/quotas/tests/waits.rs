@@ -7,6 +7,7 @@ fn parked(node: &Handle, subject: &str, wait_s: u64, priority: u8) -> Parked {
         costs: &[(Unit::REQUESTS, 1)],
         hold: None,
         id: None,
+        principal: None,
     };
     node.quotas()
         .take_waiting(&take, Duration::from_secs(wait_s), priority)

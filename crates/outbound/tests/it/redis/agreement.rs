@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use quota::{
     Bucket, Decision, Durability, Every, Factor, Hold, Kind, Limit, Mode, Pattern, Plan, Policies,
-    Rules, Seed, Settled, Subject, Table, Unit, Unreachable, When, decide, look, reset, settle,
+    Rules, Seed, Settled, Subject, Table, Unit, Unreachable, When, Zone, decide, look, reset,
+    settle,
 };
 
 use super::server::{SECOND, Server};
@@ -43,7 +44,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
             Kind::Bucket(Bucket { capacity, amount, period_ns })
         }),
         1 => (amount(), every, -40_000..40_000).prop_map(|(amount, every, offset_s)| {
-            Kind::Budget { amount, every, offset_s }
+            Kind::Budget { amount, every, zone: Zone::Fixed(offset_s) }
         }),
         1 => amount().prop_map(|capacity| Kind::Slots { capacity }),
     ]
@@ -119,6 +120,7 @@ impl Engine {
     fn hold(&self) -> Hold {
         Hold {
             subject: SUBJECT.into(),
+            principal: "".into(),
             charges: self.plan.charges(&self.rules),
             deadline_ns: u64::MAX,
         }
@@ -310,7 +312,7 @@ fn the_server_decides_as_the_engine_does() {
     let minute = Kind::Budget {
         amount: 2,
         every: Every::Minute,
-        offset_s: 0,
+        zone: Zone::UTC,
     };
     let late = [
         Step::Take(2),

@@ -28,7 +28,7 @@ fn budget(every: Every, count: i64, mark: Option<u64>) -> RemoteCell {
     let kind = Kind::Budget {
         amount: 10,
         every,
-        offset_s: 0,
+        zone: quota::Zone::UTC,
     };
     RemoteCell {
         kind,

@@ -26,7 +26,7 @@ pub(crate) struct SetArgs {
     #[arg(long, value_name = "COUNT", required_unless_present_any = ["refill", "grant"])]
     capacity: Option<u64>,
 
-    /// What comes back, instead: 50/s
+    /// What comes back, instead: 50/s, 40000/min (or /m), 5/90s, 100/d
     #[arg(long, value_name = "RATE")]
     refill: Option<String>,
 

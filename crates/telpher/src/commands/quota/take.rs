@@ -24,11 +24,11 @@ pub(crate) struct TakeArgs {
     #[arg(required = true, value_name = "COST", value_parser = parse_cost)]
     costs: Vec<(String, u64)>,
 
-    /// Reserve it for so long at most, until `telpher quota settle` says what it cost
+    /// Reserve it until `telpher quota settle` says what it cost, for at most that long: 90s, 5m, 1d
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     hold: Option<Duration>,
 
-    /// Wait for so long at most until it passes
+    /// Wait until it passes, for at most that long: 500ms, 2s, 5m
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     wait: Option<Duration>,
 
@@ -51,7 +51,7 @@ pub(crate) struct TakeArgs {
 pub(crate) struct SettleArgs {
     /// The hold, as `telpher quota take --hold` prints it
     #[arg(value_parser = parse_hold)]
-    hold: u64,
+    hold: u128,
 
     /// What it truly cost: UNIT=COUNT; units that are not named cost what was reserved
     #[arg(value_name = "COST", value_parser = parse_cost)]
@@ -141,15 +141,19 @@ pub(super) fn run_peek(args: &PeekArgs, environment: &Environment) -> Result<(),
 
 fn admitted_shown(admitted: &Admitted) -> (Value, String) {
     let hold = admitted.hold.as_ref();
-    let hold = hold.map(|hold| format!("{:016x}", hold.id()));
+    let hold = hold.map(|hold| (format!("{:032x}", hold.id()), hold.ends_after()));
     let mut value = json!({ "allowed": true });
     let mut human = match admitted.is_repeat {
         true => "was admitted before\n".to_owned(),
         false => "admitted\n".to_owned(),
     };
-    if let Some(hold) = hold {
+    if let Some((hold, ends_after)) = hold {
         human.push_str(&format!("hold {hold}\n"));
         value["hold"] = json!(hold);
+        if let Some(ends_after) = ends_after {
+            human.push_str(&format!("it ends by itself in {}\n", seconds(ends_after)));
+            value["hold_ends_ms"] = json!(milliseconds(ends_after));
+        }
     }
     if admitted.is_repeat {
         value["repeat"] = json!(true);
@@ -259,10 +263,11 @@ fn parse_cost(text: &str) -> Result<(String, u64), String> {
     }
 }
 
-fn parse_hold(text: &str) -> Result<u64, String> {
-    let is_one = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let number = u64::from_str_radix(text, 16).ok().filter(|_| is_one);
-    number.ok_or_else(|| format!("`{text}` is not 16 hexadecimal digits"))
+/// 32 digits, or 16 of a hold that an older version took.
+fn parse_hold(text: &str) -> Result<u128, String> {
+    let is_one = matches!(text.len(), 16 | 32) && text.bytes().all(|it| it.is_ascii_hexdigit());
+    let number = u128::from_str_radix(text, 16).ok().filter(|_| is_one);
+    number.ok_or_else(|| format!("`{text}` is not a hold: 32 hexadecimal digits"))
 }
 
 #[cfg(test)]
@@ -287,7 +292,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_is_sixteen_digits() {
+    fn a_hold_is_32_digits_or_16_of_an_older_version() {
+        assert_eq!(
+            parse_hold("0000000000000001000000000000001c"),
+            Ok(1 << 64 | 28)
+        );
         assert_eq!(parse_hold("00000000000001c7"), Ok(455));
         for text in ["", "1c7", "+0000000000001c7", "00000000000001cg"] {
             assert!(parse_hold(text).is_err(), "{text}");

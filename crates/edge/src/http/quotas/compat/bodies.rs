@@ -119,6 +119,16 @@ pub(super) fn no_limit(reply: &mut Reply) {
     error(reply, StatusCode::SERVICE_UNAVAILABLE, message);
 }
 
+/// A body that could not be read: too large, or too slow.
+pub(super) fn unread(reply: &mut Reply, status: StatusCode, detail: &str) {
+    error(reply, status, detail);
+}
+
+pub(super) fn unsupported_encoding(reply: &mut Reply) {
+    let message = "Compressed bodies are not supported";
+    error(reply, StatusCode::UNSUPPORTED_MEDIA_TYPE, message);
+}
+
 fn error(reply: &mut Reply, status: StatusCode, message: &str) {
     reply.clear(status, JSON);
     let error = status.canonical_reason().unwrap_or("Error");

@@ -29,6 +29,8 @@ pub(super) enum Wrong {
     Fractional,
     #[error("tokens exceeds capacity ({capacity})")]
     AboveCapacity { capacity: u64 },
+    #[error("Failed to decode param '{0}'")]
+    Encoding(String),
     #[error("{0}")]
     Refused(String),
 }

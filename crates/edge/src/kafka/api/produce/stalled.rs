@@ -57,6 +57,7 @@ impl Stalled {
             transactional_id: self.transactional_id.as_deref(),
             version: self.tag.version,
             acks: self.acks,
+            refused: None,
         };
         let mut batches = std::mem::take(&mut self.waiting.queued).into_iter();
         while let Some(mut queued) = batches.next() {

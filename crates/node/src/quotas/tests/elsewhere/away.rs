@@ -1,6 +1,7 @@
 //! What nodes give while the store cannot be asked.
 
 use super::*;
+use crate::ports::quota_store::Verb;
 
 fn limit(on_unreachable: &str) -> Written {
     Written {
@@ -9,25 +10,115 @@ fn limit(on_unreachable: &str) -> Written {
     }
 }
 
-#[test]
-fn a_node_gives_its_share_while_the_store_is_away_and_owes_it() {
-    let store = Store::shared_by(3);
-    let world = node_in(&store, 3, &[limit("degrade")]);
-    store.set_mood(Mood::Away);
-    let taken: Vec<_> = (0..12).map(|_| take(&world, "a/b/c", &ONE)).collect();
+/// Of as many takes of one, how many were admitted; all were decided without the store.
+fn admitted(world: &World, count: usize) -> usize {
+    let taken: Vec<_> = (0..count).map(|_| take(world, "a/b/c", &ONE)).collect();
     assert!(taken.iter().all(|taken| taken.is_degraded));
-    assert_eq!(taken.iter().filter(|taken| is_admitted(taken)).count(), 10);
+    taken.iter().filter(|taken| is_admitted(taken)).count()
+}
+
+fn refilled() -> Written {
+    bucket("agent", 30, "3/s")
+}
+
+#[test]
+fn a_node_gives_its_share_of_the_refill_while_the_store_is_away_and_owes_it() {
+    let store = Store::shared_by(3);
+    let world = node_in(&store, 3, &[refilled()]);
+    store.set_mood(Mood::Away);
+    // What is left in the store nobody here knows.
+    assert_eq!(admitted(&world, 5), 0);
+    pass_ms(&world, &store, 4_000);
+    assert_eq!(admitted(&world, 6), 4);
+    // A subject that has not taken before has what came back since the outage began.
+    let other = take(&world, "a/b/d", &[(Unit::REQUESTS, 4)]);
+    assert!(is_admitted(&other), "{other:?}");
+    // The share holds no more than its part of the capacity.
+    pass_ms(&world, &store, 60_000);
+    assert_eq!(admitted(&world, 12), 10);
     let more = take(&world, "a/b/c", &[(Unit::REQUESTS, 11)]);
     assert!(
         matches!(more.outcome, Outcome::Unavailable { .. }),
         "{more:?}"
     );
     let view = world.node.quotas().elsewhere().unwrap();
-    assert_eq!((view.owed, view.store.is_connected), (1, false));
-    assert_eq!(world.node.quotas().take_counts().degraded, 13);
+    assert_eq!((view.owed, view.store.is_connected), (2, false));
     store.set_mood(Mood::Answers);
     done(world.node.quotas().tend_store());
-    assert_eq!(left(&world, "a/b/c"), [20]);
+    assert_eq!(left(&world, "a/b/c"), [30 - 14]);
+}
+
+#[test]
+fn nodes_together_admit_no_more_than_the_total_in_an_outage() {
+    let store = Store::shared_by(3);
+    let worlds = [(); 3].map(|()| node_in(&store, 3, &[refilled()]));
+    let drained = take(&worlds[0], "a/b/c", &[(Unit::REQUESTS, 30)]);
+    assert!(is_admitted(&drained) && !drained.is_degraded);
+    store.set_mood(Mood::Away);
+    let mut total = 0;
+    for _ in 0..10 {
+        total += worlds
+            .each_ref()
+            .map(|world| admitted(world, 4))
+            .iter()
+            .sum::<usize>();
+        for world in &worlds {
+            world.pass_ms(1_000);
+        }
+        store.pass_ns(SECOND);
+    }
+    // Ten looks, nine seconds between the first and the last.
+    assert_eq!(total, 27);
+}
+
+#[test]
+fn what_was_given_is_debited_before_anything_is_asked_after_an_outage() {
+    let store = Store::shared_by(1);
+    let world = node_in(&store, 1, &[refilled()]);
+    assert!(is_admitted(&take(&world, "a/b/c", &[(Unit::REQUESTS, 30)])));
+    store.set_mood(Mood::Away);
+    assert_eq!(admitted(&world, 1), 0);
+    pass_ms(&world, &store, 4_000);
+    assert_eq!(admitted(&world, 20), 12);
+    store.set_mood(Mood::Answers);
+    store.takes();
+    // Nobody has looked after what is owed; what came back was given already.
+    assert!(!is_admitted(&take(&world, "a/b/c", &ONE)));
+    let told = store.takes();
+    assert_eq!((told[0].verb, told[0].cells[0].count), (Verb::Force, 12));
+}
+
+#[test]
+fn an_outage_ends_when_the_store_answers_and_the_next_begins_empty() {
+    let store = Store::shared_by(1);
+    let world = node_in(&store, 1, &[refilled()]);
+    store.set_mood(Mood::Away);
+    assert_eq!(admitted(&world, 1), 0);
+    store.set_mood(Mood::Answers);
+    // Nobody takes: looking after the store finds out.
+    done(world.node.quotas().tend_store());
+    pass_ms(&world, &store, 60_000);
+    store.set_mood(Mood::Away);
+    assert_eq!(admitted(&world, 3), 0);
+}
+
+#[test]
+fn a_budget_gives_nothing_beyond_its_leases_while_the_store_is_away() {
+    let budget = Written {
+        capacity: None,
+        refill: None,
+        budget: Some(30),
+        every: Some("day".to_owned()),
+        ..bucket("spend", 0, "")
+    };
+    let (world, store) = one_node(&[budget]);
+    store.set_mood(Mood::Away);
+    let taken = take(&world, "a/b/c", &ONE);
+    assert!(taken.is_degraded);
+    assert!(
+        matches!(taken.outcome, Outcome::Unavailable { .. }),
+        "{taken:?}"
+    );
 }
 
 #[test]

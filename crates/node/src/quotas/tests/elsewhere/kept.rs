@@ -2,10 +2,10 @@
 
 use quota::{Factor, Override, Prefix, Settled};
 
-use super::super::BY;
+use super::super::{ANYONE, BY};
 use super::*;
 use crate::ports::quota_store::Verb;
-use crate::quotas::ChangeError;
+use crate::quotas::{ChangeError, SettleOutcome};
 
 fn held(world: &World, count: u64, lasting: Duration) -> quota::HoldId {
     let costs = [(Unit::REQUESTS, count)];
@@ -15,7 +15,7 @@ fn held(world: &World, count: u64, lasting: Duration) -> quota::HoldId {
     )
     .outcome
     {
-        Outcome::Admitted { hold, .. } => hold.expect("it is held"),
+        Outcome::Admitted { hold, .. } => hold.expect("it is held").id,
         other => panic!("there is enough: {other:?}"),
     }
 }
@@ -37,9 +37,11 @@ fn the_end_of_a_hold_is_owed_to_the_store() {
         (dear, Settled::Cost(&[(Unit::REQUESTS, 25)])),
         (cancelled, Settled::Cancelled),
     ] {
-        let settling = quotas.settle(&mut desk, hold, settled);
-        assert!(settling.was_held && settling.failed.is_none());
-        assert!(!quotas.settle(&mut desk, hold, settled).was_held);
+        let settling = quotas.settle(&mut desk, hold, settled, ANYONE);
+        assert_eq!(settling.outcome, SettleOutcome::Settled);
+        assert!(settling.failed.is_none());
+        let again = quotas.settle(&mut desk, hold, settled, ANYONE);
+        assert_eq!(again.outcome, SettleOutcome::Ended);
     }
     done(quotas.tend_store());
     assert_eq!(left(&world, "a/b/c"), [70]);
@@ -77,8 +79,8 @@ fn slots_say_how_long_they_are_held_and_are_given_back_with_their_mark() {
     );
     assert_eq!(store.takes()[0].cells[0].lasting_ns, 5 * SECOND);
     let quotas = world.node.quotas();
-    let settling = quotas.settle(&mut Desk::new(), hold, Settled::Cancelled);
-    assert!(settling.was_held);
+    let settling = quotas.settle(&mut Desk::new(), hold.id, Settled::Cancelled, ANYONE);
+    assert_eq!(settling.outcome, SettleOutcome::Settled);
     done(quotas.tend_store());
     let told = store.takes();
     let cell = &told[0].cells[0];
@@ -97,6 +99,7 @@ fn a_second_take_with_an_id_takes_nothing_whenever_it_comes() {
         costs: &[(Unit::REQUESTS, 4)],
         hold: None,
         id: Some("x"),
+        principal: None,
     };
     let (quotas, mut desk) = (world.node.quotas(), Desk::new());
     store.set_mood(Mood::Slow);

@@ -1,0 +1,80 @@
+//! Quotas: messages are counted, and a halted client sends none.
+
+use model::ErrorCode;
+use node::Counter;
+use node::quotas::{By, Options, Prefix, Written};
+
+use crate::{Agent, Bench, until};
+
+const BY: By<'static> = By {
+    who: "root",
+    reason: "a test",
+};
+
+fn limit(bench: &Bench, capacity: u64, refill: &str) {
+    let sends = Written {
+        name: "sends".to_owned(),
+        pattern: "*/*/*".to_owned(),
+        unit: "sends".to_owned(),
+        capacity: Some(capacity),
+        refill: Some(refill.to_owned()),
+        ..Written::default()
+    };
+    let limits = vec![sends.read().unwrap()];
+    let quotas = bench.node.quotas();
+    quotas.open(Options::default(), limits).unwrap();
+}
+
+async fn refused(bench: &Bench, code: ErrorCode, count: u64) {
+    let counters = bench.node.counters();
+    until("messages to be refused", || {
+        counters.failures(code) == count
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn messages_beyond_a_limit_that_does_not_refill_are_dropped() {
+    let bench = Bench::new().await;
+    let mut a = Agent::subscribed(&bench, "a", 1).await;
+    let b = Agent::subscribed(&bench, "b", 2).await;
+    limit(&bench, 3, "0/s");
+    for _ in 0..5 {
+        a.publish(b.name(), 1, b"hello");
+    }
+    refused(&bench, ErrorCode::Throttled, 2).await;
+    bench.counted(Counter::Delivered, 3).await;
+}
+
+#[tokio::test]
+async fn a_sender_over_its_limit_is_read_from_again_when_that_has_come_back() {
+    let bench = Bench::new().await;
+    let mut a = Agent::subscribed(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    limit(&bench, 1, "100/s");
+    for index in 0..20_u8 {
+        a.publish(b.name(), 1, &[index]);
+    }
+    // None is lost.
+    for index in 0..20_u8 {
+        assert_eq!(b.received().await.payload, [index]);
+    }
+    assert_eq!(bench.node.counters().failures(ErrorCode::Throttled), 0);
+}
+
+#[tokio::test]
+async fn a_halted_client_sends_nothing_until_it_is_resumed() {
+    let bench = Bench::new().await;
+    let mut a = Agent::subscribed(&bench, "a", 1).await;
+    let mut b = Agent::subscribed(&bench, "b", 2).await;
+    let prefix = Prefix {
+        name: "default",
+        run: "",
+    };
+    let _halted = bench.node.quotas().halt(prefix, BY).unwrap();
+    a.publish(b.name(), 1, b"halted");
+    refused(&bench, ErrorCode::Denied, 1).await;
+    let _resumed = bench.node.quotas().resume(prefix, BY).unwrap();
+    a.publish(b.name(), 1, b"resumed");
+    assert_eq!(b.received().await.payload, b"resumed");
+}

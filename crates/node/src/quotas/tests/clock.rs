@@ -1,0 +1,77 @@
+//! Budgets and a wall clock that is stepped.
+
+use super::*;
+
+const HOUR_MS: u64 = 3_600_000;
+/// 2026-11-23T12:00:00Z.
+const NOON_MS: u64 = 1_795_435_200_000;
+
+fn daily() -> Written {
+    Written {
+        capacity: None,
+        refill: None,
+        budget: Some(1_000),
+        every: Some("day".to_owned()),
+        ..bucket("daily", 0, "")
+    }
+}
+
+/// A day's budget and a bucket, at noon.
+fn noon() -> World {
+    let world = World::at(NOON_MS);
+    let limits = read(&[daily(), bucket("agent", 1_000, "0/s")]);
+    world
+        .node
+        .quotas()
+        .open(Options::default(), limits)
+        .unwrap();
+    world
+}
+
+fn reset_hours(node: &Handle) -> u64 {
+    let (mut desk, subject) = (Desk::new(), Subject::parse("a/b/c").unwrap());
+    assert!(node.quotas().peek(&mut desk, &subject).is_none());
+    let reset_ns = desk.standings().next().unwrap().reset_ns.unwrap();
+    (reset_ns - node.quotas().now_ns()) / 1_000_000 / HOUR_MS
+}
+
+#[test]
+fn a_budget_follows_the_wall_clock_forward_and_a_bucket_does_not() {
+    let world = noon();
+    spend(&world.node, "a/b/c", 600);
+    assert_eq!(world.node.quotas().follow_clock(), None);
+    world.step_wall_ms(20 * HOUR_MS as i64);
+    let step = world.node.quotas().follow_clock().unwrap();
+    assert_eq!((step.size.as_secs(), step.is_back), (20 * 3_600, false));
+    // It is eight in the morning of the next day.
+    assert_eq!(left(&world.node, "a/b/c"), [1_000, 400]);
+    assert_eq!(reset_hours(&world.node), 16);
+    assert_eq!(world.node.quotas().take_counts().clock_steps, 1);
+    assert_eq!(world.node.quotas().follow_clock(), None);
+}
+
+#[test]
+fn a_clock_that_was_ahead_holds_a_budget_up_until_the_end_of_its_period_only() {
+    let world = noon();
+    // Five years ahead, and back.
+    world.step_wall_ms(5 * 365 * 24 * HOUR_MS as i64);
+    world.node.quotas().follow_clock().unwrap();
+    spend(&world.node, "a/b/c", 600);
+    world.step_wall_ms(-5 * 365 * 24 * HOUR_MS as i64);
+    assert!(world.node.quotas().follow_clock().unwrap().is_back);
+    // What was spent stays spent, until midnight.
+    assert_eq!(left(&world.node, "a/b/c"), [400, 400]);
+    assert_eq!(reset_hours(&world.node), 12);
+}
+
+#[test]
+fn a_budget_that_was_stored_ahead_of_the_clock_begins_again_with_the_next_period() {
+    let limits = [daily()];
+    let mut on_disk = OnDisk::new_at(&limits, NOON_MS + 5 * 365 * 24 * HOUR_MS);
+    spend(on_disk.node(), "a/b/c", 600);
+    on_disk.node().quotas().flush_all();
+    on_disk.sync();
+    let on_disk = on_disk.crash_to(&limits, NOON_MS);
+    assert_eq!(left(on_disk.node(), "a/b/c"), [400]);
+    assert_eq!(reset_hours(on_disk.node()), 12);
+}
