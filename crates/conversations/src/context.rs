@@ -1,36 +1,33 @@
-//! The window: what of a conversation a model is shown.
+//! The window: the messages of a conversation that a model is shown.
 //!
 //! A window is made of whole *turns*: a turn begins with a message of somebody who is neither an
-//! assistant nor a tool and does not instruct, and goes on to the next such message; where a call of
-//! a tool stands before that and its result behind it, they are one. What the summary stands for is
-//! not looked at. Instructions that are kept come first, however old they are.
+//! assistant nor a tool and does not instruct, and goes on to the next such message. Messages that the
+//! summary stands for are not looked at. Instructions that are kept come first, however old they are.
 //!
-//! **Nothing dangles.** A call whose result is not in the window is left out of its message, and so
-//! is a result whose call is not.
+//! **No call without its result.** A call whose result is not in the window is left out of its
+//! message, and so is a result whose call is not.
 //!
-//! **The prefix is stable.** A provider caches what begins as the request before it did. So if not
+//! **The prefix is stable.** A provider caches requests that begin like the one before. So if not
 //! everything fits, the window does not begin with the oldest turn that fits, which would be another
-//! one each time, but at a *mark*: a turn is one if a multiple of the step lies between its beginning
-//! and that of the turn before it, counted in the tokens of the whole conversation (or in messages,
-//! if the policy bounds them), or if it is as long as a step itself. Marks never move, so the window
-//! begins at the same one until it would be over budget, and then at one about a step further on.
-//! The same marks bound what is replaced by stubs.
+//! one each time, but at a *mark*: a turn is a mark if a multiple of the step lies between its
+//! beginning and that of the turn before it, counted in the tokens of the whole conversation (or in
+//! messages, if the policy bounds them), or if it is as long as a step itself. Marks never move, so
+//! the window begins at the same one until it would be over budget, and then at one about a step
+//! further on. Stubs end at a mark, too.
 //!
-//! Invariants: *never over the budget; the same messages give the same window; a window whose first
-//! mark still fits still begins there.*
+//! Invariants: *never over the budget; the same messages give the same window; while a conversation
+//! grows its window never begins earlier than before.*
 
 mod bonds;
 mod cut;
 mod parts;
 mod policy;
-
-use std::collections::HashSet;
+mod turns;
 
 use parts::Entry;
 pub use parts::Treatment;
 pub use policy::{Kinds, Policy, PolicyProblem, STEP_PERMILLE_MAX, Strategy};
 
-use crate::message::PartKind;
 use crate::record::MessageView;
 
 /// What a window is cut from.
@@ -76,6 +73,16 @@ pub struct Cut {
     pub is_estimated: bool,
     /// How many parts of each kind (by its number) are not shown as they are.
     pub dropped: [u32; 9],
+}
+
+impl Cut {
+    /// The first message behind the summary and the instructions that are kept; one behind the head
+    /// if there is none. The message that the window begins with may have nothing to show.
+    pub fn first_shown_seq(&self) -> u64 {
+        let mut shown = self.messages.iter().map(|it| it.seq);
+        let first = shown.find(|seq| *seq >= self.from_seq);
+        first.unwrap_or(self.head_seq + 1)
+    }
 }
 
 /// A message that a model is shown.
@@ -139,10 +146,7 @@ pub struct Window {
     /// Those that are not instructions, and their tokens at least.
     count: u64,
     least: u64,
-    /// Calls of which a result was seen and the call was not.
-    unbound: HashSet<u64>,
-    /// Whether the beginning of a turn was seen that no call and result hold together with what is
-    /// before it.
+    /// Whether the beginning of a turn was seen.
     has_turn: bool,
     /// Tokens of the instructions.
     kept_tokens: u64,
@@ -205,7 +209,6 @@ impl Window {
             kept: Vec::new(),
             count: 0,
             least: 0,
-            unbound: HashSet::new(),
             has_turn: false,
             kept_tokens: 0,
             full_at: None,
@@ -248,7 +251,7 @@ impl Window {
         if !entry.is_kept {
             self.count += 1;
             self.least += self.least_weight(&entry);
-            self.bind(&entry);
+            self.has_turn |= entry.opens_turn;
         }
         self.entries.push(entry);
         if self.full_at.is_none() && self.is_full() {
@@ -293,21 +296,6 @@ impl Window {
             true => Next::Instruction(seq),
             false => Next::TooLong,
         }
-    }
-
-    fn bind(&mut self, entry: &Entry) {
-        for fact in entry.facts.iter().rev().filter(|fact| fact.call != 0) {
-            match fact.kind {
-                PartKind::ToolResult => {
-                    self.unbound.insert(fact.call);
-                }
-                PartKind::ToolCall => {
-                    self.unbound.remove(&fact.call);
-                }
-                _ => {}
-            }
-        }
-        self.has_turn |= entry.opens_turn && self.unbound.is_empty();
     }
 
     /// What a message weighs at least, whatever is replaced.

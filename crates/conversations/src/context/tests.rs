@@ -313,12 +313,12 @@ fn a_result_is_never_shown_without_its_call() {
          tool 10 result=1
          bot 10";
     check(&budget(100), script, "1 2 3 4 5 = 80");
-    // They are one turn of 80 tokens, which cannot be held: both are left out of the rest.
+    // The window begins behind the call, so the result is left out.
     check(&budget(50), script, "3 5 = 20");
 }
 
 #[test]
-fn a_result_is_not_parted_from_a_call_that_is_too_far_back_to_be_looked_at() {
+fn a_result_is_left_out_if_its_call_is_too_far_back_to_be_looked_at() {
     check(
         &budget(50),
         "user 10
@@ -329,9 +329,8 @@ fn a_result_is_not_parted_from_a_call_that_is_too_far_back_to_be_looked_at() {
          tool 10 result=1
          user 10
          bot 10",
-        "7 8 = 20",
+        "5 7 8 = 30",
     );
-    // Of the turn that is needed it is left out.
     check(
         &budget(50),
         "user 10
@@ -346,7 +345,7 @@ fn a_result_is_not_parted_from_a_call_that_is_too_far_back_to_be_looked_at() {
 }
 
 #[test]
-fn few_messages_may_be_wanted_of_a_turn_that_began_long_ago() {
+fn the_newest_turn_is_shown_however_few_messages_are_wanted() {
     let policy = Policy {
         strategy: Strategy::LastN { count: 2 },
         ..budget(0)
@@ -360,7 +359,7 @@ fn few_messages_may_be_wanted_of_a_turn_that_began_long_ago() {
          bot 1
          tool 1 result=1
          bot 1",
-        "2 3 4 5 6 7 = 6",
+        "4 5 7 = 3",
     );
 }
 
@@ -398,6 +397,18 @@ fn what_has_lost_its_other_half_is_left_out() {
          tool 10 result=1 text
          user 10",
         "summary 3-0 4 = 19",
+    );
+}
+
+#[test]
+fn a_call_without_an_id_is_left_out() {
+    check(
+        &budget(100),
+        "user 10
+         bot 10 text call
+         tool 10 result
+         user 10",
+        "1 2-1 4 = 26",
     );
 }
 
@@ -456,6 +467,88 @@ fn the_newest_turn_and_small_parts_are_not_replaced() {
          bot 50 pair=2",
         "1 2~1 3 4 = 94",
     );
+}
+
+#[test]
+fn stubs_never_bring_back_a_turn_that_was_left_out() {
+    let policy = dropping(200, 1, &[PartKind::ToolResult]);
+    let turn = |size: u32| format!("user 10\nbot 5 call=1\ntool {size} result=1\nbot 5\n");
+    let script: String = [50, 150, 20, 20].map(turn).concat();
+    let said: Vec<_> = script.lines().map(said).collect();
+    let records = records(&said);
+    let begins = (1..=said.len()).map(|head| {
+        let (cut, _) = window(&policy, &records[..head], 1, None);
+        cut.unwrap().from_seq
+    });
+    // With a stub for its output the first turn would fit again from message 9 on.
+    let begins: Vec<_> = begins.collect();
+    assert_eq!(begins, [1, 1, 1, 1, 1, 1, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]);
+}
+
+#[test]
+fn a_turn_that_was_too_much_alone_is_shown_with_stubs_later() {
+    let policy = dropping(200, 0, &[PartKind::ToolResult]);
+    let turn = "user 10\nbot 10 call=1\ntool 500 result=1\nbot 10\n";
+    check(
+        &policy,
+        turn,
+        "messages 1 to 4 cannot be parted and cost 530 tokens, of which there are 200",
+    );
+    check(&policy, &format!("{turn}user 10"), "1 2 3~0 4 5 = 57");
+}
+
+#[test]
+fn an_agents_windows_keep_their_prefix_with_stubs() {
+    // 120 turns of an agent, a quarter of which have a large output, in windows of 6,000 tokens.
+    let mut rng = pseudorandom(7);
+    let mut all = Vec::new();
+    for _ in 0..120 {
+        let size = match rng() % 4 {
+            0 => 800 + rng() % 1_700,
+            _ => 20 + rng() % 60,
+        };
+        let text = format!("{} {}", 20 + rng() % 80, 20 + rng() % 60);
+        let (asked, answered) = text.split_once(' ').unwrap();
+        all.push(said(&format!("user {asked}")));
+        all.push(said("bot 30 call=1"));
+        all.push(said(&format!("tool {size} result=1*{}", size * 4)));
+        all.push(said(&format!("bot {answered}")));
+    }
+    let records = records(&all);
+    let count = |policy: &Policy| {
+        let (mut changes, mut backwards) = (0, 0);
+        let mut before: Option<Cut> = None;
+        for head in (4..=all.len()).step_by(4) {
+            let cut = window(policy, &records[..head], 1, None).0.unwrap();
+            if let Some(before) = before {
+                changes += u32::from(!cut.messages.starts_with(&before.messages));
+                backwards += u32::from(cut.from_seq < before.from_seq);
+            }
+            before = Some(cut);
+        }
+        (changes, backwards)
+    };
+    let plain = count(&Policy {
+        step_permille: 250,
+        ..budget(6_000)
+    });
+    let dropping = count(&Policy {
+        step_permille: 250,
+        ..dropping(6_000, 3, &[PartKind::ToolResult])
+    });
+    assert_eq!((plain.1, dropping.1), (0, 0));
+    assert!(dropping.0 <= plain.0 + 5, "{dropping:?} and {plain:?}");
+}
+
+/// Numbers that look random (an LCG of Knuth's).
+fn pseudorandom(seed: u64) -> impl FnMut() -> u32 {
+    let mut state = seed;
+    move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 40) as u32
+    }
 }
 
 #[test]

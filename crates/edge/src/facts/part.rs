@@ -27,6 +27,12 @@ struct Part<'a> {
     tool_call_id: Word<'a>,
     #[serde(borrow, rename = "toolInvocation")]
     invocation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+    #[serde(borrow, rename = "errorText")]
+    error_text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    approval: Option<&'a RawValue>,
     // OpenAI.
     #[serde(borrow, rename = "tool_call_id")]
     answered_id: Word<'a>,
@@ -44,6 +50,14 @@ struct Part<'a> {
 struct Invocation<'a> {
     #[serde(borrow, default, rename = "toolCallId")]
     tool_call_id: Word<'a>,
+    #[serde(borrow, default)]
+    state: Word<'a>,
+}
+
+/// What became of a call that needed an approval.
+#[derive(Deserialize)]
+struct Approval {
+    approved: Option<bool>,
 }
 
 /// A call in the `tool_calls` of OpenAI's chat completions.
@@ -76,12 +90,12 @@ pub(super) fn read(text: &str) -> Result<PartFact, String> {
     })
 }
 
-fn meaning(part: Part<'_>) -> Result<Meaning<'_>, String> {
-    if let Some(id) = part.answered_id.text() {
+fn meaning(mut part: Part<'_>) -> Result<Meaning<'_>, String> {
+    if let Some(id) = std::mem::take(&mut part.answered_id).text() {
         return Ok((PartKind::ToolResult, Some(id)));
     }
-    let kind = match part.kind {
-        Word::Text(kind) => kind,
+    let kind = match &part.kind {
+        Word::Text(kind) => kind.clone(),
         Word::Other => return Err(".type: a text is expected".to_owned()),
         Word::Absent => return untyped(part.tool_calls, part.text),
     };
@@ -96,10 +110,9 @@ fn meaning(part: Part<'_>) -> Result<Meaning<'_>, String> {
         "tool_use" | "server_tool_use" | "mcp_tool_use" | "function" => {
             (PartKind::ToolCall, part.id.text())
         }
-        "function_call" | "custom_tool_call" => (PartKind::ToolCall, part.call_id.text()),
-        "function_call_output" | "custom_tool_call_output" => {
-            (PartKind::ToolResult, part.call_id.text())
-        }
+        "function_call" | "custom_tool_call" | "computer_call" | "local_shell_call"
+        | "shell_call" | "apply_patch_call" => (PartKind::ToolCall, part.call_id.text()),
+        kind if kind.ends_with("_call_output") => (PartKind::ToolResult, part.call_id.text()),
         "tool-invocation" => return Ok(invocation(part.invocation)),
         "tool-call" if part.state.is_absent() => (PartKind::ToolCall, part.tool_call_id.text()),
         "tool-result" | "tool-error" if part.state.is_absent() => {
@@ -108,9 +121,13 @@ fn meaning(part: Part<'_>) -> Result<Meaning<'_>, String> {
         "tool-approval-request" | "tool-approval-response" if part.state.is_absent() => {
             (PartKind::Other, None)
         }
-        // A part of a UI message that is completed in place: no other part answers it.
+        // A part of a UI message is completed in place. Until then it is a call without a result.
         kind if kind == "dynamic-tool" || kind.starts_with("tool-") => {
-            (PartKind::ToolPair, part.tool_call_id.text())
+            let kind = match is_answered(&part) {
+                true => PartKind::ToolPair,
+                false => PartKind::ToolCall,
+            };
+            (kind, part.tool_call_id.text())
         }
         kind if kind == "tool_result" || kind.ends_with("_tool_result") => {
             (PartKind::ToolResult, part.tool_use_id.text())
@@ -118,6 +135,23 @@ fn meaning(part: Part<'_>) -> Result<Meaning<'_>, String> {
         kind if kind.starts_with("data-") => (PartKind::Data, None),
         _ => (PartKind::Other, None),
     })
+}
+
+/// Whether a tool part of a UI message has its result: an output, an error or a denial. The states
+/// are those of `UIToolInvocation` (`ui-messages.ts` of `vercel/ai`).
+fn is_answered(part: &Part<'_>) -> bool {
+    match &part.state {
+        Word::Text(state) => match &**state {
+            "output-available" | "output-error" | "output-denied" => true,
+            "approval-responded" => {
+                let approval = part.approval.map(RawValue::get);
+                let approval = approval.and_then(|it| serde_json::from_str::<Approval>(it).ok());
+                approval.and_then(|it| it.approved) == Some(false)
+            }
+            _ => false,
+        },
+        Word::Absent | Word::Other => part.output.is_some() || part.error_text.is_some(),
+    }
 }
 
 fn untyped<'a>(
@@ -145,7 +179,13 @@ fn invocation(json: Option<&RawValue>) -> Meaning<'_> {
     let invocation = json.and_then(|json| serde_json::from_str::<Invocation<'_>>(json.get()).ok());
     match invocation {
         None => (PartKind::Other, None),
-        Some(invocation) => (PartKind::ToolPair, invocation.tool_call_id.text()),
+        Some(invocation) => {
+            let kind = match &invocation.state {
+                Word::Text(state) if state != "result" => PartKind::ToolCall,
+                _ => PartKind::ToolPair,
+            };
+            (kind, invocation.tool_call_id.text())
+        }
     }
 }
 

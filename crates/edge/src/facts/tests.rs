@@ -43,7 +43,7 @@ fn parts_of_the_ai_sdk_are_known() {
     let part = r#"{"type":"tool-search","toolCallId":"c1","state":"output-available","output":1}"#;
     check(part, PartKind::ToolPair, Some("c1"));
     let part = r#"{"type":"dynamic-tool","toolCallId":"c1","state":"input-streaming"}"#;
-    check(part, PartKind::ToolPair, Some("c1"));
+    check(part, PartKind::ToolCall, Some("c1"));
     let part = r#"{"type":"tool-invocation","toolInvocation":{"toolCallId":"c1"}}"#;
     check(part, PartKind::ToolPair, Some("c1"));
     // A model message has calls and results apart; a tool named `call` has a state.
@@ -58,7 +58,7 @@ fn parts_of_the_ai_sdk_are_known() {
         Some("c1"),
     );
     let part = r#"{"type":"tool-call","toolCallId":"c1","state":"input-available"}"#;
-    check(part, PartKind::ToolPair, Some("c1"));
+    check(part, PartKind::ToolCall, Some("c1"));
 }
 
 #[test]
@@ -195,5 +195,69 @@ proptest! {
         if extract(&bytes, &mut facts).is_ok() {
             prop_assert!(serde_json::from_slice::<Vec<Value>>(&bytes).is_ok());
         }
+    }
+}
+
+#[test]
+fn a_tool_part_without_a_result_is_a_call() {
+    let check = |rest: &str, expected: PartKind| {
+        for kind in ["dynamic-tool", "tool-search"] {
+            let part = format!(r#"{{"type":"{kind}","toolCallId":"c1"{rest}}}"#);
+            assert_eq!(of_part(&part).unwrap().kind, expected, "{part}");
+        }
+    };
+    for (rest, expected) in [
+        (
+            r#","state":"input-streaming","input":{}"#,
+            PartKind::ToolCall,
+        ),
+        (
+            r#","state":"input-available","input":{}"#,
+            PartKind::ToolCall,
+        ),
+        (
+            r#","state":"approval-requested","approval":{"id":"a"}"#,
+            PartKind::ToolCall,
+        ),
+        (
+            r#","state":"approval-responded","approval":{"id":"a","approved":true}"#,
+            PartKind::ToolCall,
+        ),
+        (
+            r#","state":"approval-responded","approval":{"id":"a","approved":false}"#,
+            PartKind::ToolPair,
+        ),
+        (
+            r#","state":"output-available","output":null"#,
+            PartKind::ToolPair,
+        ),
+        (
+            r#","state":"output-error","errorText":"no""#,
+            PartKind::ToolPair,
+        ),
+        (r#","state":"output-denied""#, PartKind::ToolPair),
+        (r#","output":1"#, PartKind::ToolPair),
+        ("", PartKind::ToolCall),
+    ] {
+        check(rest, expected);
+    }
+    for (state, expected) in [("call", PartKind::ToolCall), ("result", PartKind::ToolPair)] {
+        let part = format!(
+            r#"{{"type":"tool-invocation","toolInvocation":{{"toolCallId":"c1","state":"{state}"}}}}"#
+        );
+        assert_eq!(of_part(&part).unwrap().kind, expected, "{part}");
+    }
+    for (part, expected) in [
+        (
+            r#"{"type":"computer_call","call_id":"c1"}"#,
+            PartKind::ToolCall,
+        ),
+        (
+            r#"{"type":"computer_call_output","call_id":"c1"}"#,
+            PartKind::ToolResult,
+        ),
+        (r#"{"type":"web_search_call","id":"w"}"#, PartKind::Other),
+    ] {
+        assert_eq!(of_part(part).unwrap().kind, expected, "{part}");
     }
 }

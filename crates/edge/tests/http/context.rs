@@ -168,6 +168,14 @@ async fn a_summary_stands_for_what_it_covers() {
     door.ask("PUT", &path, &json!({"through_seq": 1}))
         .await
         .problem(400, "invalid_argument");
+    let call =
+        json!({"type": "tool-x", "toolCallId": "c", "state": "input-available", "input": {}});
+    let dangling = json!({"through_seq": 1, "message": {"role": "assistant", "parts": [call]}});
+    let detail = door
+        .ask("PUT", &path, &dangling)
+        .await
+        .problem(400, "invalid_argument");
+    assert!(detail.contains("without its result"), "{detail}");
     let wrong = json!({"through_seq": 1, "message": "x"});
     door.ask("PUT", &path, &wrong)
         .await

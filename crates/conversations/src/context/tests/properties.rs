@@ -310,6 +310,21 @@ proptest! {
     }
 
     #[test]
+    fn a_window_never_begins_earlier_while_its_conversation_grows(
+        said in disorderly(),
+        policy in policy(),
+    ) {
+        let all = records(&said);
+        let mut before = 0;
+        for head in 1..=said.len() {
+            if let Ok(cut) = window(&policy, &all[..head], 1, None).0 {
+                prop_assert!(cut.from_seq >= before, "{} after {}", cut.from_seq, before);
+                before = cut.from_seq;
+            }
+        }
+    }
+
+    #[test]
     fn it_does_not_matter_how_much_was_looked_at(
         said in orderly(),
         policy in policy(),

@@ -5,6 +5,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use node::conversations::{ContextRead, PartKind, Strategy};
 use serde::{Deserialize, Serialize};
+use utoipa::openapi::Ref;
+use utoipa::openapi::schema::{AnyOfBuilder, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::{IntoParams, ToSchema};
 
 use super::append::{answered, json_bytes};
@@ -65,6 +67,7 @@ impl How {
 pub(crate) struct ContextDocument {
     /// What goes to the model, in order: the summary's message, instructions that are kept, whole
     /// turns. A part that is left out is not there, or a few words stand for what was in it.
+    #[schema(schema_with = messages_schema)]
     messages: Vec<MessageDocument>,
     /// What all of it costs.
     #[schema(example = 7410)]
@@ -84,6 +87,14 @@ pub(crate) struct ContextDocument {
     dropped: (),
     /// Whether `tokens` is an estimate.
     estimated: bool,
+}
+
+/// Messages; the summary's is as it was put.
+fn messages_schema() -> Schema {
+    let any = AnyOfBuilder::new()
+        .item(Ref::from_schema_name("Message"))
+        .item(ObjectBuilder::new().schema_type(Type::Object));
+    Schema::Array(ArrayBuilder::new().items(any).build())
 }
 
 /// The messages to send to a model, within a budget.
@@ -160,7 +171,7 @@ pub(super) fn render(read: &ContextRead, budget: u32) -> Result<Vec<u8>, Problem
     for (name, number) in [
         ("tokens", cut.tokens),
         ("budget", u64::from(budget)),
-        ("from_seq", cut.from_seq),
+        ("from_seq", cut.first_shown_seq()),
     ] {
         push_member(&mut out, name);
         push_number(&mut out, number);

@@ -1,18 +1,22 @@
 //! What stands for older messages, and how far somebody has read.
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use node::conversations::{Change, Summary, estimated_tokens};
+use node::conversations::{Change, PartKind, Summary, estimated_tokens};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::append::{answered, etag, json, json_bytes};
 use super::outgoing::{push, push_number};
-use super::place::{Behind, Conversation, expected, of};
+use super::place::{Behind, Conversation, expected_version, of};
 use super::state::push_member;
+use crate::facts;
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
 use crate::http::problem::Problem;
@@ -51,6 +55,10 @@ impl SummaryDocument<'_> {
         if text::depth(message.as_bytes()) > text::DEPTH_MAX {
             return Err(wrong_at("message", "objects and arrays lie too deep"));
         }
+        if has_loose_call(message) {
+            let reason = "a call of a tool without its result, or a result without its call";
+            return Err(wrong_at("message", reason));
+        }
         Ok(Summary {
             through_seq: self.through_seq,
             tokens: self
@@ -60,6 +68,37 @@ impl SummaryDocument<'_> {
             message: message.as_bytes().to_vec(),
         })
     }
+}
+
+/// Whether a message that stands alone has a call of a tool without its result, or the reverse.
+fn has_loose_call(message: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Parts<'a> {
+        #[serde(borrow)]
+        parts: Option<&'a RawValue>,
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+        tool_calls: Option<Vec<IgnoredAny>>,
+        #[serde(default)]
+        tool_call_id: Option<IgnoredAny>,
+    }
+    let Ok(message) = serde_json::from_str::<Parts<'_>>(message) else {
+        return false;
+    };
+    let is_half = message.tool_calls.is_some_and(|calls| !calls.is_empty());
+    if is_half || message.tool_call_id.is_some() {
+        return true;
+    }
+    let mut facts = Vec::new();
+    for parts in [message.parts, message.content].into_iter().flatten() {
+        // What is no array of parts has no calls.
+        let _ = facts::extract(parts.get().as_bytes(), &mut facts);
+    }
+    let calls = |kind| {
+        let of_kind = facts.iter().filter(move |fact| fact.kind == kind);
+        of_kind.map(|fact| fact.call).collect::<BTreeSet<_>>()
+    };
+    calls(PartKind::ToolCall) != calls(PartKind::ToolResult)
 }
 
 /// How far somebody has read.
@@ -96,7 +135,7 @@ pub(super) async fn put_summary(
     let body = body::read_json(&headers, body, BODY_MAX).await?;
     let document: SummaryDocument<'_> = body::parse(&body)?;
     let summary = document.summary()?;
-    let expect = expected(&headers, None)?;
+    let expect = expected_version(&headers)?;
     let change = Change::Summarize(Some(summary));
     let changed = answered(of(&shared)?.change(&name, expect, &change)?).await?;
     let tag = [(header::ETAG, etag(changed.view.state.version))];
