@@ -10,6 +10,7 @@ pub mod http;
 mod json;
 pub mod kafka;
 mod labels;
+mod metadata;
 pub mod native;
 mod preview;
 mod reading;

@@ -6,7 +6,7 @@ use node::{Failure, Ticket, Turn};
 use wire::Append;
 
 use super::dispatch::Fatal;
-use crate::facts;
+use crate::{facts, metadata};
 
 /// Hands an APPEND on a route that is bound to a conversation to the node.
 pub(super) fn append(
@@ -19,7 +19,9 @@ pub(super) fn append(
     let mut messages = Vec::new();
     for (index, record) in append.records().enumerate() {
         let message = wire::NewMessage::decode(record)?;
-        if let Err(error) = facts::extract(message.parts, &mut facts) {
+        let read = facts::extract(message.parts, &mut facts).map_err(|error| error.to_string());
+        let checked = metadata::check(message.metadata).map_err(|error| error.to_string());
+        if let Err(error) = read.and(checked) {
             let message = format!("message {index}: {error}");
             turn.refuse(tag, Failure::new(ErrorCode::InvalidArgument, &message));
             return Ok(());

@@ -98,7 +98,7 @@ impl<'a> Columns<'a> {
             .push(view.as_ref().map(|it| it.is_estimated));
         let parts = view.as_ref().and_then(|it| jsonb(it.parts));
         self.parts.push(parts);
-        let metadata = view.as_ref().and_then(|it| jsonb(it.metadata));
+        let metadata = view.as_ref().and_then(|it| whole_jsonb(it.metadata));
         self.metadata.push(metadata);
     }
 
@@ -139,6 +139,14 @@ fn word(status: Status) -> &'static str {
         Status::Aborted => "aborted",
         Status::Stopped => "stopped",
     }
+}
+
+/// Metadata for the column `metadata`; `None` for bytes that are no JSON, which older nodes stored.
+/// One such row would make PostgreSQL refuse its whole batch.
+fn whole_jsonb(bytes: &[u8]) -> Option<&str> {
+    let text = jsonb(bytes)?;
+    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+    Some(text)
 }
 
 /// JSON that jsonb can take, as far as a look tells.
@@ -212,5 +220,12 @@ mod tests {
             assert_eq!(jsonb(bad.as_bytes()), None, "{bad}");
         }
         assert_eq!(jsonb(b"\xff"), None);
+    }
+
+    #[test]
+    fn metadata_that_are_no_json_are_null() {
+        assert_eq!(whole_jsonb(br#"{"a":1}"#), Some(r#"{"a":1}"#));
+        assert_eq!(whole_jsonb(br#"{},"role":"system""#), None);
+        assert_eq!(whole_jsonb(b"not json"), None);
     }
 }

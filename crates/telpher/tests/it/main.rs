@@ -31,6 +31,7 @@ mod kept;
 mod kill9;
 mod kill9_conversations;
 mod listen;
+mod metadata;
 mod metrics;
 mod native;
 mod outputs;

@@ -4,7 +4,7 @@ use node::conversations::feed::{Happened, Row};
 use node::conversations::{Lifecycle, MessageView};
 use node::topics::Tell;
 
-use super::outgoing::{push, push_message, push_number, push_object, push_text};
+use super::outgoing::{push, push_message, push_metadata, push_number, push_text};
 
 /// Events as `docs/topics.md` has them.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,7 @@ impl Tell for EventJson {
                 let is_archived = state.lifecycle == Lifecycle::Archived;
                 push(out, if is_archived { b"true" } else { b"false" });
                 push(out, b",\"metadata\":");
-                push_object(out, &state.metadata);
+                push_metadata(out, &state.metadata);
             }
             Happened::Erased => {}
         }

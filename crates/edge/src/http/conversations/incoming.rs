@@ -12,12 +12,14 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use crate::facts;
 use crate::http::body::{unknown, wrong_at};
 use crate::http::problem::Problem;
 use crate::http::time::parse_rfc3339;
 use crate::json::{self, Text};
+use crate::metadata;
 
 const STATUSES: [Status; 4] = [
     Status::Complete,
@@ -50,7 +52,7 @@ pub(crate) struct Incoming<'a> {
     parts: Option<&'a RawValue>,
     /// Short for one part of text; or parts.
     #[serde(borrow, default)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(schema_with = content_schema)]
     content: Option<&'a RawValue>,
     /// As in OpenAI's chat completions: each becomes a part.
     #[serde(borrow, default)]
@@ -67,6 +69,17 @@ pub(crate) struct Incoming<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<&'a RawValue>,
+}
+
+/// A text, or parts.
+fn content_schema() -> Schema {
+    let object = |kind| ObjectBuilder::new().schema_type(kind);
+    let parts = ArrayBuilder::new().items(object(Type::Object));
+    let content = OneOfBuilder::new()
+        .item(object(Type::String))
+        .item(parts)
+        .item(object(Type::Null));
+    Schema::OneOf(content.build())
 }
 
 /// Messages that are ready for the node.
@@ -278,15 +291,6 @@ pub(super) fn metadata(value: Option<&RawValue>) -> Result<&str, String> {
     else {
         return Ok("");
     };
-    if !text.starts_with('{') {
-        return Err("metadata are an object".to_owned());
-    }
-    let depth = json::depth(text.as_bytes());
-    if depth > json::DEPTH_MAX {
-        let max = json::DEPTH_MAX;
-        return Err(format!(
-            "{depth} objects and arrays deep, at most {max} are taken"
-        ));
-    }
+    metadata::check(text.as_bytes()).map_err(|error| error.to_string())?;
     Ok(text)
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 use super::append::json_bytes;
-use super::outgoing::{push, push_number, push_object, push_text};
+use super::outgoing::{push, push_metadata, push_number, push_text};
 use super::place::params;
 use crate::http::body;
 use crate::http::problem::Problem;
@@ -286,7 +286,7 @@ fn push_listed(out: &mut Vec<u8>, listed: &Listed) {
     let is_archived = state.lifecycle == Lifecycle::Archived;
     push(out, if is_archived { b"true" } else { b"false" });
     push(out, b",\"metadata\":");
-    push_object(out, &state.metadata);
+    push_metadata(out, &state.metadata);
     if !state.settings.agent.is_empty() {
         push(out, b",\"agent\":");
         push_text(out, &state.settings.agent);

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::time::push_rfc3339;
+use crate::metadata;
 
 /// A message.
 #[derive(Serialize, ToSchema)]
@@ -34,7 +35,8 @@ pub(crate) struct MessageDocument {
     /// When it was appended (RFC 3339); of an imported one, when that first was.
     #[schema(example = "2026-11-21T12:00:00.000Z")]
     at: String,
-    #[schema(value_type = Object)]
+    /// `null` for metadata that an earlier version stored and that are no JSON object.
+    #[schema(value_type = Option<Object>)]
     metadata: (),
     /// Its offset in the event partition of its namespace.
     event: u64,
@@ -72,15 +74,15 @@ pub(super) fn push_message(out: &mut Vec<u8>, seq: u64, at_ms: u64, message: &Me
     push(out, b",\"at\":\"");
     push_rfc3339(out, message.original_ms.unwrap_or(at_ms));
     push(out, b"\",\"metadata\":");
-    push_object(out, message.metadata);
+    push_metadata(out, message.metadata);
     push(out, b",\"event\":");
     push_number(out, message.links.event);
     push(out, b"}");
 }
 
-/// Metadata as they are kept: nothing stands for an empty object.
-pub(super) fn push_object(out: &mut Vec<u8>, object: &[u8]) {
-    push(out, if object.is_empty() { b"{}" } else { object });
+/// Appends stored metadata: `{}` for none, `null` for bytes that are no JSON object.
+pub(super) fn push_metadata(out: &mut Vec<u8>, stored: &[u8]) {
+    push(out, metadata::rendered(stored));
 }
 
 pub(super) fn push(out: &mut Vec<u8>, bytes: &[u8]) {

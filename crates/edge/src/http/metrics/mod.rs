@@ -60,6 +60,14 @@ impl Collector for Snapshot {
             )?;
             value.encode(metric)?;
         }
+        let invalid = ConstCounter::new(crate::metadata::invalid_count());
+        let metric = encoder.encode_descriptor(
+            "conversation_invalid_metadata",
+            "Stored metadata that are no JSON object and were rendered as null",
+            None,
+            invalid.metric_type(),
+        )?;
+        invalid.encode(metric)?;
         self.encode_failures(&mut encoder)?;
         crate::slim::encode_metrics(&self.0, &mut encoder)?;
         if let Some(view) = self.0.storage() {
