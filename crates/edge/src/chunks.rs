@@ -7,19 +7,26 @@
 //! arrives, an [`Assembly`] takes them one by one and can be asked for the message at any time,
 //! because any moment may be the last.
 //!
-//! What is inside a chunk goes into the message byte for byte: texts are joined as they are
-//! written, escapes and all, and values are never read.
+//! The message is the one that `readUIMessageStream` of `ai` 7 makes of the same chunks, also when they
+//! break off. What is inside a chunk goes into the message byte for byte: texts are joined as they are
+//! written, escapes and all.
 //!
 //! Invariant: *the message is never larger than its limit, and neither is what is held for it*.
 
 mod assembly;
+mod call;
 mod chunk;
+mod ending;
+mod metadata;
+mod repair;
 mod slot;
 mod split;
 #[cfg(test)]
 mod tests;
+mod tools;
 
-pub use assembly::{Assembled, Assembly, ChunkError, Ended, Sizes};
+pub use assembly::{Assembly, ChunkError, Sizes};
+pub use ending::{Assembled, Ended};
 pub use split::{Framing, Splitter, TooLong};
 
 /// Makes messages of drafts for a node, which knows no JSON. What is no chunk ends a draft.

@@ -99,6 +99,32 @@ pub(crate) fn map_fields(object: &str, map: impl Fn(&str, &str) -> String) -> St
     write_object(mapped)
 }
 
+/// The fields of an object that have these names, in its order.
+pub(crate) fn picked(object: &str, names: &[&str]) -> String {
+    let fields = fields(object).unwrap_or_default();
+    let mut picked: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
+    for (key, value) in fields {
+        let is_absent = key == "providerMetadata" && value.get() == "null";
+        if names.contains(&&*key) && !is_absent {
+            set(&mut picked, key, Cow::Borrowed(value.get()));
+        }
+    }
+    write_object(picked.iter().map(|(key, value)| (key, value)))
+}
+
+/// The object with another value of a field, or without that field.
+pub(crate) fn with_field(object: &str, name: &str, value: Option<&str>) -> String {
+    let mut changed: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
+    for (key, value) in fields(object).unwrap_or_default() {
+        set(&mut changed, key, Cow::Borrowed(value.get()));
+    }
+    match value {
+        Some(value) => set(&mut changed, Cow::Borrowed(name), Cow::Borrowed(value)),
+        None => changed.retain(|(key, _)| key != name),
+    }
+    write_object(changed.iter().map(|(key, value)| (key, value)))
+}
+
 /// Whether an object has a field of that name.
 pub(crate) fn has_field(object: &str, name: &str) -> bool {
     fields(object).is_some_and(|fields| fields.iter().any(|(key, _)| key == name))

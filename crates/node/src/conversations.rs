@@ -64,7 +64,7 @@ pub use read::{Message, Page, PageRead, Side};
 pub use refusal::{Details, Refusal};
 pub(crate) use slot::{Rooms, Slot};
 pub use state::Changed;
-pub use view::View;
+pub use view::{Streaming, View};
 pub use watch::{Item, Stored, Watch};
 
 use crate::handle::{Handle, Inner};

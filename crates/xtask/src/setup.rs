@@ -39,6 +39,11 @@ const NEEDS: [Need; 8] = [
         reason: "tests of the Kafka door are clients of librdkafka",
     },
     Need {
+        program: "npm",
+        package: "npm",
+        reason: "tests of conversations run the AI SDK, and a Node for it, from npm",
+    },
+    Need {
         program: "pg_lsclusters",
         package: "postgresql",
         reason: "tests of the archive start a server of their own",

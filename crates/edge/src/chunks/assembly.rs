@@ -1,10 +1,16 @@
 //! A message that is being put together from chunks.
 
-use node::conversations::{PartFact, Status};
+use std::collections::HashMap;
+
+use node::conversations::PartFact;
 use serde_json::value::RawValue;
 
-use super::chunk::{Chunk, Data, Piece, Prose, Tool, ToolStep};
-use super::slot::{Call, OVERHEAD, Slot, Text};
+use super::call::Call;
+use super::chunk::{Chunk, Data, Metadata, Piece, Prose};
+use super::ending::{Assembled, Ended};
+use super::metadata::MessageMetadata;
+use super::slot::{OVERHEAD, Slot, Text};
+use super::tools::Partial;
 use crate::facts::{self, PARTS_MAX};
 use crate::json;
 
@@ -20,15 +26,15 @@ pub struct Sizes {
 /// Why a chunk is not taken. The message stays as it was.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
-    /// It is no JSON object of that kind.
+    /// The chunk is no JSON object of its kind.
     #[error("{0}")]
     Malformed(String),
     /// There is no such kind, and it looks like another.
     #[error("there is no chunk of type `{kind}`; is `{nearest}` meant?")]
     Kind {
-        /// What it says it is.
+        /// The kind that the chunk names.
         kind: String,
-        /// What it may be.
+        /// The kind that may be meant.
         nearest: &'static str,
     },
     /// Objects and arrays lie too deep within each other.
@@ -45,6 +51,18 @@ pub enum ChunkError {
     /// A call that nobody began.
     #[error("there is no tool call `{id}`: `tool-input-start` or `tool-input-available` begins it")]
     NoCall {
+        /// Its id.
+        id: String,
+    },
+    /// A streamed input that nobody began.
+    #[error("there is no tool call `{id}` with a streamed input: `tool-input-start` begins it")]
+    NoInput {
+        /// The id of the call.
+        id: String,
+    },
+    /// An approval that nobody asked for.
+    #[error("there is no request for approval `{id}`: `tool-approval-request` makes it")]
+    NoApproval {
         /// Its id.
         id: String,
     },
@@ -65,57 +83,25 @@ pub enum ChunkError {
     TooManyParts,
 }
 
-/// How the author ended the message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// `finish`.
-    Finished,
-    /// `abort`.
-    Aborted,
-}
-
-impl Ended {
-    /// What the message is then.
-    pub fn status(self) -> Status {
-        match self {
-            Self::Finished => Status::Complete,
-            Self::Aborted => Status::Aborted,
-        }
-    }
-}
-
-/// What a message is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Assembled {
-    /// A JSON array.
-    pub parts: String,
-    /// One for each part.
-    pub facts: Vec<PartFact>,
-    /// A JSON object, empty if there are none. What an `error` chunk said is its `error`, unless its
-    /// author used that name.
-    pub metadata: String,
-}
-
 /// See the module's documentation.
 #[derive(Debug)]
 pub struct Assembly {
-    sizes: Sizes,
-    slots: Vec<Slot>,
+    pub(super) sizes: Sizes,
+    pub(super) slots: Vec<Slot>,
+    /// How many of them the message has: the AI SDK shows the beginning of a step with what follows.
+    shown: usize,
     /// Bytes of all slots, at most.
     size: usize,
-    metadata: String,
+    /// Texts that may go on, by id.
+    texts: HashMap<(Prose, String), usize>,
+    /// Inputs of tools that may go on, by the id of their call.
+    pub(super) inputs: HashMap<String, Partial>,
+    /// What has come of those inputs, between quotes.
+    pub(super) streams: Vec<String>,
+    /// Bytes of all streams.
+    pub(super) streamed_size: usize,
+    metadata: MessageMetadata,
     error: Option<String>,
-}
-
-impl From<Assembled> for node::conversations::Assembled {
-    fn from(assembled: Assembled) -> Self {
-        let metadata = assembled.metadata;
-        Self {
-            parts: assembled.parts.into_bytes(),
-            facts: assembled.facts,
-            metadata: (!metadata.is_empty()).then(|| metadata.into_bytes()),
-        }
-    }
 }
 
 impl Sizes {
@@ -135,8 +121,13 @@ impl Assembly {
         Self {
             sizes,
             slots: Vec::new(),
+            shown: 0,
             size: "[]".len(),
-            metadata: String::new(),
+            texts: HashMap::new(),
+            inputs: HashMap::new(),
+            streams: Vec::new(),
+            streamed_size: 0,
+            metadata: MessageMetadata::default(),
             error: None,
         }
     }
@@ -145,8 +136,17 @@ impl Assembly {
     pub fn push(&mut self, text: &str) -> Result<Option<Ended>, ChunkError> {
         let chunk = Chunk::read(text)?;
         match chunk {
-            Chunk::Metadata(metadata) => self.merge(metadata).map(|()| None),
-            Chunk::Finish(metadata) => self.merge(metadata).map(|()| Some(Ended::Finished)),
+            Chunk::Metadata(metadata) => self.set_metadata(&metadata).map(|()| None),
+            Chunk::Finish(metadata) => {
+                self.set_metadata(&Metadata {
+                    message_id: None,
+                    ..metadata
+                })?;
+                Ok(Some(match self.error {
+                    None => Ended::Finished,
+                    Some(_) => Ended::Failed,
+                }))
+            }
             Chunk::Abort => Ok(Some(Ended::Aborted)),
             chunk => {
                 self.check_room(text.len())?;
@@ -158,43 +158,29 @@ impl Assembly {
     /// The message as it is now.
     pub fn message(&self) -> Assembled {
         let mut parts = String::with_capacity(self.size);
+        let mut room = self.sizes.parts_max.saturating_sub(self.size);
         parts.push('[');
-        for (index, slot) in self.slots.iter().enumerate() {
+        for (index, slot) in self.slots[..self.shown].iter().enumerate() {
             if index > 0 {
                 parts.push(',');
             }
-            slot.write(&mut parts);
+            slot.write(&self.streams, &mut parts, &mut room);
         }
         parts.push(']');
-        let mut facts = Vec::with_capacity(self.slots.len());
+        let mut facts: Vec<PartFact> = Vec::with_capacity(self.shown);
         if let Err(error) = facts::extract(parts.as_bytes(), &mut facts) {
             unreachable!("parts made here are wrong: {error}");
         }
+        let error = self.error.as_deref();
         Assembled {
             parts,
             facts,
-            metadata: self.metadata_with_error(),
+            metadata: self.metadata.with_error(error, self.sizes.metadata_max),
         }
     }
 
-    fn metadata_with_error(&self) -> String {
-        let Some(error) = &self.error else {
-            return self.metadata.clone();
-        };
-        let mut said = String::from(r#"{"error":"#);
-        json::push_string(&mut said, error);
-        said.push('}');
-        let metadata = json::merge(&said, or_empty(&self.metadata), json::Null::Replaces);
-        if metadata.len() <= self.sizes.metadata_max {
-            metadata
-        } else {
-            self.metadata.clone()
-        }
-    }
-
-    /// Whether a chunk of `size` bytes fits, whatever it is: it adds no more than that and what is
-    /// around it.
-    fn check_room(&self, size: usize) -> Result<(), ChunkError> {
+    /// Whether `size` bytes more fit, with the names of fields around them.
+    pub(super) fn check_room(&self, size: usize) -> Result<(), ChunkError> {
         let size_max = self.sizes.parts_max;
         if self.size + size + OVERHEAD > size_max {
             return Err(ChunkError::TooLarge { size_max });
@@ -202,22 +188,42 @@ impl Assembly {
         Ok(())
     }
 
+    /// Whether `size` bytes more of inputs of tools can be held.
+    pub(super) fn check_streamed(&self, size: usize) -> Result<(), ChunkError> {
+        let size_max = self.sizes.parts_max;
+        if self.streamed_size + size > size_max {
+            return Err(ChunkError::TooLarge { size_max });
+        }
+        Ok(())
+    }
+
     fn take(&mut self, chunk: Chunk<'_>, text: &str) -> Result<(), ChunkError> {
         match chunk {
-            Chunk::Metadata(_) | Chunk::Finish(_) | Chunk::Abort | Chunk::Transient => Ok(()),
+            Chunk::Metadata(_)
+            | Chunk::Finish(_)
+            | Chunk::Abort
+            | Chunk::Transient
+            | Chunk::FinishStep => Ok(()),
             Chunk::Error(error) => {
                 self.error = Some(error.into_owned());
                 Ok(())
             }
-            Chunk::StartStep => self.add(Slot::Whole(r#"{"type":"step-start"}"#.to_owned())),
-            Chunk::FinishStep => {
-                self.close_texts();
+            Chunk::StartStep => {
+                let shown = self.shown;
+                self.add(Slot::StepStart)?;
+                self.shown = shown;
+                Ok(())
+            }
+            Chunk::ResetStep => {
+                self.reset_step();
                 Ok(())
             }
             Chunk::ProseStart(prose, piece) => {
                 let mut text = Text::new(prose, &piece.id);
                 text.set_provider_metadata(piece.provider_metadata);
-                self.add(Slot::Text(text))
+                let index = self.add(Slot::Text(text))?;
+                self.texts.insert((prose, piece.id.into_owned()), index);
+                Ok(())
             }
             Chunk::ProseDelta(prose, piece) => {
                 let field = ChunkError::Field { field: "delta" };
@@ -225,42 +231,53 @@ impl Assembly {
                 self.change_text(prose, &piece, |text| text.push(body))
             }
             Chunk::ProseEnd(prose, piece) => {
-                self.change_text(prose, &piece, |text| text.is_open = false)
+                self.change_text(prose, &piece, |text| text.end(piece.citations))?;
+                self.texts.remove(&(prose, piece.id.into_owned()));
+                Ok(())
             }
-            Chunk::Tool(step, tool) => self.change_call(step, &tool),
+            Chunk::Tool(step, tool) => self.change_tool(step, &tool),
+            Chunk::Approved(response) => self.respond_to_approval(&response),
             Chunk::Data(data) => self.set_data(&data, text),
+            Chunk::Picked(names) => {
+                let part = json::picked(text, names);
+                check_part(&part)?;
+                self.add(Slot::Whole(part)).map(drop)
+            }
             Chunk::Part => {
                 check_part(text)?;
-                self.add(Slot::Whole(text.to_owned()))
+                self.add(Slot::Whole(text.to_owned())).map(drop)
             }
         }
     }
 
-    fn add(&mut self, slot: Slot) -> Result<(), ChunkError> {
+    /// Adds a part; gives its place.
+    pub(super) fn add(&mut self, slot: Slot) -> Result<usize, ChunkError> {
         if self.slots.len() == PARTS_MAX {
             return Err(ChunkError::TooManyParts);
         }
         self.size += slot.size();
         self.slots.push(slot);
-        Ok(())
+        self.shown = self.slots.len();
+        Ok(self.slots.len() - 1)
     }
 
     /// Changes the slot at `index`, and knows its size afterwards.
-    fn change(&mut self, index: usize, change: impl FnOnce(&mut Slot)) {
+    fn change(&mut self, index: usize, change: impl FnOnce(&mut Slot, &[String])) {
         let Some(slot) = self.slots.get_mut(index) else {
             return;
         };
         self.size -= slot.size();
-        change(slot);
+        change(slot, &self.streams);
         self.size += slot.size();
+        self.shown = self.slots.len();
     }
 
-    fn close_texts(&mut self) {
-        for slot in &mut self.slots {
-            if let Slot::Text(text) = slot {
-                text.is_open = false;
+    pub(super) fn change_call(&mut self, index: usize, change: impl FnOnce(&mut Call, &[String])) {
+        self.change(index, |slot, streams| {
+            if let Slot::Call(call) = slot {
+                change(call, streams);
             }
-        }
+        });
     }
 
     fn change_text(
@@ -269,19 +286,15 @@ impl Assembly {
         piece: &Piece<'_>,
         change: impl FnOnce(&mut Text),
     ) -> Result<(), ChunkError> {
-        let is_it = |slot: &Slot| {
-            matches!(slot, Slot::Text(text)
-                if text.is_open && text.prose == prose && text.id == piece.id)
-        };
-        let Some(index) = self.slots.iter().rposition(is_it) else {
+        let key = (prose, piece.id.clone().into_owned());
+        let Some(index) = self.texts.get(&key).copied() else {
             let prose = match prose {
                 Prose::Text => "text",
                 Prose::Reasoning => "reasoning",
             };
-            let id = piece.id.clone().into_owned();
-            return Err(ChunkError::NoText { prose, id });
+            return Err(ChunkError::NoText { prose, id: key.1 });
         };
-        self.change(index, |slot| {
+        self.change(index, |slot, _| {
             if let Slot::Text(text) = slot {
                 change(text);
                 text.set_provider_metadata(piece.provider_metadata);
@@ -290,84 +303,60 @@ impl Assembly {
         Ok(())
     }
 
-    fn change_call(&mut self, step: ToolStep, tool: &Tool<'_>) -> Result<(), ChunkError> {
-        let piece = tool.input_text_delta.and_then(json::string_body);
-        let needs_error = matches!(step, ToolStep::InputError | ToolStep::OutputError);
-        if needs_error && tool.error_text.and_then(json::string_body).is_none() {
-            return Err(ChunkError::Field { field: "errorText" });
+    /// The first part of the step under way.
+    pub(super) fn step_begin(&self) -> usize {
+        let start = |slot: &Slot| matches!(slot, Slot::StepStart);
+        self.slots.iter().rposition(start).map_or(0, |at| at + 1)
+    }
+
+    /// Takes back the parts of the step under way.
+    fn reset_step(&mut self) {
+        self.texts.clear();
+        self.inputs.clear();
+        let taken = self.slots.drain(self.step_begin()..);
+        let size: usize = taken.map(|slot| slot.size()).sum();
+        if size > 0 {
+            self.size -= size;
+            self.shown = self.slots.len();
         }
-        if step == ToolStep::InputDelta && piece.is_none() {
-            let field = "inputTextDelta";
-            return Err(ChunkError::Field { field });
-        }
-        if step == ToolStep::Approval && tool.approval_id.and_then(json::string_body).is_none() {
-            let field = "approvalId";
-            return Err(ChunkError::Field { field });
-        }
-        let is_it = |slot: &Slot| matches!(slot, Slot::Call(call) if call.id == tool.tool_call_id);
-        let piece = piece.unwrap_or_default();
-        if let Some(index) = self.slots.iter().rposition(is_it) {
-            self.change(index, |slot| {
-                if let Slot::Call(call) = slot {
-                    call.apply(step, tool, piece);
-                }
-            });
-            return Ok(());
-        }
-        let begins = matches!(
-            step,
-            ToolStep::InputStart | ToolStep::Input | ToolStep::InputError
-        );
-        if !begins {
-            let id = tool.tool_call_id.clone().into_owned();
-            return Err(ChunkError::NoCall { id });
-        }
-        if tool.tool_name.is_none() {
-            return Err(ChunkError::Field { field: "toolName" });
-        }
-        let mut call = Call::new(&tool.tool_call_id);
-        call.apply(step, tool, piece);
-        self.add(Slot::Call(Box::new(call)))
     }
 
     fn set_data(&mut self, data: &Data<'_>, text: &str) -> Result<(), ChunkError> {
-        check_part(text)?;
-        let slot = Slot::Data {
-            kind: data.kind.clone().into_owned(),
-            id: data.id.clone().map(std::borrow::Cow::into_owned),
-            json: text.to_owned(),
-        };
         let is_it = |slot: &Slot| {
             matches!(slot, Slot::Data { kind, id: Some(id), .. }
                 if *kind == data.kind && data.id.as_ref().is_some_and(|new| id == new))
         };
-        match self.slots.iter().rposition(is_it) {
-            Some(index) => {
-                self.change(index, |before| *before = slot);
-                Ok(())
+        let Some(index) = self.slots.iter().position(is_it) else {
+            check_part(text)?;
+            return self
+                .add(Slot::Data {
+                    kind: data.kind.clone().into_owned(),
+                    id: data.id.clone().map(std::borrow::Cow::into_owned),
+                    json: text.to_owned(),
+                })
+                .map(drop);
+        };
+        let new = data.data.0.map(RawValue::get);
+        self.change(index, |slot, _| {
+            if let Slot::Data { json, .. } = slot {
+                *json = json::with_field(json, "data", new);
             }
-            None => self.add(slot),
-        }
+        });
+        Ok(())
     }
 
-    fn merge(&mut self, metadata: Option<&RawValue>) -> Result<(), ChunkError> {
-        let Some(metadata) = metadata else {
+    fn set_metadata(&mut self, metadata: &Metadata<'_>) -> Result<(), ChunkError> {
+        if let Some(value) = metadata.message_metadata {
+            let merged = self.metadata.merged(value.get());
+            let size_max = self.sizes.metadata_max;
+            if merged.size() > size_max {
+                return Err(ChunkError::TooLarge { size_max });
+            }
+            self.metadata = merged;
+        } else if metadata.message_id.is_none() {
             return Ok(());
-        };
-        if !metadata.get().starts_with('{') {
-            let field = "messageMetadata";
-            return Err(ChunkError::Field { field });
         }
-        let merged = json::merge(
-            or_empty(&self.metadata),
-            metadata.get(),
-            json::Null::Replaces,
-        );
-        let size_max = self.sizes.metadata_max;
-        if merged.len() > size_max {
-            return Err(ChunkError::TooLarge { size_max });
-        }
-        self.metadata = merged;
+        self.shown = self.slots.len();
         Ok(())
     }
 }
@@ -378,8 +367,4 @@ fn check_part(text: &str) -> Result<(), ChunkError> {
         Ok(_) => Ok(()),
         Err(reason) => Err(ChunkError::Malformed(format!("chunk{reason}"))),
     }
-}
-
-fn or_empty(object: &str) -> &str {
-    if object.is_empty() { "{}" } else { object }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use model::nearest;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::assembly::ChunkError;
@@ -12,29 +12,35 @@ use crate::json;
 /// What a chunk says. Values are borrowed as they are written.
 #[derive(Debug)]
 pub(super) enum Chunk<'a> {
-    /// The message begins, ends, or has metadata.
-    Metadata(Option<&'a RawValue>),
-    Finish(Option<&'a RawValue>),
+    /// The message begins, or has metadata. `message_id` counts if it begins.
+    Metadata(Metadata<'a>),
+    Finish(Metadata<'a>),
     Abort,
     Error(Cow<'a, str>),
     StartStep,
     FinishStep,
+    /// The parts of the step under way are taken back.
+    ResetStep,
     /// A text begins, goes on or ends.
     ProseStart(Prose, Piece<'a>),
     ProseDelta(Prose, Piece<'a>),
     ProseEnd(Prose, Piece<'a>),
     /// Something about a tool's call.
-    Tool(ToolStep, Tool<'a>),
+    Tool(ToolStep, Box<Tool<'a>>),
+    /// An answer to a request for approval.
+    Approved(Box<Approved<'a>>),
     /// Data; a later one of the same type and id takes its place.
     Data(Data<'a>),
     /// Data that is not part of the message.
     Transient,
-    /// A part as it stands: a file, a source, or what later versions may send.
+    /// A part of which these fields are kept: a file, a source.
+    Picked(&'static [&'static str]),
+    /// A part as it stands, which a later version may send.
     Part,
 }
 
 /// Which kind of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Prose {
     Text,
     Reasoning,
@@ -53,6 +59,16 @@ pub(super) enum ToolStep {
     OutputError,
 }
 
+/// A field that may be `null`, which is not the same as absent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Given<'a>(pub(super) Option<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Given<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|value| Self(Some(value)))
+    }
+}
+
 /// Fields of the chunks of a text.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -61,6 +77,8 @@ pub(super) struct Piece<'a> {
     pub(super) id: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) citations: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) provider_metadata: Option<&'a RawValue>,
 }
@@ -76,13 +94,24 @@ pub(super) struct Tool<'a> {
     #[serde(borrow)]
     pub(super) input_text_delta: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) output: Option<&'a RawValue>,
+    pub(super) input_encoding: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) input: Given<'a>,
+    #[serde(borrow, default)]
+    pub(super) output: Given<'a>,
     #[serde(borrow)]
     pub(super) error_text: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) approval_id: Option<&'a RawValue>,
+    pub(super) approval_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(super) approval_descriptor: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) input_schema_input: Given<'a>,
+    #[serde(borrow)]
+    pub(super) reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) signature: Option<&'a RawValue>,
+    pub(super) is_automatic: Option<bool>,
     #[serde(borrow)]
     pub(super) title: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -94,6 +123,20 @@ pub(super) struct Tool<'a> {
     pub(super) preliminary: Option<bool>,
 }
 
+/// Fields of a `tool-approval-response`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Approved<'a> {
+    #[serde(borrow)]
+    pub(super) approval_id: Cow<'a, str>,
+    pub(super) approved: bool,
+    #[serde(borrow)]
+    pub(super) reason: Option<&'a RawValue>,
+    pub(super) provider_executed: Option<bool>,
+    #[serde(borrow)]
+    pub(super) provider_metadata: Option<&'a RawValue>,
+}
+
 /// Fields of a data chunk.
 #[derive(Debug, Deserialize)]
 pub(super) struct Data<'a> {
@@ -101,8 +144,20 @@ pub(super) struct Data<'a> {
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) data: Given<'a>,
     #[serde(default)]
     pub(super) transient: bool,
+}
+
+/// Fields of the chunks that have metadata of the message.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Metadata<'a> {
+    #[serde(borrow)]
+    pub(super) message_metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) message_id: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -113,20 +168,14 @@ struct Head<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
-    #[serde(borrow)]
-    message_metadata: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Failure<'a> {
     #[serde(borrow)]
     error_text: Cow<'a, str>,
 }
 
-/// The chunks of a text or a call. What is nearly one of them is a slip, not a later invention.
-const KINDS: [&str; 14] = [
+/// The chunks of a text or a call, and those that change parts that are there. What is nearly one of
+/// them is a slip, not a later invention.
+const KINDS: [&str; 16] = [
     "text-start",
     "text-delta",
     "text-end",
@@ -141,7 +190,22 @@ const KINDS: [&str; 14] = [
     "tool-output-error",
     "tool-output-denied",
     "tool-approval-request",
+    "tool-approval-response",
+    "reset-step",
 ];
+
+const FILE: [&str; 4] = ["type", "mediaType", "url", "providerMetadata"];
+const SOURCE_URL: [&str; 5] = ["type", "sourceId", "url", "title", "providerMetadata"];
+const SOURCE_DOCUMENT: [&str; 6] = [
+    "type",
+    "sourceId",
+    "mediaType",
+    "title",
+    "filename",
+    "providerMetadata",
+];
+const CUSTOM: [&str; 3] = ["type", "kind", "providerMetadata"];
+const STEERING: [&str; 3] = ["type", "id", "parts"];
 
 impl<'a> Chunk<'a> {
     /// Reads a JSON object.
@@ -151,14 +215,17 @@ impl<'a> Chunk<'a> {
         }
         let head: Head<'a> = parse(text)?;
         Ok(match &*head.kind {
-            "start" | "message-metadata" => {
-                Self::Metadata(parse::<Metadata<'a>>(text)?.message_metadata)
-            }
-            "finish" => Self::Finish(parse::<Metadata<'a>>(text)?.message_metadata),
+            "start" => Self::Metadata(parse(text)?),
+            "message-metadata" => Self::Metadata(Metadata {
+                message_id: None,
+                ..parse(text)?
+            }),
+            "finish" => Self::Finish(parse(text)?),
             "abort" => Self::Abort,
             "error" => Self::Error(parse::<Failure<'a>>(text)?.error_text),
             "start-step" => Self::StartStep,
             "finish-step" => Self::FinishStep,
+            "reset-step" => Self::ResetStep,
             "text-start" => Self::ProseStart(Prose::Text, parse(text)?),
             "text-delta" => Self::ProseDelta(Prose::Text, parse(text)?),
             "text-end" => Self::ProseEnd(Prose::Text, parse(text)?),
@@ -170,6 +237,7 @@ impl<'a> Chunk<'a> {
             "tool-input-available" => Self::Tool(ToolStep::Input, parse(text)?),
             "tool-input-error" => Self::Tool(ToolStep::InputError, parse(text)?),
             "tool-approval-request" => Self::Tool(ToolStep::Approval, parse(text)?),
+            "tool-approval-response" => Self::Approved(parse(text)?),
             "tool-output-denied" => Self::Tool(ToolStep::Denied, parse(text)?),
             "tool-output-available" => Self::Tool(ToolStep::Output, parse(text)?),
             "tool-output-error" => Self::Tool(ToolStep::OutputError, parse(text)?),
@@ -177,12 +245,11 @@ impl<'a> Chunk<'a> {
                 data if data.transient => Self::Transient,
                 data => Self::Data(data),
             },
-            "file"
-            | "source-url"
-            | "source-document"
-            | "reasoning-file"
-            | "custom"
-            | "tool-approval-response" => Self::Part,
+            "file" | "reasoning-file" => Self::Picked(&FILE),
+            "source-url" => Self::Picked(&SOURCE_URL),
+            "source-document" => Self::Picked(&SOURCE_DOCUMENT),
+            "custom" => Self::Picked(&CUSTOM),
+            "steering-message" => Self::Picked(&STEERING),
             kind => match nearest(kind, KINDS) {
                 None => Self::Part,
                 Some(nearest) => {

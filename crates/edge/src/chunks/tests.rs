@@ -58,7 +58,7 @@ fn texts_and_steps_become_parts() {
             {"type": "reasoning", "id": "r", "text": "Hm", "state": "done",
                 "providerMetadata": {"p": {"s": 1}}},
             {"type": "text", "text": "Hel\"lo\n", "state": "done"},
-            {"type": "text", "text": "other", "state": "done"},
+            {"type": "text", "text": "other", "state": "streaming"},
         ]),
     );
 }
@@ -94,10 +94,10 @@ fn a_call_of_a_tool_becomes_one_part() {
     );
     let part = |count: usize| json!(begun.as_array().unwrap()[..count]);
     let cut = json!([{"type": "tool-weather", "toolCallId": "c", "state": "input-streaming",
-        "rawInput": "{\"city\":"}]);
+        "input": {}, "rawInput": "{\"city\":"}]);
     check(part(2), cut);
     let whole = json!([{"type": "tool-weather", "toolCallId": "c", "state": "input-streaming",
-        "input": {"city": "Ulm"}}]);
+        "input": {"city": "Ulm"}, "rawInput": "{\"city\":\"Ulm\"}"}]);
     check(part(3), whole);
 }
 
@@ -120,7 +120,7 @@ fn calls_fail_are_denied_and_wait_for_approval() {
                 "errorText": "no"},
             {"type": "dynamic-tool", "toolName": "y", "toolCallId": "b", "state": "output-error",
                 "input": 2, "errorText": "bad"},
-            {"type": "tool-z", "toolCallId": "c", "state": "output-error", "rawInput": 3,
+            {"type": "tool-z", "toolCallId": "c", "state": "output-error", "input": 3,
                 "errorText": "bad"},
             {"type": "tool-x", "toolCallId": "d", "state": "output-denied", "input": 4,
                 "approval": {"id": "p"}},
@@ -155,13 +155,42 @@ fn metadata_are_merged_and_an_error_is_told() {
         json!({"type": "error", "errorText": "the model is gone"}),
         json!({"type": "finish", "messageMetadata": {"usage": {"out": 2}}}),
     ]);
-    assert_eq!(ended.map(Ended::status), Some(Status::Complete));
+    assert_eq!(ended.map(Ended::status), Some(Status::Aborted));
     assert_eq!(
         assembly.message().metadata,
         r#"{"error":"the model is gone","model":"m","usage":{"in":1,"out":2}}"#
     );
     let (_, ended) = push_all(&[json!({"type": "abort", "reason": "enough"})]);
     assert_eq!(ended.map(Ended::status), Some(Status::Aborted));
+}
+
+#[test]
+fn metadata_that_are_no_object_are_kept_as_a_value() {
+    let metadata = |chunks: &[Value]| push_all(chunks).0.message().metadata;
+    let start = json!({"type": "start", "messageMetadata": [7]});
+    assert_eq!(metadata(std::slice::from_ref(&start)), r#"{"value":[7]}"#);
+    let finish = json!({"type": "finish", "messageMetadata": {"a": 1}});
+    assert_eq!(metadata(&[start, finish]), r#"{"0":7,"a":1}"#);
+}
+
+#[test]
+fn a_step_that_is_reset_leaves_nothing() {
+    check(
+        json!([
+            {"type": "start-step"},
+            {"type": "text-start", "id": "t"},
+            {"type": "text-delta", "id": "t", "delta": "wrong"},
+            {"type": "tool-input-start", "toolCallId": "c", "toolName": "x"},
+            {"type": "reset-step"},
+            {"type": "text-start", "id": "t"},
+            {"type": "text-delta", "id": "t", "delta": "right"},
+            {"type": "text-end", "id": "t"},
+        ]),
+        json!([
+            {"type": "step-start"},
+            {"type": "text", "text": "right", "state": "done"},
+        ]),
+    );
 }
 
 #[test]
@@ -192,11 +221,11 @@ fn a_wrong_chunk_is_told_and_changes_nothing() {
         r#"{"type":"tool-input-start","toolCallId":"c"}"#,
         "`toolName` is missing",
     );
+    check(r#"{"type":"something-later","id":"\ud800"}"#, "chunk: ");
     check(
-        r#"{"type":"start","messageMetadata":7}"#,
-        "`messageMetadata` is missing or of the wrong",
+        r#"{"type":"tool-approval-response","approvalId":"p","approved":true}"#,
+        "there is no request for approval `p`",
     );
-    check(r#"{"type":"file","id":"\ud800"}"#, "chunk: ");
     let deep = format!(
         r#"{{"type":"data-x","data":{}1{}}}"#,
         "[".repeat(63),

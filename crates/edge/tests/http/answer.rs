@@ -41,8 +41,10 @@ impl Author {
         self.0.write_all(piece.as_bytes()).await.unwrap();
     }
 
-    /// What the door answers.
+    /// What the door answers when the body has ended.
     pub(crate) async fn answer(&mut self) -> Value {
+        // A door that has answered already may have closed the connection.
+        let _ = self.0.write_all(b"0\r\n\r\n").await;
         let mut text = String::new();
         self.0.read_to_string(&mut text).await.unwrap();
         let (_, body) = text.split_once("\r\n\r\n").unwrap();
@@ -348,4 +350,35 @@ async fn a_stream_that_is_wrong_from_the_first_chunk_on_leaves_no_message_and_it
         (event.kind.as_str(), &event.json()["id"]),
         ("message", &json!("a-1"))
     );
+}
+
+#[tokio::test]
+async fn a_streamed_body_is_read_to_its_end_and_its_connection_goes_on() {
+    let door = Door::open().await;
+    door.say("c-1", "Hello").await;
+    let mut events = door.follow("c-1", "1").await;
+    let mut stream = TcpStream::connect(door.address).await.unwrap();
+    let head = format!(
+        "POST {PATH}/stream HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/event-stream\r\n\
+         transfer-encoding: chunked\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let piece = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+    let chunks = [START, &chunk("Hi"), r#"{"type":"finish"}"#];
+    for chunk in chunks {
+        let event = piece(&format!("data: {chunk}\n\n"));
+        stream.write_all(event.as_bytes()).await.unwrap();
+    }
+    // The message is there before its author has written the rest.
+    let (message, _) = ended(&mut events).await;
+    assert_eq!(message["parts"][0]["text"], "Hi");
+    let rest = piece("data: [DONE]\n\n") + "0\r\n\r\n";
+    stream.write_all(rest.as_bytes()).await.unwrap();
+    let next = "GET /v1/conversations/c-1 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    stream.write_all(next.as_bytes()).await.unwrap();
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).await.unwrap();
+    assert!(answers.starts_with("HTTP/1.1 201 "), "{answers}");
+    assert!(answers.contains(r#""status":"complete""#), "{answers}");
+    assert_eq!(answers.matches("HTTP/1.1 200 ").count(), 1, "{answers}");
 }

@@ -4,10 +4,11 @@
 //! shard, a little later. The message, the end of the draft in the log and the event are written
 //! under one guard: there is never both a message and an open draft, nor neither.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
+use bytes::Bytes;
 use conversations::draft::{Draft, Lost, Refused};
 use conversations::record::{DRAFT_OPEN, DraftOpen};
 use conversations::{NewMessage, PartFact, Status};
@@ -17,6 +18,7 @@ use model::{ErrorCode, Name};
 use super::append::{Appended, Failure, wrong};
 use super::known::{Missing, Records};
 use super::slot::{Room, Slot};
+use super::view::Streaming;
 use super::write::Ending;
 use super::{Conversations, Pending, Refusal, check_name};
 use crate::counters::Counter;
@@ -81,6 +83,8 @@ pub(super) struct Open {
     author: Option<Waker>,
     /// What the draft says of it, for those who watch: also when it is over.
     pub(super) is_stopped: Arc<AtomicBool>,
+    /// The chunk that ended it, for those who watch: also when it is over.
+    pub(super) last: Arc<OnceLock<Bytes>>,
     /// Its author is gone, and the message could not be written yet.
     pub(super) is_lost: bool,
 }
@@ -206,6 +210,18 @@ impl DraftWriter {
         Ok(index)
     }
 
+    /// The same of the chunk that ends the answer: whoever watches is shown it with the end.
+    pub fn push_last(&mut self, chunk: &[u8]) -> Result<u32, Refusal> {
+        let index = self.push(chunk)?;
+        if let Some(mut room) = self.slot.room()
+            && let Some(open) = room.open_draft(self.number)
+        {
+            // There is one such chunk.
+            let _ = open.last.set(Bytes::copy_from_slice(chunk));
+        }
+        Ok(index)
+    }
+
     /// Ready when the author is to stop: somebody wants it, or the conversation is gone.
     pub fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(mut room) = self.slot.room() else {
@@ -286,7 +302,17 @@ impl Open {
             opening: None,
             author: None,
             is_stopped: Arc::default(),
+            last: Arc::default(),
             is_lost: true,
+        }
+    }
+
+    /// What is shown of it beside the conversation.
+    pub(super) fn streaming(&self) -> Streaming {
+        Streaming {
+            draft: self.number,
+            id: self.id.as_ref().to_owned(),
+            from: self.from.clone(),
         }
     }
 
@@ -363,6 +389,7 @@ impl Store {
             opening: Some(appended.ticket),
             author: None,
             is_stopped: Arc::default(),
+            last: Arc::default(),
             is_lost: false,
         });
         room.wake_watchers();

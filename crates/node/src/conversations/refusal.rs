@@ -114,7 +114,7 @@ impl From<conversations::Refusal> for Refusal {
                 details.seq = Some(seq);
                 ErrorCode::IdReused
             }
-            Engine::IdStreamed { index } => {
+            Engine::IdStreamed { index } | Engine::IdRepeated { index, .. } => {
                 details.index = Some(index);
                 ErrorCode::IdReused
             }

@@ -3,6 +3,7 @@
 use conversations::Lifecycle;
 use model::Name;
 
+use super::drafts::Open;
 use super::slot::Room;
 use super::{Conversations, Pending, Refusal};
 
@@ -17,6 +18,19 @@ pub struct View {
     pub start_seq: u64,
     /// Everything else, with the version that changes with each change of it but cursors.
     pub state: conversations::State,
+    /// Answers that are being streamed.
+    pub streaming: Vec<Streaming>,
+}
+
+/// An answer that is being streamed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Streaming {
+    /// The draft's number, as watchers are told it.
+    pub draft: u64,
+    /// The id of the message that it becomes.
+    pub id: String,
+    /// Who writes it, empty for nobody in particular.
+    pub from: String,
 }
 
 impl Conversations<'_> {
@@ -36,6 +50,7 @@ pub(super) fn view(name: &str, room: &Room) -> View {
         head_seq: room.engine.head(),
         start_seq: room.engine.start(),
         state: room.engine.state().clone(),
+        streaming: room.drafts.iter().map(Open::streaming).collect(),
     }
 }
 

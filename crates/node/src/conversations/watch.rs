@@ -5,8 +5,8 @@
 //! gap and nothing twice.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -66,6 +66,8 @@ pub enum Item {
     Closed {
         /// The draft's number.
         draft: u64,
+        /// The chunk that its author ended it with, if this watcher met the draft.
+        last: Option<Bytes>,
     },
 }
 
@@ -100,8 +102,8 @@ pub struct Watch {
     pieces: VecDeque<Item>,
     /// Drafts that were open when it looked, and whose end it was not told.
     met: Vec<Met>,
-    /// Drafts that are over, each with the newest message there was then: its own is none later.
-    closing: Vec<(u64, u64)>,
+    /// Drafts that are over.
+    closing: Vec<Closing>,
     is_caught_up: bool,
     following: Option<Following>,
     /// Messages that only the archive has, and what is told if it has not got them.
@@ -118,6 +120,16 @@ struct Met {
     is_stopped: Arc<AtomicBool>,
     /// Whether it was told that the draft is to stop.
     is_told: bool,
+    /// The chunk that ended it.
+    last: Arc<OnceLock<Bytes>>,
+}
+
+/// A draft that is over, of which the watcher is not told yet.
+struct Closing {
+    draft: u64,
+    /// The newest message there was when it was found to be over: its own is none later.
+    head: u64,
+    last: Option<Bytes>,
 }
 
 type Loading = Arc<Later<Result<Vec<Record>, Refusal>>>;
@@ -316,9 +328,9 @@ impl Watch {
     fn see(&mut self, item: &Item) {
         match item {
             Item::Delta { draft, index, .. } => self.position.see(*draft, *index),
-            Item::Closed { draft } => {
+            Item::Closed { draft, .. } => {
                 self.position.forget(*draft);
-                self.closing.retain(|(it, _)| it != draft);
+                self.closing.retain(|it| it.draft != *draft);
             }
             Item::Stop { .. } | Item::Message(_) | Item::Head { .. } => {}
         }
@@ -327,8 +339,11 @@ impl Watch {
     /// The end of a draft whose message was shown.
     fn next_closed(&self) -> Option<Item> {
         let seq = self.position.seq;
-        let over = self.closing.iter().find(|(_, head)| *head <= seq);
-        over.map(|(draft, _)| Item::Closed { draft: *draft })
+        let over = self.closing.iter().find(|it| it.head <= seq)?;
+        Some(Item::Closed {
+            draft: over.draft,
+            last: over.last.clone(),
+        })
     }
 
     /// Takes what drafts have to show; if that is nothing, the waker is woken when there may be
@@ -358,6 +373,7 @@ impl Watch {
                     id: id.clone(),
                     is_stopped: open.is_stopped.clone(),
                     is_told: false,
+                    last: open.last.clone(),
                 });
             }
             let from = self.position.next_chunk(draft);
@@ -390,16 +406,19 @@ impl Watch {
         let over = |met: &mut Met| !is_open(met.draft);
         let ended = self.met.extract_if(.., over).map(|mut met| {
             self.pieces.extend(met.stop());
-            (met.draft, met.is_told)
+            met
         });
-        let told = ended.filter(|(_, is_told)| *is_told);
-        let mut over: Vec<_> = told.map(|(draft, _)| draft).collect();
+        let ended: Vec<Met> = ended.collect();
+        let told = ended.iter().filter(|met| met.is_told);
+        let mut over: Vec<_> = told.map(|met| met.draft).collect();
         let shown = self.position.drafts.iter().map(|seen| seen.draft);
         over.extend(shown.filter(|draft| !is_open(*draft)));
         let head = room.engine.head();
         for draft in over {
-            if !self.closing.iter().any(|(it, _)| *it == draft) {
-                self.closing.push((draft, head));
+            if !self.closing.iter().any(|it| it.draft == draft) {
+                let met = ended.iter().find(|met| met.draft == draft);
+                let last = met.and_then(|met| met.last.get().cloned());
+                self.closing.push(Closing { draft, head, last });
             }
         }
     }

@@ -7,6 +7,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::State;
@@ -55,9 +56,11 @@ pub(crate) struct AnsweredDocument<'a> {
 }
 
 /// The types of body, and what separates chunks in each.
-pub(super) const TYPES: [(&str, Framing); 3] = [
+pub(super) const TYPES: [(&str, Framing); 5] = [
     ("application/jsonl", Framing::Lines),
     ("application/x-ndjson", Framing::Lines),
+    ("application/json-lines", Framing::Lines),
+    ("application/x-jsonlines", Framing::Lines),
     ("text/event-stream", Framing::Events),
 ];
 
@@ -74,7 +77,13 @@ pub(super) const TYPES: [(&str, Framing); 3] = [
         ("message" = String, Path, description = "The id of the message that it becomes"),
         Author,
     ),
-    request_body(content = String, content_type = "application/jsonl"),
+    request_body(content(
+        (String = "application/jsonl"),
+        (String = "application/x-ndjson"),
+        (String = "application/json-lines"),
+        (String = "application/x-jsonlines"),
+        (String = "text/event-stream"),
+    )),
     responses(
         (status = 201, description = "It is a message", body = AnsweredDocument),
         (status = 400, description = "A chunk is wrong; those before it, if any, are a message: `seq`", body = crate::http::openapi::ProblemDocument),
@@ -101,7 +110,16 @@ pub(super) async fn stream(
         chunks: 0,
     };
     let splitter = Splitter::new(framing, limits.message_bytes_max);
-    let (status, problem) = answer.read(body.into_data_stream(), splitter).await;
+    let mut body = body.into_data_stream();
+    let (status, problem) = answer.read(&mut body, splitter).await;
+    let rest = match status {
+        Status::Complete | Status::Aborted => Some(body),
+        // The author may go on for long: it is answered at once, and may write for a while.
+        Status::Interrupted | Status::Stopped => {
+            tokio::spawn(drained(body));
+            None
+        }
+    };
     let problem = match problem {
         // Nothing was said: there is no message to keep.
         Some(problem) if answer.chunks == 0 => {
@@ -115,7 +133,11 @@ pub(super) async fn stream(
         tokens: author.tokens,
         assembled: &answer.assembly.message().into(),
     };
-    let appended = answered(answer.writer.finish(finished)?).await?;
+    let pending = answer.writer.finish(finished)?;
+    if let Some(rest) = rest {
+        drained(rest).await;
+    }
+    let appended = answered(pending).await?;
     let seq = appended.last_seq;
     match problem {
         Some(problem) => Err(problem.with("seq", seq)),
@@ -130,6 +152,26 @@ pub(super) async fn stream(
             Ok((StatusCode::CREATED, tag, json(&document)).into_response())
         }
     }
+}
+
+/// How long the rest of a body may take behind its last chunk, and how large it may be.
+const REST_LIMIT: Duration = Duration::from_secs(5);
+const REST_SIZE_MAX: usize = 1 << 20;
+
+/// Reads the rest of a body, which counts for nothing: `data: [DONE]`, the end of a stream. A client
+/// that still writes when its connection is closed never reads the answer.
+async fn drained(mut body: BodyDataStream) {
+    let reading = async {
+        let mut size = 0;
+        while let Some(Ok(piece)) = poll_fn(|cx| Pin::new(&mut body).poll_next(cx)).await {
+            size += piece.len();
+            if size > REST_SIZE_MAX {
+                return;
+            }
+        }
+    };
+    // Whatever has not come by then is not waited for.
+    let _ = tokio::time::timeout(REST_LIMIT, reading).await;
 }
 
 /// Opens a draft. Whether its id is taken may stand on the disk.
@@ -205,12 +247,12 @@ impl Answer {
     /// Reads to the end, whichever it is: the status of the message, and what went wrong.
     async fn read(
         &mut self,
-        mut body: BodyDataStream,
+        body: &mut BodyDataStream,
         mut splitter: Splitter,
     ) -> (Status, Option<Problem>) {
         let mut is_over = false;
         while !is_over {
-            let read = match self.next(&mut body).await {
+            let read = match self.next(body).await {
                 Next::Stopped => return (Status::Stopped, None),
                 Next::Lost(problem) => return (Status::Interrupted, Some(problem)),
                 Next::Piece(bytes) => splitter.feed(&bytes, &mut |chunk| self.take(chunk)),
@@ -251,9 +293,11 @@ impl Answer {
             return Err(End::Wrong(Problem::invalid("a chunk is not UTF-8")));
         };
         let ended = self.assembly.push(text)?;
-        self.writer
-            .push(chunk)
-            .map_err(|refusal| End::Wrong(refusal.into()))?;
+        let pushed = match ended {
+            None => self.writer.push(chunk),
+            Some(_) => self.writer.push_last(chunk),
+        };
+        pushed.map_err(|refusal| End::Wrong(refusal.into()))?;
         self.chunks += 1;
         match ended {
             Some(ended) => Err(End::Ended(ended)),

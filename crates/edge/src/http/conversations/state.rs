@@ -6,14 +6,14 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::{ErrorCode, Name};
 use node::conversations::{Change, Changed, Conversations, Lifecycle, Settings, View};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::append::{answered, etag, json_bytes};
 use super::incoming::metadata;
-use super::outgoing::{push, push_json, push_number, push_object, push_text};
-use super::place::{Conversation, expected, of};
+use super::outgoing::{push, push_json, push_metadata, push_number, push_text};
+use super::place::{Conversation, expected_version, of};
 use super::policy::{PolicyDocument, push_policy};
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
@@ -92,6 +92,20 @@ impl SettingsDocument<'_> {
     }
 }
 
+/// An answer that is being streamed.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Streaming)]
+pub(crate) struct StreamingDocument<'a> {
+    /// Its number, as in the events of watchers.
+    draft: u64,
+    /// The id of the message that it becomes.
+    #[schema(example = "a-9")]
+    mid: &'a str,
+    /// Absent if nobody in particular writes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a str>,
+}
+
 /// How a conversation stands.
 #[derive(ToSchema)]
 #[schema(as = Conversation)]
@@ -129,6 +143,8 @@ pub(crate) struct ConversationDocument {
     /// What it was copied from.
     #[schema(value_type = Option<Object>)]
     forked_from: (),
+    /// Answers that are being streamed; absent if there are none.
+    streaming: Option<Vec<StreamingDocument<'static>>>,
 }
 
 /// Create a conversation or change what it is.
@@ -243,7 +259,7 @@ async fn change(
     let body = body::read_json(headers, body, BODY_MAX).await?;
     let empty: &[u8] = b"{}";
     let body = if body.is_empty() { empty } else { &body };
-    let expect = expected(headers, None)?;
+    let expect = expected_version(headers)?;
     let changed = apply(conversations, name, expect, body, merge).await?;
     let status = match changed.is_created {
         true => StatusCode::CREATED,
@@ -325,6 +341,18 @@ fn merged(known: &[u8], change: &str) -> String {
 pub(super) fn shown(status: StatusCode, view: &View) -> Response {
     let mut out = Vec::new();
     push_view(&mut out, view);
+    if !view.streaming.is_empty() {
+        // The end of the object moves behind one more member.
+        out.pop();
+        push_member(&mut out, "streaming");
+        let streaming = view.streaming.iter().map(|it| StreamingDocument {
+            draft: it.draft,
+            mid: &it.id,
+            from: Some(&*it.from).filter(|from| !from.is_empty()),
+        });
+        push_json(&mut out, &streaming.collect::<Vec<_>>());
+        push(&mut out, b"}");
+    }
     let tag = [(header::ETAG, etag(view.state.version))];
     (status, tag, json_bytes(out)).into_response()
 }
@@ -352,7 +380,7 @@ pub(super) fn push_view(out: &mut Vec<u8>, view: &View) {
     let is_archived = state.lifecycle == Lifecycle::Archived;
     push(out, if is_archived { b"true" } else { b"false" });
     push_member(out, "metadata");
-    push_object(out, &state.metadata);
+    push_metadata(out, &state.metadata);
     if state.settings.ttl_ms > 0 {
         push_member(out, "ttl_s");
         push_number(out, state.settings.ttl_ms / 1000);

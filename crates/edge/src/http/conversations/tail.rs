@@ -77,11 +77,13 @@ fn push_item(out: &mut Vec<u8>, position: &Position, item: &Item) -> Result<(), 
         }
         Item::Stop { draft, id } => {
             push(out, b"\nevent: stop\ndata: ");
-            push_draft(out, *draft, Some(id));
+            push_stop(out, *draft, id);
         }
-        Item::Closed { draft } => {
+        Item::Closed { draft, last } => {
             push(out, b"\nevent: closed\ndata: ");
-            push_draft(out, *draft, None);
+            let begin = out.len();
+            push_closed(out, *draft, last.as_deref());
+            break_lines(out, begin);
         }
     }
     push(out, b"\n\n");
@@ -102,14 +104,22 @@ pub(super) fn push_delta(out: &mut Vec<u8>, draft: u64, id: &str, index: u32, ch
     push(out, b"}");
 }
 
-/// A draft that is to stop, or is over.
-pub(super) fn push_draft(out: &mut Vec<u8>, draft: u64, id: Option<&str>) {
+/// A draft that is to stop.
+pub(super) fn push_stop(out: &mut Vec<u8>, draft: u64, id: &str) {
     push(out, b"{\"draft\":");
     push_number(out, draft);
-    if let Some(id) = id {
-        push(out, b",\"mid\":\"");
-        push(out, id.as_bytes());
-        push(out, b"\"");
+    push(out, b",\"mid\":\"");
+    push(out, id.as_bytes());
+    push(out, b"\"}");
+}
+
+/// A draft that is over, with the chunk that ended it.
+pub(super) fn push_closed(out: &mut Vec<u8>, draft: u64, last: Option<&[u8]>) {
+    push(out, b"{\"draft\":");
+    push_number(out, draft);
+    if let Some(chunk) = last {
+        push(out, b",\"chunk\":");
+        push(out, chunk);
     }
     push(out, b"}");
 }

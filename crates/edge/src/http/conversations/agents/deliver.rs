@@ -30,6 +30,9 @@ use crate::http::conversations::state::push_member;
 /// How long the whole of an answer may take.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3600);
 
+/// Bytes of an answer that is no success that a dead letter shows, at most.
+const REASON_SIZE_MAX: usize = 300;
+
 /// How long the disk may take.
 const DISK_LIMIT: Duration = Duration::from_secs(30);
 
@@ -183,7 +186,7 @@ async fn ask(call: &Call, node: &Handle, caller: &dyn Caller) -> Result<Outcome,
     hear(call, node, response?).await
 }
 
-async fn hear(call: &Call, node: &Handle, response: Response) -> Result<Outcome, Outcome> {
+async fn hear(call: &Call, node: &Handle, mut response: Response) -> Result<Outcome, Outcome> {
     let status = response.status;
     let essence = response.content_type.split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
@@ -198,10 +201,31 @@ async fn hear(call: &Call, node: &Handle, response: Response) -> Result<Outcome,
         }
         408 | 429 | 500..=599 => {
             let again = response.retry_after.map_or(Retry::Later, Retry::After);
-            Err(Outcome::failed(status, again, "its answer says so"))
+            let reason = reason(call, &mut response).await?;
+            Err(Outcome::failed(status, again, reason))
         }
-        _ => Err(Outcome::wrong(status, "its answer says so")),
+        _ => Err(Outcome::wrong(status, reason(call, &mut response).await?)),
     }
+}
+
+/// What an answer that is no success says: its status, and how its body begins.
+async fn reason(call: &Call, response: &mut Response) -> Result<String, Outcome> {
+    let status = response.status;
+    let piece = match next(call, &mut response.body).await {
+        Ok(piece) => piece.unwrap_or_default(),
+        Err(Outcome::Ended) => return Err(Outcome::Ended),
+        Err(_) => Bytes::new(),
+    };
+    let text = String::from_utf8_lossy(&piece[..piece.len().min(REASON_SIZE_MAX)]);
+    let text: String = text
+        .trim_end_matches(char::REPLACEMENT_CHARACTER)
+        .chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect();
+    Ok(match text.trim() {
+        "" => format!("the agent answered with status {status}"),
+        text => format!("the agent answered with status {status}: {text}"),
+    })
 }
 
 /// What is asked: `{delivery_id, conversation, from_seq, to_seq, attempt, context}`.

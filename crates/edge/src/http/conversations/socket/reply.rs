@@ -8,7 +8,7 @@ use crate::http::conversations::append::AppendedDocument;
 use crate::http::conversations::outgoing::{
     push, push_display, push_json, push_message, push_number, push_text,
 };
-use crate::http::conversations::tail::{push_delta, push_draft};
+use crate::http::conversations::tail::{push_closed, push_delta, push_stop};
 use crate::http::problem::Problem;
 
 /// Appends the beginning of a reply; `tag` is JSON, or empty.
@@ -107,11 +107,11 @@ fn push_item(
         }
         Item::Stop { draft, id } => {
             begin(out, "stop", "stop");
-            push_draft(out, *draft, Some(id));
+            push_stop(out, *draft, id);
         }
-        Item::Closed { draft } => {
+        Item::Closed { draft, last } => {
             begin(out, "closed", "closed");
-            push_draft(out, *draft, None);
+            push_closed(out, *draft, last.as_deref());
         }
     }
     push(out, b"}");

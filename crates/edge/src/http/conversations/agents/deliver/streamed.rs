@@ -138,7 +138,10 @@ impl Answer {
         let text = text.map_err(|_| End::Wrong("a chunk is not UTF-8".to_owned()))?;
         let ended = self.assembly.push(text);
         let ended = ended.map_err(|error| End::Wrong(error.to_string()))?;
-        let pushed = self.writer.push(chunk);
+        let pushed = match ended {
+            None => self.writer.push(chunk),
+            Some(_) => self.writer.push_last(chunk),
+        };
         pushed.map_err(|refusal| End::Wrong(refusal.message))?;
         self.has_begun = true;
         match ended {
