@@ -93,6 +93,16 @@ pub enum Refusal {
         /// Whose id it is.
         seq: u64,
     },
+    /// Two messages of the batch have the same id and are not the same.
+    #[error(
+        "message {index} has the id of message {earlier} of the batch, which says something else"
+    )]
+    IdRepeated {
+        /// Which message of the batch, from 0.
+        index: usize,
+        /// The message before it, from 0.
+        earlier: usize,
+    },
     /// The id is that of a draft that has not become a message yet.
     #[error("message {index} has the id of a draft that is being streamed")]
     IdStreamed {

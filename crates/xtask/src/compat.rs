@@ -9,6 +9,7 @@
 
 mod kafka;
 mod kafka_suites;
+mod openapi;
 mod slim;
 
 use std::collections::BTreeMap;
@@ -55,7 +56,7 @@ struct Family {
     requests: Option<&'static str>,
 }
 
-const FAMILIES: [Family; 3] = [
+const FAMILIES: [Family; 4] = [
     Family {
         name: "kafka",
         clients: &kafka::CLIENTS,
@@ -71,6 +72,12 @@ const FAMILIES: [Family; 3] = [
     Family {
         name: "slim",
         clients: &slim::CLIENTS,
+        options: &[],
+        requests: None,
+    },
+    Family {
+        name: "openapi",
+        clients: &openapi::CLIENTS,
         options: &[],
         requests: None,
     },

@@ -15,6 +15,7 @@ mod fuzz;
 mod k6;
 mod layers;
 mod mutants;
+mod openapi;
 mod oracle;
 mod outside;
 mod peers;
@@ -32,7 +33,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 17] = [
+const TASKS: [Task; 18] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; what CI runs",
@@ -102,6 +103,11 @@ const TASKS: [Task; 17] = [
         name: "compat",
         about: "run other projects' clients against a node: all, or the families (kafka, slim) and clients that are named",
         run: compat::run,
+    },
+    Task {
+        name: "openapi",
+        about: "run schemathesis against a node: its answers are compared with /openapi.json",
+        run: openapi::run,
     },
     Task {
         name: "k6",

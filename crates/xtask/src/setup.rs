@@ -17,7 +17,7 @@ struct Need {
 
 /// What building and testing start or call. `cc` is what the `x` script looks for too, before there
 /// is an xtask.
-const NEEDS: [Need; 8] = [
+const NEEDS: [Need; 9] = [
     Need {
         program: "cc",
         package: "build-essential",

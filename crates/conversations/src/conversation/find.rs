@@ -125,14 +125,16 @@ fn earlier(
 ) -> Result<Option<u64>, Refusal> {
     let message = &batch[index];
     let same = |it: &&NewMessage<'_>| it.id.is_some() && it.id == message.id;
-    let Some((other, place)) = batch.iter().zip(places).find(|(it, _)| same(it)) else {
+    let mut before = batch.iter().zip(places);
+    let Some(earlier) = before.position(|(it, _)| same(&it)) else {
         return Ok(None);
     };
+    let (other, place) = (&batch[earlier], &places[earlier]);
     let is_equal = (other.role, other.from) == (message.role, message.from)
         && (other.parts, other.metadata) == (message.parts, message.metadata);
-    let seq = place.seq();
-    match is_equal {
-        true => Ok(Some(seq)),
-        false => Err(Refusal::IdReused { index, seq }),
+    match (is_equal, place) {
+        (true, place) => Ok(Some(place.seq())),
+        (false, Place::Known(seq)) => Err(Refusal::IdReused { index, seq: *seq }),
+        (false, Place::New(_)) => Err(Refusal::IdRepeated { index, earlier }),
     }
 }

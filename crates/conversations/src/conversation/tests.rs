@@ -334,7 +334,7 @@ fn an_id_says_one_thing_for_ever() {
          append b:2",
         "1 head 1
          message 1 has the id of message 1, which says something else
-         message 1 has the id of message 2, which says something else
+         message 1 has the id of message 0 of the batch, which says something else
          2 head 2",
     );
 }

@@ -65,6 +65,13 @@ pub(super) fn content_type(headers: &HeaderMap) -> String {
 /// Refuses a body that is not said to be one of these. One without a type is refused, too: it is what a
 /// page of any origin can send (`fetch` with `no-cors`).
 pub(super) fn expect_type<T: Copy>(headers: &HeaderMap, types: &[(&str, T)]) -> Result<T, Problem> {
+    if let Some(encoding) = headers.get(header::CONTENT_ENCODING)
+        && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        let detail = "a body with a `content-encoding` is not taken: send it as it is";
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return Err(Problem::new(status, ErrorCode::InvalidArgument, detail));
+    }
     let found = content_type(headers);
     let known = types.iter().find(|(name, _)| *name == found);
     known.map(|(_, is)| *is).ok_or_else(|| {
@@ -132,6 +139,9 @@ pub(super) fn wrong_at(path: &str, reason: &str) -> Problem {
 
 /// What `serde` says of an unknown field lists all that are known; whoever slipped wants the one.
 pub(super) fn explain(reason: &str) -> String {
+    if let Some((found, _)) = reason.split_once(", expected struct ") {
+        return format!("{found}, expected an object");
+    }
     let reason = reason
         .find("unknown field ")
         .map_or(reason, |at| &reason[at..]);
@@ -206,6 +216,7 @@ mod tests {
             r#"{"messages":[{}]}"#,
             "`messages[0]`: missing field `role`",
         );
+        check("null", "invalid type: null, expected an object");
         check("{}", "missing field `messages`");
         check(r#"{"messages":["#, "malformed JSON: EOF");
         check(r#"{"messages":[]} x"#, "malformed JSON: trailing");

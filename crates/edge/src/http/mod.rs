@@ -120,6 +120,7 @@ pub fn routes(node: node::Handle, gate: Arc<dyn Gate>) -> Routes {
     let router = openapi::serve(routes, document)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::map_response(problem::completed))
         .layer(middleware::from_fn_with_state(
             shared.clone(),
             metrics::measure,

@@ -1,8 +1,10 @@
 //! `/openapi.json`: what the door serves, generated from its handlers.
 //!
 //! Every route is registered together with its description, so there is none without the other.
-//! What a conversation is is served under two prefixes; the longer one's parameters and the names of
-//! its operations are written here, once.
+//! Rules that hold for all routes, such as the errors and the bounds of numbers, are added by
+//! [`complete`].
+
+mod complete;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -10,10 +12,8 @@ use axum::http::header;
 use axum::routing::get;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{ComponentsBuilder, RefOr};
-use utoipa::openapi::{InfoBuilder, ObjectBuilder, OpenApi, OpenApiBuilder, Required, Type};
+use utoipa::openapi::{ComponentsBuilder, InfoBuilder, OpenApi, OpenApiBuilder};
 
 use super::Shared;
 
@@ -34,6 +34,12 @@ pub(crate) struct ProblemDocument {
     detail: String,
     /// Of the newest message, where that is what went wrong.
     head_seq: Option<u64>,
+    /// Of the state, where that is what went wrong.
+    version: Option<u64>,
+    /// What a window would cost.
+    tokens: Option<u64>,
+    /// When to try again.
+    retry_ms: Option<u64>,
     /// Of the message that is in the way.
     seq: Option<u64>,
     /// Of the oldest message that is kept.
@@ -60,45 +66,9 @@ pub(super) fn head() -> OpenApi {
 
 /// Adds the document itself to the routes it describes.
 pub(super) fn serve(routes: Router<Shared>, document: OpenApi) -> Router<Shared> {
-    let json = match complete(document).to_json() {
-        Ok(json) => Bytes::from(json),
-        Err(error) => unreachable!("a document made of texts can be written as JSON: {error}"),
-    };
+    let json = Bytes::from(complete::completed(document).to_string());
     let answer = move || std::future::ready(([(header::CONTENT_TYPE, "application/json")], json));
     routes.route(PATH, get(answer))
 }
 
 const PATH: &str = "/openapi.json";
-
-/// What the handlers do not say: the long paths' parameters and operations of their own.
-fn complete(mut document: OpenApi) -> OpenApi {
-    for (path, item) in &mut document.paths.paths {
-        if !path.contains("{org}") {
-            continue;
-        }
-        let operations = [
-            &mut item.get,
-            &mut item.put,
-            &mut item.post,
-            &mut item.delete,
-            &mut item.patch,
-        ];
-        operations.into_iter().flatten().for_each(lengthen);
-    }
-    document
-}
-
-fn lengthen(operation: &mut Operation) {
-    if let Some(id) = &mut operation.operation_id {
-        id.push_str("_in_namespace");
-    }
-    let parameters = operation.parameters.get_or_insert_default();
-    for name in ["namespace", "org"] {
-        let parameter = ParameterBuilder::new()
-            .name(name)
-            .parameter_in(ParameterIn::Path)
-            .required(Required::True)
-            .schema(Some(ObjectBuilder::new().schema_type(Type::String)));
-        parameters.insert(0, RefOr::T(parameter.build()));
-    }
-}

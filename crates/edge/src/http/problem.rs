@@ -110,6 +110,22 @@ impl From<Refusal> for Problem {
     }
 }
 
+/// A refusal of axum's own, such as that of a query that lacks a field, as a problem document.
+pub(super) async fn completed(response: Response) -> Response {
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_text = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if !status.is_client_error() || !is_text {
+        return response;
+    }
+    let read = axum::body::to_bytes(response.into_body(), REFUSAL_SIZE_MAX).await;
+    let detail = String::from_utf8_lossy(&read.unwrap_or_default()).into_owned();
+    Problem::new(status, ErrorCode::InvalidArgument, detail).into_response()
+}
+
+/// Bytes of such a refusal, at most.
+const REFUSAL_SIZE_MAX: usize = 4 << 10;
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = (self.status, self.document().to_string()).into_response();

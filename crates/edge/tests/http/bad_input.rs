@@ -56,7 +56,7 @@ async fn malformed_and_misspelt_bodies_are_told_with_their_place() {
         ),
         (
             "{\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"metadata\":[]}]}",
-            "metadata are an object",
+            "metadata must be a JSON object",
         ),
         (
             "{\"messages\":[{\"role\":\"user\",\"content\":\"x\",\"form\":\"a\"}]}",

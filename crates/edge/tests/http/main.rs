@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod ai_sdk;
 mod answer;
 mod append;
 mod bad_input;
@@ -12,6 +13,7 @@ mod clock;
 mod cold;
 mod compat;
 mod context;
+mod contract;
 #[path = "../it/counting.rs"]
 mod counting;
 mod faults;
@@ -19,6 +21,7 @@ mod follow;
 #[path = "../it/gate.rs"]
 mod gate;
 mod local;
+mod metadata;
 mod openapi;
 mod quotas;
 mod read;
@@ -157,7 +160,10 @@ impl Door {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Answer {
-        client::ask(self.address, method, path, headers, body).await
+        let answer = client::ask(self.address, method, path, headers, body).await;
+        let contract = contract::Contract::of(self.address).await;
+        contract.check(method, path, body, &answer);
+        answer
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

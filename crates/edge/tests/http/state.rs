@@ -241,7 +241,7 @@ async fn wrong_settings_are_told_with_their_place() {
         (json!({"metdata": {}}), "is `metadata` meant?"),
         (
             json!({"metadata": []}),
-            "`metadata`: metadata are an object",
+            "`metadata`: metadata must be a JSON object",
         ),
         (json!({"ttl_s": -1}), "`ttl_s`"),
         (json!({"ttl_s": u64::MAX}), "`ttl_s`: that is too long"),

@@ -89,7 +89,10 @@ proptest! {
                     let expect = expect.map(|it| head.saturating_sub(it));
                     let result = world.append(expect, &messages);
                     let Some((places, after)) = expected(&known, head, &batch) else {
-                        let is_reused = matches!(result, Err(Refusal::IdReused { .. }));
+                        let is_reused = matches!(
+                            result,
+                            Err(Refusal::IdReused { .. } | Refusal::IdRepeated { .. })
+                        );
                         prop_assert!(is_reused, "{:?}", result);
                         continue;
                     };

@@ -118,6 +118,20 @@ impl<'a> AgentDocument<'a> {
     }
 }
 
+/// The agents of a namespace.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Agents)]
+pub(crate) struct AgentsDocument<'a> {
+    agents: Vec<AgentDocument<'a>>,
+}
+
+/// The dead letters of an agent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = DeadLetters)]
+pub(crate) struct DeadLettersDocument {
+    dead: Vec<DeadDocument>,
+}
+
 fn push_agent(out: &mut Vec<u8>, view: &AgentView) {
     push_json(out, &AgentDocument::new(view));
     if let Some(policy) = &view.settings.context {
@@ -132,7 +146,7 @@ fn push_agent(out: &mut Vec<u8>, view: &AgentView) {
 /// The agents of a namespace that are called when somebody writes.
 #[utoipa::path(
     get, path = "/webhooks", tag = "agents", operation_id = "list_agents",
-    responses((status = 200, description = "They", body = Vec<AgentDocument<'static>>))
+    responses((status = 200, description = "The agents", body = AgentsDocument<'static>))
 )]
 pub(super) async fn list(
     State(shared): State<Shared>,
@@ -276,7 +290,7 @@ pub(crate) struct DeadDocument {
     get, path = "/agents/{name}/dead", tag = "agents", operation_id = "list_dead_letters",
     params(("name" = String, Path, description = "The agent")),
     responses(
-        (status = 200, description = "It", body = Vec<DeadDocument>),
+        (status = 200, description = "Its dead letters", body = DeadLettersDocument),
         (status = 404, description = "There is no such agent", body = crate::http::openapi::ProblemDocument),
     )
 )]
@@ -286,8 +300,9 @@ pub(super) async fn dead(
 ) -> Result<Response, Problem> {
     off_thread(move || {
         let dead = of(&shared)?.dead(&name)?;
-        let dead: Vec<_> = dead.into_iter().map(dead_document).collect();
-        Ok(json(&serde_json::json!({ "dead": dead })))
+        Ok(json(&DeadLettersDocument {
+            dead: dead.into_iter().map(dead_document).collect(),
+        }))
     })
     .await
 }

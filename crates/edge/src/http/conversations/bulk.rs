@@ -185,7 +185,12 @@ pub(crate) struct ImportAllDocument {
 /// that is there already is not appended again, so an import that was interrupted is simply repeated.
 #[utoipa::path(
     post, path = "/import", tag = "transfer", operation_id = "import_all",
-    request_body(content = String, content_type = "application/jsonl"),
+    request_body(content(
+        (String = "application/jsonl"),
+        (String = "application/x-ndjson"),
+        (String = "application/json-lines"),
+        (String = "application/x-jsonlines"),
+    )),
     responses(
         (status = 200, description = "All of them are there", body = ImportAllDocument),
         (status = 400, description = "A line is wrong: `line`; those before its batch are there", body = crate::http::openapi::ProblemDocument),

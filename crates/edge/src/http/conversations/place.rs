@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequestParts, Query, RawPathParams};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use model::{ErrorCode, Name};
 use node::conversations::Conversations;
 use serde::de::DeserializeOwned;
@@ -83,8 +83,31 @@ pub(in crate::http) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Proble
     }
 }
 
-/// The sequence number that the head must have: `If-Match`, or `expect` in the body.
+/// The number that the newest message must have: `If-Match`, or `expect` in the body; 0, which no
+/// message has, for `If-None-Match: *`.
 pub(super) fn expected(headers: &HeaderMap, expect: Option<u64>) -> Result<Option<u64>, Problem> {
+    let is_any = |value: &HeaderValue| value.as_bytes().trim_ascii() == b"*";
+    let expect = match headers.get(header::IF_NONE_MATCH) {
+        None => expect,
+        Some(value) if is_any(value) && expect.is_none_or(|seq| seq == 0) => Some(0),
+        Some(_) => {
+            let detail = "`if-none-match` is `*` here: the conversation must have no message yet";
+            return Err(Problem::invalid(detail));
+        }
+    };
+    if_match(headers, expect, "the number of the newest message")
+}
+
+/// The version that a conversation must have: `If-Match`.
+pub(super) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    if_match(headers, None, "the version of the conversation")
+}
+
+fn if_match(
+    headers: &HeaderMap,
+    expect: Option<u64>,
+    meaning: &str,
+) -> Result<Option<u64>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else {
         return Ok(expect);
     };
@@ -96,9 +119,9 @@ pub(super) fn expected(headers: &HeaderMap, expect: Option<u64>) -> Result<Optio
         quoted.unwrap_or(text).parse::<u64>().ok()
     });
     match (seq, expect) {
-        (None, _) => Err(Problem::invalid(
-            "`if-match` is the number of the newest message, as in `If-Match: \"41\"`",
-        )),
+        (None, _) => Err(Problem::invalid(format!(
+            "`if-match` is {meaning}, as in `If-Match: \"41\"`"
+        ))),
         (Some(seq), Some(expect)) if seq != expect => Err(Problem::invalid(format!(
             "`if-match` is {seq} and `expect` is {expect}"
         ))),

@@ -19,12 +19,14 @@ use node::quotas::Durable;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::answer::TYPES;
 use super::append::{answered, charged_and_answered, json};
 use super::bulk::{Head, Importing};
 use super::incoming::{Imported, Ready};
 use super::outgoing::{push, push_message};
 use super::place::{Conversation, loaded, of};
 use super::state::push_view;
+use crate::chunks::Framing;
 use crate::http::body;
 use crate::http::problem::Problem;
 use crate::http::quotas::Client;
@@ -158,7 +160,12 @@ pub(crate) struct ImportDocument {
 #[utoipa::path(
     post, path = "/conversations/{id}/import", tag = "transfer", operation_id = "import",
     params(("id" = String, Path, description = "The conversation")),
-    request_body(content = String, content_type = "application/jsonl"),
+    request_body(content(
+        (String = "application/jsonl"),
+        (String = "application/x-ndjson"),
+        (String = "application/json-lines"),
+        (String = "application/x-jsonlines"),
+    )),
     responses(
         (status = 200, description = "All of them are there", body = ImportDocument),
         (status = 400, description = "A line is wrong: `line`; those before its batch are there", body = crate::http::openapi::ProblemDocument),
@@ -279,7 +286,8 @@ fn located(problem: Problem, lines: &[(usize, Bytes)]) -> Problem {
 
 /// Reads a body of JSON lines.
 pub(super) async fn read_lines(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
-    let types = [("application/jsonl", ()), ("application/x-ndjson", ())];
+    let lines = TYPES.iter().filter(|(_, it)| *it == Framing::Lines);
+    let types: Vec<_> = lines.map(|(name, _)| (*name, ())).collect();
     body::expect_type(headers, &types)?;
     body::read(headers, body, IMPORT_MAX).await
 }

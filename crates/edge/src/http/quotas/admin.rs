@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use super::bearer::Admin;
 use crate::http::Shared;
@@ -31,7 +32,7 @@ pub(super) const BODY_SIZE_MAX: usize = 16 << 10;
 pub(crate) struct FactorDocument<'a> {
     /// `0.5`, `2` or `"1/3"`.
     #[serde(borrow)]
-    #[schema(value_type = String, example = "0.5")]
+    #[schema(schema_with = factor_schema)]
     factor: &'a RawValue,
     /// For how long; for good if neither this nor `until` is said.
     #[serde(rename = "for")]
@@ -41,6 +42,15 @@ pub(crate) struct FactorDocument<'a> {
     until: Option<String>,
     /// Why.
     reason: String,
+}
+
+/// A number, or a text with a number or a fraction.
+fn factor_schema() -> Schema {
+    let of = |kind| ObjectBuilder::new().schema_type(kind);
+    let either = OneOfBuilder::new()
+        .item(of(Type::Number))
+        .item(of(Type::String));
+    Schema::OneOf(either.build())
 }
 
 /// A prefix that is halted, or is not any more.

@@ -60,6 +60,10 @@ impl Client {
         node: &node::Handle,
         bytes: u64,
     ) -> Result<Option<Durable>, Problem> {
+        // What is refused for being empty costs nothing.
+        if bytes == 0 {
+            return Ok(None);
+        }
         let costs = [(Unit::APPENDED_BYTES, bytes)];
         let admitted = node.quotas().admit_principal(self.principal(), &costs);
         admitted.map_err(|throttled| {

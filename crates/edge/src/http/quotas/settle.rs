@@ -31,7 +31,7 @@ pub(crate) struct SettleDocument<'a> {
     hold: Text<'a>,
     /// What it truly cost. Of a unit that is not named it cost what was reserved; of none at all, `{}`,
     /// nothing: the hold is cancelled.
-    #[schema(value_type = Object, example = json!({"tokens": 1432}))]
+    #[schema(schema_with = super::take::cost_schema)]
     cost: Costs,
 }
 

@@ -15,6 +15,7 @@ use node::quotas::{Begun, Cost, Desk, Durable, Parked, Subject, Take, Unit};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use super::asks::Later;
 use super::bearer::{Client, check_subject};
@@ -49,7 +50,7 @@ pub(crate) struct TakeDocument<'a> {
     subject: Text<'a>,
     /// How many requests, or how much of each unit; 1 request if nothing is said.
     #[serde(default)]
-    #[schema(value_type = Object, example = json!({"requests": 1, "tokens": 1800}))]
+    #[schema(schema_with = cost_schema, required = false)]
     cost: Costs,
     /// In which run, if the subject does not say.
     #[serde(borrow, default)]
@@ -70,6 +71,30 @@ pub(crate) struct TakeDocument<'a> {
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>)]
     id: Option<Text<'a>>,
+}
+
+/// Requests, or a count for each unit.
+pub(super) fn cost_schema() -> Schema {
+    let count = || {
+        ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .minimum(Some(0))
+    };
+    let units = ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(count()))
+        .examples([serde_json::json!({"requests": 1, "tokens": 1800})]);
+    Schema::OneOf(OneOfBuilder::new().item(count()).item(units).build())
+}
+
+/// One take, or several.
+#[derive(ToSchema)]
+#[schema(as = Takes)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it documents what `Takes` reads")]
+pub(crate) enum TakesDocument<'a> {
+    One(TakeDocument<'a>),
+    Many(Vec<TakeDocument<'a>>),
 }
 
 /// What a take costs.
@@ -357,9 +382,9 @@ async fn answer_many(
 /// An array of takes is answered by an array, one answer for each, with their `status`.
 #[utoipa::path(
     post, path = "/v1/take", tag = "quotas", operation_id = "take",
-    request_body = TakeDocument,
+    request_body = TakesDocument<'static>,
     responses(
-        (status = 200, description = "It was taken, everywhere; or an answer for each of an array", body = Object),
+        (status = 200, description = "It was taken, everywhere; or an answer for each of an array", body = serde_json::Value),
         (status = 400, description = "It makes no sense, or can never pass", body = ProblemDocument),
         (status = 403, description = "What is spent does not come back by itself, or somebody has halted it, or the token may not use the subject", body = ProblemDocument),
         (status = 429, description = "It would pass later", body = ProblemDocument),

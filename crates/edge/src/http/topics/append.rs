@@ -13,6 +13,7 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use super::admin::{ANSWER_LIMIT, late};
 use super::bytes;
@@ -37,18 +38,25 @@ const RECORDS_MAX: usize = 10_000;
 pub(crate) struct Incoming<'a> {
     /// Records of one key are in one partition, the one that Kafka's clients would choose.
     #[serde(borrow, default)]
-    #[schema(value_type = Option<String>, example = "customer-7")]
+    #[schema(value_type = Value, required = false, example = "customer-7")]
     key: Option<&'a RawValue>,
     /// A text, any JSON, `{"base64": "…"}` for other bytes, or `null`.
     #[serde(borrow)]
-    #[schema(value_type = Object, example = json!({"total": 12.5}))]
+    #[schema(value_type = Value, example = json!({"total": 12.5}))]
     value: &'a RawValue,
     /// An object, or a list of pairs where names repeat.
     #[serde(borrow, default)]
-    #[schema(value_type = Object, example = json!({"trace": "7f3"}))]
+    #[schema(schema_with = headers_schema, required = false)]
     headers: IncomingHeaders<'a>,
     /// The partition, whatever the key says.
     partition: Option<u32>,
+}
+
+/// An object, or a list of pairs.
+fn headers_schema() -> Schema {
+    let object = ObjectBuilder::new().schema_type(Type::Object);
+    let pairs = ArrayBuilder::new().items(ObjectBuilder::new().schema_type(Type::Array));
+    Schema::OneOf(OneOfBuilder::new().item(object).item(pairs).build())
 }
 
 /// Pairs of a name and a value, however they were written.

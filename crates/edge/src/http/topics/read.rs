@@ -96,13 +96,13 @@ pub(crate) struct RecordDocument {
     /// Since 1970-01-01 UTC; the producer's or the node's, as `message.timestamp.type` says.
     timestamp_ms: i64,
     /// A text, JSON if it is an object or an array, or `{"base64": "…"}`; absent if there is none.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value, required = false)]
     key: Option<()>,
     /// As the key; `null` if there is none.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value)]
     value: Option<()>,
     /// Pairs of a name and a value; absent if there are none.
-    #[schema(value_type = Option<Vec<Vec<Object>>>)]
+    #[schema(value_type = Option<Vec<Vec<Value>>>)]
     headers: Option<()>,
 }
 

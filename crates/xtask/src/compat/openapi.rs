@@ -1,0 +1,48 @@
+//! Clients of `/openapi.json`: schemathesis, which asks for whatever the document allows.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::{Client, Served, install_python};
+
+const REQUIREMENTS: &str = "compat/openapi/requirements.txt";
+const VENV: &str = "venv-openapi";
+
+pub(super) const CLIENTS: [Client; 1] = [Client {
+    name: "schemathesis",
+    fetch,
+    run: schemathesis,
+    limit: Duration::from_secs(30 * 60),
+}];
+
+/// Answers as the document has them; whether it is clever to ask is not the document's matter.
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
+                      response_schema_conformance";
+
+/// Paths whose answers do not end, and what stops the others.
+const EXCLUDED: &str = "/(ws|watch|follow|halt)$";
+
+fn fetch(workspace: &Path) -> Result<()> {
+    install_python(workspace, VENV, Path::new(REQUIREMENTS))
+}
+
+fn schemathesis(workspace: &Path, served: &Served) -> Result<Command> {
+    let mut command = Command::new(workspace.join(VENV).join("bin/schemathesis"));
+    command
+        .arg("run")
+        .arg(format!("http://{}/openapi.json", served.http))
+        .args(["--checks", CHECKS, "--exclude-path-regex", EXCLUDED])
+        .args([
+            "--phases",
+            "examples,coverage,fuzzing",
+            "--max-examples",
+            "30",
+        ])
+        .args(["--seed", "1", "--request-timeout", "20", "--no-color"])
+        .args(["--suppress-health-check", "all", "--continue-on-failure"])
+        .current_dir(workspace);
+    Ok(command)
+}
