@@ -81,6 +81,12 @@ const FAMILIES: [Family; 4] = [
         options: &[],
         requests: None,
     },
+    Family {
+        name: "openapi",
+        clients: &openapi::CLIENTS,
+        options: &[],
+        requests: None,
+    },
 ];
 
 /// The counter of Kafka requests by API.
