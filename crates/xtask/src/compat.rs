@@ -81,12 +81,6 @@ const FAMILIES: [Family; 4] = [
         options: &[],
         requests: None,
     },
-    Family {
-        name: "openapi",
-        clients: &openapi::CLIENTS,
-        options: &[],
-        requests: None,
-    },
 ];
 
 /// The counter of Kafka requests by API.

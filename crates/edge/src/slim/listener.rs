@@ -82,13 +82,18 @@ async fn accept_tcp(
     mut open: watch::Receiver<()>,
 ) {
     loop {
-        let accepted = tokio::select! {
+        let permit = tokio::select! {
             biased;
-            accepted = accept_within(&budget, async || listener.accept().await) => accepted,
+            permit = room(&budget) => permit,
             _ = open.changed() => return,
         };
-        match accepted.and_then(|((socket, _), permit)| Ok((socket.into_std()?, permit))) {
-            Ok((socket, permit)) => {
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            _ = open.changed() => return,
+        };
+        match accepted.and_then(|(socket, _)| socket.into_std()) {
+            Ok(socket) => {
                 let tls = tls.clone();
                 spawn.spawn(Box::new(move || {
                     let socket = TcpStream::from_std(socket)?;
@@ -112,13 +117,18 @@ async fn accept_unix(
     mut open: watch::Receiver<()>,
 ) {
     loop {
-        let accepted = tokio::select! {
+        let permit = tokio::select! {
             biased;
-            accepted = accept_within(&budget, async || listener.accept().await) => accepted,
+            permit = room(&budget) => permit,
             _ = open.changed() => return,
         };
-        match accepted.and_then(|((socket, _), permit)| Ok((socket.into_std()?, permit))) {
-            Ok((socket, permit)) => spawn.spawn(Box::new(move || {
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            _ = open.changed() => return,
+        };
+        match accepted.and_then(|(socket, _)| socket.into_std()) {
+            Ok(socket) => spawn.spawn(Box::new(move || {
                 let stream = net::split_unix(UnixStream::from_std(socket)?)?;
                 Ok(stream.with_permit(permit))
             })),
@@ -127,16 +137,13 @@ async fn accept_unix(
     }
 }
 
-/// Accepts a connection as soon as the budget has room for it.
-async fn accept_within<S>(
-    budget: &SocketBudget,
-    accept: impl AsyncFn() -> io::Result<S>,
-) -> io::Result<(S, SocketPermit)> {
+/// Waits until the budget has room for another connection.
+async fn room(budget: &SocketBudget) -> SocketPermit {
     loop {
         // A refusal would be counted as one of a client.
         let has_room = budget.open() < budget.limit();
         if let Some(permit) = has_room.then(|| budget.admit()).flatten() {
-            return Ok((accept().await?, permit));
+            return permit;
         }
         tokio::time::sleep(BUDGET_INTERVAL).await;
     }
