@@ -17,6 +17,7 @@ message! {
         rack_id: Option<String>,
         rebalance_timeout_ms: i32 = -1,
         subscribed_topic_names: Option<Vec<String>>,
+        subscribed_topic_regex: Option<String> [1..],
         server_assignor: Option<String>,
         topic_partitions: Option<Vec<TopicPartitions>>,
     }
