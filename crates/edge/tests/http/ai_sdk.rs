@@ -116,7 +116,7 @@ async fn a_stored_answer_is_the_message_of_the_ai_sdk() {
 /// A message as an application of the AI SDK may store it, with calls that nobody answered.
 fn message(rng: &mut fastrand::Rng, number: usize) -> Value {
     let words = |rng: &mut fastrand::Rng| "word ".repeat(rng.usize(1..60));
-    if number % 2 == 0 || rng.u8(..) < 20 {
+    if number.is_multiple_of(2) || rng.u8(..) < 20 {
         return json!({"role": "user", "parts": [{"type": "text", "text": words(rng)}]});
     }
     let mut parts = vec![json!({"type": "step-start"})];

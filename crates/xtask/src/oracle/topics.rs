@@ -94,7 +94,6 @@ fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
             allow_auto_topic_creation: false,
             include_topic_authorized_operations: true,
             include_cluster_authorized_operations: true,
-            ..metadata::Request::default()
         };
         // Version 1 cannot say that nothing is to be made.
         if version >= 4 {
