@@ -63,8 +63,8 @@ async fn what_has_expired_in_mailboxes_that_nobody_uses_leaves_the_disk_within_t
         kept.bench.node.counters().get(node::Counter::Expired),
         5 * u64::from(COUNT) - 5
     );
-    // They are spread over the hour.
-    assert!((1..=3).contains(&loaded_max), "{loaded_max}");
+    // The first round goes through all of them at once, with so many in memory at a time.
+    assert!((1..=16).contains(&loaded_max), "{loaded_max}");
     let mailboxes = kept.bench.node.mailboxes("a/b/", "", 100).unwrap();
     let messages: Vec<_> = mailboxes.iter().map(|it| it.messages).collect();
     assert_eq!(messages.iter().sum::<usize>(), 5);

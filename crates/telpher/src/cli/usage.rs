@@ -128,7 +128,7 @@ mod tests {
         check(
             "config frobnicate",
             "unrecognized subcommand 'frobnicate'",
-            "the commands are show, check, init",
+            "the commands are init, show, check",
         );
     }
 

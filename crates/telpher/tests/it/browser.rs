@@ -130,7 +130,8 @@ fn open_node_refuses_names_that_are_not_its_own() {
 #[test]
 fn node_that_requires_tokens_answers_to_every_name() {
     let place = Place::new();
-    let token = place.run("token add a").expect(0).stdout.trim().to_owned();
+    let added = place.run("token add a --for */*/*");
+    let token = added.expect(0).stdout.trim().to_owned();
     let node = place.serve("");
     let request =
         format!("GET /v1/agents HTTP/1.1\nHost: any.example\nAuthorization: Bearer {token}");

@@ -285,7 +285,7 @@ async fn messages(client: &Client, name: &Name) -> Vec<(u64, String)> {
         let answer = match system.call("messages", question.to_string()).await {
             Ok(answer) => answer,
             // Nothing was ever written to it.
-            Err(error) if error.code == ErrorCode::NoResponder => return all,
+            Err(error) if error.code == ErrorCode::NotFound => return all,
             Err(error) => panic!("{error}"),
         };
         let answer: Value = serde_json::from_slice(&answer).unwrap();

@@ -133,7 +133,11 @@ fn two_nodes_do_not_share_a_data_directory() {
 fn a_data_directory_that_cannot_be_made_is_refused() {
     let place = Place::new();
     place.write("file", "");
-    for data in ["file", "file/below", "/proc/nothing-can-be-made-here"] {
+    place
+        .run("serve --data file")
+        .expect(2)
+        .tells("`data`: file is not a directory", "--data");
+    for data in ["file/below", "/proc/nothing-can-be-made-here"] {
         place
             .run(&format!("serve --data {data}"))
             .expect(1)

@@ -121,6 +121,10 @@ fn who_came_with_a_token_goes_with_it_and_the_others_stay() {
         added.expect(0).stdout.trim().to_owned()
     };
     let (doomed, kept) = (add("doomed"), add("kept"));
+    // Until the first token is known a client is let in without one, and has none that is revoked.
+    eventually("tokens are asked for", || {
+        node.get("/v1/agents", None).0 == 401
+    });
     eventually("the tokens are known", || {
         node.get("/v1/agents", Some(&kept)).0 == 200
     });

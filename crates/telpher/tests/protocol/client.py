@@ -85,7 +85,7 @@ class Client:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.free, self.generations, self.routes = [], [], 0
         self.names = {}
-        hello = b"TLPH" + struct.pack("<HHI", 1, 1, 0)
+        hello = b"TLPH" + struct.pack("<HHI", 1, 1, 1)
         hello += struct.pack("<IIIQI", 1 << 20, 64, 256, 1 << 20, 0) + text16("") + text16(name)
         self.send(HELLO, hello)
         welcome = self.next()
@@ -361,11 +361,12 @@ def takes(address, limited):
     reply = Reader(client.ask(TAKE, held).payload)
     for _ in range(reply.take("H")):
         reply.text8(), reply.text8()
-    outcome, flags, hold, count = reply.take("BBQH")
-    assert outcome == 0, outcome
-    if hold:
-        settled = client.ask(SETTLE, struct.pack("<QB", hold, 0))
-        assert settled.payload == b"\1", settled
+    assert reply.take("BB") == (0, 4)
+    low, high, ends_in_ms = reply.take("QQQ")
+    assert (low, high) != (0, 0) and 0 < ends_in_ms <= 30_000
+    settle = struct.pack("<QBQ", low, 2, high)
+    assert client.ask(SETTLE, settle).payload == b"\1"
+    assert client.ask(SETTLE, settle).payload == b"\0"
 
 
 def limits(address):

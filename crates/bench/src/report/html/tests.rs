@@ -50,7 +50,7 @@ fn names_from_outside_are_escaped() {
     results.name = "<b>\"x\" & y".to_owned();
     results.cases[0].case.target = "<i>".to_owned();
     let text = page(&results);
-    assert!(text.contains("<h1>&lt;b&gt;&quot;x&quot; &amp; y</h1>"));
+    assert!(text.contains("<h1>Telpher benchmark: &lt;b&gt;&quot;x&quot; &amp; y</h1>"));
     assert!(!text.contains("<i>\u{20}") && !text.contains("><i></b>"));
 }
 
