@@ -38,6 +38,9 @@ const FRESH: Duration = Duration::from_millis(20);
 /// An instance that does not answer a check in this time has gone. It takes milliseconds.
 const CHECK_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// Sessions that are opened for one request. An application that has just started may miss the first.
+const OPENINGS_MAX: u32 = 3;
+
 /// See the module's documentation.
 pub(super) struct Outward {
     /// `None` when nothing new is taken.
@@ -67,6 +70,8 @@ struct Peer {
 struct Asked {
     envelope: Envelope,
     until: Instant,
+    /// Sessions that were opened for it and not taken.
+    refusals: u32,
 }
 
 impl Outward {
@@ -129,7 +134,11 @@ impl Outward {
         };
         let remaining = envelope.deadline_remaining().unwrap_or(self.deadline);
         let until = Instant::now() + remaining.min(self.deadline);
-        let asked = Asked { envelope, until };
+        let asked = Asked {
+            envelope,
+            until,
+            refusals: 0,
+        };
         match refused {
             Some((code, text)) => refuse(asked, code, text, sessions),
             None => {
@@ -276,13 +285,21 @@ impl Outward {
         // It was opened for one of those who wait.
         if self.opening.len() < opening_count
             && ending != Ending::Left
-            && let Some(asked) = self.waiting.pop_front()
+            && let Some(mut asked) = self.waiting.pop_front()
         {
+            asked.refusals += 1;
             let text = match ending {
-                Ending::Nobody => "no SLIM application of that name answers",
-                _ => "the SLIM application takes no session",
+                Ending::Nobody => Some("no SLIM application of that name answers"),
+                _ if asked.refusals >= OPENINGS_MAX => {
+                    Some("the SLIM application takes no session")
+                }
+                _ => None,
             };
-            refuse(asked, ErrorCode::NoResponder, text, sessions);
+            match text {
+                Some(text) => refuse(asked, ErrorCode::NoResponder, text, sessions),
+                // Nothing was published: another session repeats nothing.
+                None => self.waiting.push_front(asked),
+            }
         }
         self.serve(sessions);
     }
