@@ -77,6 +77,7 @@ pub use groups::{Committed, GroupView};
 pub use lag::GroupLag;
 pub use offsets::{Located, PartitionView};
 pub use pending::Pending;
+pub use prepare::{NotPrepared, PreparedBatch};
 pub use produce::{Placed, Producing};
 pub use recordbatch::{BadRecord, Malformed, Rejected};
 pub use state::{OpenError, Topic};

@@ -57,5 +57,5 @@ pub use patch::BatchMut;
 pub use recompress::{NotRecompressed, recompress};
 pub use record::{BadRecord, Headers, Place, RECORD_SIZE_MIN, Record, Records};
 pub use retain::{Retained, retain};
-pub use survey::{Survey, survey, survey_payload};
+pub use survey::{Survey, TimestampLimits, survey, survey_payload};
 pub use validate::{Rejected, Rules, validate};

@@ -7,6 +7,7 @@
 use crate::batch::Batch;
 use crate::header::{Header, NO_TIMESTAMP};
 use crate::record::BadRecord;
+use crate::validate::Rejected;
 use crate::varint;
 
 /// Timestamps of the records of a batch, in milliseconds since 1970-01-01 UTC.
@@ -16,6 +17,53 @@ pub struct Survey {
     pub timestamp_max: i64,
     /// The lowest of those that are not [`NO_TIMESTAMP`]; `None` if no record has a timestamp.
     pub timestamp_min: Option<i64>,
+}
+
+/// How far a producer's timestamps may be from the broker's clock, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimestampLimits {
+    /// Ahead of it: `message.timestamp.after.max.ms`.
+    pub ahead_ms_max: i64,
+    /// Behind it: `message.timestamp.before.max.ms`.
+    pub behind_ms_max: i64,
+}
+
+impl Survey {
+    /// What the header of a batch says, whose records are not looked at.
+    pub fn of_header(header: &Header) -> Self {
+        let timestamps = [header.base_timestamp, header.max_timestamp];
+        let given = timestamps.into_iter().filter(|it| *it != NO_TIMESTAMP);
+        Self {
+            timestamp_max: header.max_timestamp,
+            timestamp_min: given.min(),
+        }
+    }
+
+    /// Whether all timestamps are near enough to `now_ms`, as Kafka's `LogValidator` has it; no timestamp
+    /// is.
+    pub fn check(&self, limits: TimestampLimits, now_ms: i64) -> Result<(), Rejected> {
+        let Some(timestamp) = self.timestamp_min else {
+            return Ok(());
+        };
+        let behind_ms = now_ms.saturating_sub(timestamp);
+        if behind_ms > limits.behind_ms_max {
+            return Err(Rejected::Behind {
+                timestamp,
+                behind_ms,
+                max: limits.behind_ms_max,
+            });
+        }
+        let timestamp = self.timestamp_max.max(timestamp);
+        let ahead_ms = timestamp.saturating_sub(now_ms);
+        if ahead_ms > limits.ahead_ms_max {
+            return Err(Rejected::Ahead {
+                timestamp,
+                ahead_ms,
+                max: limits.ahead_ms_max,
+            });
+        }
+        Ok(())
+    }
 }
 
 /// Walks the records of an uncompressed batch; `None` if the batch is compressed.

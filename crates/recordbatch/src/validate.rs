@@ -26,6 +26,12 @@ pub enum Rejected {
         /// The limit.
         max: usize,
     },
+    /// MESSAGE_TOO_LARGE.
+    #[error("compressed records hold more than the {max} bytes that are unpacked for one request")]
+    Unpacked {
+        /// The limit, or what was left of it.
+        max: usize,
+    },
     /// CORRUPT_MESSAGE.
     #[error("the checksum of the record batch is not that of its bytes")]
     Checksum,
@@ -64,6 +70,30 @@ pub enum Rejected {
         base_timestamp: i64,
         /// The highest.
         max_timestamp: i64,
+    },
+    /// INVALID_TIMESTAMP.
+    #[error(
+        "a record is dated {timestamp}, {ahead_ms} ms ahead of the node's clock, at most {max} ms are taken (message.timestamp.after.max.ms)"
+    )]
+    Ahead {
+        /// Its timestamp.
+        timestamp: i64,
+        /// How far it is ahead, in milliseconds.
+        ahead_ms: i64,
+        /// The limit.
+        max: i64,
+    },
+    /// INVALID_TIMESTAMP.
+    #[error(
+        "a record is dated {timestamp}, {behind_ms} ms behind the node's clock, at most {max} ms are taken (message.timestamp.before.max.ms)"
+    )]
+    Behind {
+        /// Its timestamp.
+        timestamp: i64,
+        /// How far it is behind, in milliseconds.
+        behind_ms: i64,
+        /// The limit.
+        max: i64,
     },
     /// INVALID_TIMESTAMP.
     #[error("a producer says that its timestamps are a broker's")]

@@ -181,6 +181,19 @@ impl Index {
         Self::new(self.block_bytes, self.blocks_max)
     }
 
+    /// The time is `now_ms`: blocks that were appended later, by a clock that was ahead then, count as appended
+    /// now, or they would stay for as long as the clock was ahead.
+    pub(crate) fn notice_time(&mut self, now_ms: i64) {
+        let first = self.blocks.first();
+        if first.is_none_or(|block| block.appended_ms <= now_ms) {
+            return;
+        }
+        for block in &mut self.blocks {
+            block.appended_ms = block.appended_ms.min(now_ms);
+            block.dated_ms = block.dated_ms.min(now_ms.saturating_add(AHEAD_MS_MAX));
+        }
+    }
+
     /// Drops the blocks that end at or before `log_start`.
     pub(crate) fn trim(&mut self, log_start: u64) {
         let gone = self.blocks.partition_point(|it| it.offset <= log_start);

@@ -94,10 +94,13 @@ pub(super) fn of_denied(denied: &Denied) -> ErrorCode {
 
 fn of_rejected(rejected: &Rejected) -> ErrorCode {
     match rejected {
-        Rejected::Size { .. } => ErrorCode::MessageTooLarge,
+        Rejected::Size { .. } | Rejected::Unpacked { .. } => ErrorCode::MessageTooLarge,
         Rejected::Checksum => ErrorCode::CorruptMessage,
         Rejected::Compression { .. } => ErrorCode::UnsupportedCompressionType,
-        Rejected::Timestamp { .. } | Rejected::AppendTime => ErrorCode::InvalidTimestamp,
+        Rejected::Timestamp { .. }
+        | Rejected::Ahead { .. }
+        | Rejected::Behind { .. }
+        | Rejected::AppendTime => ErrorCode::InvalidTimestamp,
         Rejected::Attributes { .. }
         | Rejected::BaseOffset { .. }
         | Rejected::Count { .. }

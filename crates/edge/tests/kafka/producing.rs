@@ -146,27 +146,54 @@ async fn compact(bench: &mut Bench, client: &mut Client, topic: &str) {
 }
 
 #[tokio::test]
+async fn a_request_has_only_so_much_unpacked_however_often_it_names_a_partition() {
+    let mut bench = Bench::new();
+    let mut client = bench.with_topic("t").await;
+    compact(&mut bench, &mut client, "t").await;
+    let batch = packed(40 << 20);
+    assert!(batch.len() < 20_000, "{}", batch.len());
+    let mut request = produce("t", 1, batch);
+    let partitions = &mut request.topic_data[0].partition_data;
+    let first = partitions[0].clone();
+    partitions.extend([first.clone(), first]);
+    client.send(9, &request).await;
+    bench.connect().is_heard().await;
+    bench.sync();
+    let (_, response) = client.receive::<Request>(9).await;
+    let told = response.responses[0].partition_responses.iter();
+    let codes: Vec<_> = told.map(|it| it.error_code).collect();
+    let refused = ErrorCode::MessageTooLarge;
+    assert_eq!(codes, [ErrorCode::None, refused, refused]);
+}
+
+#[tokio::test]
 async fn a_batch_that_lies_about_its_records_is_refused_where_they_are_looked_at() {
     const LAST_OFFSET_DELTA: usize = 23;
     const COUNT: usize = 57;
     let (more, small) = (9, packed(10_000));
+    let invalid = ErrorCode::InvalidRecord;
     let lies = [
-        ("a count alone", lying(&small, &[(COUNT, more)])),
+        ("a count alone", lying(&small, &[(COUNT, more)]), invalid),
         (
             "a count and an end",
             lying(&small, &[(COUNT, more), (LAST_OFFSET_DELTA, more - 1)]),
+            invalid,
         ),
-        ("no compression", lying(&small, &[(COUNT + 4, -1)])),
-        ("more than may be unpacked", packed(65 << 20)),
+        ("no compression", lying(&small, &[(COUNT + 4, -1)]), invalid),
+        (
+            "more than may be unpacked",
+            packed(65 << 20),
+            ErrorCode::MessageTooLarge,
+        ),
     ];
     let mut bench = Bench::new();
     let mut client = bench.with_topic("t").await;
     compact(&mut bench, &mut client, "t").await;
-    for (name, bytes) in lies {
+    for (name, bytes, expected) in lies {
         assert!(bytes.len() < 20_000, "{name}: {}", bytes.len());
         let told = told(&mut bench, &mut client, &produce("t", 1, bytes)).await;
         let what = (told.error_code, told.base_offset);
-        assert_eq!(what, (ErrorCode::InvalidRecord, -1), "{name}: {told:?}");
+        assert_eq!(what, (expected, -1), "{name}: {told:?}");
     }
     let taken = told(&mut bench, &mut client, &produce("t", 1, small)).await;
     assert_eq!((taken.error_code, taken.base_offset), (ErrorCode::None, 0));

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::agent::CARRIERS;
-use crate::log::Log;
+use crate::log;
 use crate::{Agent, Bench, PATIENCE, until};
 
 #[tokio::test]
@@ -169,18 +169,16 @@ async fn whoever_vanishes_within_a_message_is_nobodys_problem() {
 }
 
 #[tokio::test]
-async fn what_a_client_does_wrong_again_and_again_is_told_of_once() {
-    let log = Log::default();
-    let _guard = tracing::subscriber::set_default(log.clone());
+async fn repeated_mistakes_of_a_client_are_logged_once() {
     let bench = Bench::new().await;
     for carrier in CARRIERS {
-        let told = log.lines_with("a SLIM client sent");
+        let logged = log::lines_with("a SLIM client sent");
         let mut a = Agent::linked_over(&bench, carrier, "a", 1).await;
         let malformed = bench.count(Counter::SlimMalformed);
         for _ in 0..20 {
             a.send(b"garbage");
         }
         bench.counted(Counter::SlimMalformed, malformed + 20).await;
-        assert_eq!(log.lines_with("a SLIM client sent"), told + 1);
+        assert_eq!(log::lines_with("a SLIM client sent"), logged + 1);
     }
 }

@@ -106,6 +106,7 @@ impl Bench {
     }
 
     pub(crate) async fn with(options: Options, limits: Limits, gate: Arc<dyn Gate>) -> Self {
+        log::record();
         #[expect(clippy::disallowed_methods, reason = "a test's clock is the real one")]
         let started = Instant::now();
         let ports = Ports {

@@ -32,8 +32,6 @@ use crate::store::Reach;
 use batch::{Gathered, Memory, gather_keys, judge};
 pub(super) use failures::Failures;
 
-/// What is new, of all bytes, when it is worth it (Kafka's `min.cleanable.dirty.ratio`).
-const DIRTY: f64 = 0.5;
 /// Bytes that are judged before others have their turn.
 const AT_ONCE: usize = 8 << 20;
 /// Bytes that are written under one guard.
@@ -59,6 +57,8 @@ pub(super) struct Compaction {
     end: u64,
     /// What was judged and is not written yet: offsets and batches.
     unwritten: VecDeque<(u64, Bytes)>,
+    /// The next record of the partition when the compaction began, if all before it is compacted.
+    behind: Option<u64>,
     /// The first record behind what is compacted, once all is judged.
     rest: Option<u64>,
 }
@@ -94,11 +94,17 @@ impl From<Storage> for Halt {
 
 impl Dirty {
     /// The partition, if it is to be compacted now.
-    pub(super) fn of(topic: &Arc<Topic>, slot: &Arc<Slot>, live: &Live) -> Option<Self> {
+    pub(super) fn of(
+        topic: &Arc<Topic>,
+        slot: &Arc<Slot>,
+        live: &Live,
+        now_ms: i64,
+    ) -> Option<Self> {
         if !live.rules.is_compacted {
             return None;
         }
-        let ratio = live.partition.dirty_ratio(DIRTY)?;
+        let policy = &live.rules.compaction;
+        let (_, ratio) = live.partition.decide_compaction(policy, now_ms)?;
         Some(Self {
             topic: topic.clone(),
             slot: slot.clone(),
@@ -208,12 +214,15 @@ impl Topics {
     fn begin_compaction(&self, dirty: Dirty) -> Result<Option<Compaction>, Halt> {
         let Dirty { topic, slot, .. } = dirty;
         let bytes_max = self.state.options.compaction_size_max;
-        let (mut gather, left, range, cleaned, from, first, places) = {
+        let (mut gather, left, range, cleaned, from, first, places, behind) = {
             let live = slot.lock(&self.state.journal).map_err(|_| Halt::Gone)?;
             let partition = &live.partition;
-            let Some(range) = partition.decide_compaction(DIRTY) else {
+            let decided = partition.decide_compaction(&live.rules.compaction, self.time_ms());
+            let Some((range, _)) = decided else {
                 return Ok(None);
             };
+            let is_whole = range.end == partition.end();
+            let behind = is_whole.then(|| live.next_number());
             let cleaned = partition.cleaned().max(range.start);
             let (Ok(from), Ok(first)) = (partition.seek(cleaned), partition.seek(range.start))
             else {
@@ -221,7 +230,7 @@ impl Topics {
             };
             let gather = partition.gather(bytes_max);
             let (left, places) = (partition.leave(), live.places(&slot));
-            (gather, left, range, cleaned, from, first, places)
+            (gather, left, range, cleaned, from, first, places, behind)
         };
         self.remove_leftovers(&slot);
         let (mut until, mut memory, mut unreadable) = (range.end, Memory::AsNeeded, 0);
@@ -263,6 +272,7 @@ impl Topics {
             first: None,
             end: 0,
             unwritten: VecDeque::new(),
+            behind,
             rest: None,
         }))
     }
@@ -320,6 +330,10 @@ impl Topics {
         match (walked, *rest) {
             (Walked::Done, Some(_)) => Ok(()),
             (Walked::Done, None) if seen >= AT_ONCE => Ok(()),
+            (Walked::Done, None) if compaction.behind.is_some() => {
+                compaction.rest = compaction.behind;
+                Ok(())
+            }
             _ => Err(Halt::Trimmed),
         }
     }

@@ -1,17 +1,28 @@
-//! The look into a batch that is to be compacted some day: each of its records needs a key.
+//! The look into a batch of a compacted topic: each of its records needs a key.
 
 use recordbatch::codecs::unpack;
-use recordbatch::{BadRecord, Batch, Records};
+use recordbatch::{BadRecord, Batch, Header, Records, Survey, survey_payload};
 
 use super::error::ProduceError;
 
 /// Bytes that the records of a batch may have when they are unpacked.
 pub(super) const UNPACKED_SIZE_MAX: usize = 64 << 20;
 
-/// Whether every record is one, in its place, and has a key.
-pub(super) fn check(batch: &Batch<'_>) -> Result<(), ProduceError> {
-    let payload = unpack(batch, UNPACKED_SIZE_MAX).map_err(|_| BadRecord { index: 0 })?;
-    let records = || Records::new(batch.header(), &payload);
+/// Whether every record is one, in its place, and has a key; and the timestamps. Unpacks a compressed
+/// batch: not for threads that serve connections, see [`super::Topics::prepare`].
+pub(super) fn check(batch: &Batch<'_>) -> Result<Survey, ProduceError> {
+    match batch.records() {
+        Some(_) => check_payload(batch.header(), batch.payload()),
+        None => {
+            let payload = unpack(batch, UNPACKED_SIZE_MAX).map_err(|_| BadRecord { index: 0 })?;
+            check_payload(batch.header(), &payload)
+        }
+    }
+}
+
+/// As [`check`], of records that were unpacked before.
+pub(super) fn check_payload(header: &Header, payload: &[u8]) -> Result<Survey, ProduceError> {
+    let records = || Records::new(header, payload);
     records().check()?;
     let mut indexes = Vec::new();
     for (index, record) in (0..).zip(records()) {
@@ -20,7 +31,7 @@ pub(super) fn check(batch: &Batch<'_>) -> Result<(), ProduceError> {
         }
     }
     match indexes.is_empty() {
-        true => Ok(()),
+        true => Ok(survey_payload(header, payload)?),
         false => Err(ProduceError::NoKey { indexes }),
     }
 }

@@ -4,13 +4,13 @@ use std::task::Waker;
 
 use ::topics::record::{self, Compacted, Malformed};
 use ::topics::{
-    Batch, Change, Codec, Config, Ending, Limits, Marker, Partition, Place, ProducerId, Sequenced,
-    Timestamps, Topic as About,
+    Batch, Change, Codec, CompactionPolicy, Config, Ending, Limits, Marker, Partition, Place,
+    ProducerId, Sequenced, Timestamps, Topic as About,
 };
 use bytes::Bytes as Shared;
 use journal::{Journal, Record, Status, Ticket};
 use parking_lot::{Mutex, MutexGuard};
-use recordbatch::{Batch as Bytes, MarkerKind, TimestampType};
+use recordbatch::{Batch as Bytes, MarkerKind, TimestampLimits, TimestampType};
 
 use super::error::UnknownPartition;
 use super::hints::Hints;
@@ -32,8 +32,10 @@ pub(super) struct Slot {
 pub(super) struct Rules {
     pub(super) batch_size_max: usize,
     pub(super) timestamps: Timestamps,
+    pub(super) timestamp_limits: TimestampLimits,
     pub(super) durability: TopicDurability,
     pub(super) is_compacted: bool,
+    pub(super) compaction: CompactionPolicy,
     /// The codec to which batches are recompressed; `None` leaves them as they are.
     pub(super) codec: Option<Codec>,
 }
@@ -43,8 +45,13 @@ impl Rules {
         Self {
             batch_size_max: config.batch_size_max(),
             timestamps: config.timestamps(),
+            timestamp_limits: TimestampLimits {
+                ahead_ms_max: config.timestamp_after_ms_max(),
+                behind_ms_max: config.timestamp_before_ms_max(),
+            },
             durability: config.durability(),
             is_compacted: config.cleanup().compacts,
+            compaction: config.compaction(),
             codec: config.compression(),
         }
     }

@@ -1,64 +1,162 @@
-//! Recompressing produced batches, apart from the threads that serve connections (`compression.type`).
+//! What is done to produced batches apart from the threads that serve connections: unpacking those of
+//! compacted topics to look for their keys, and recompressing (`compression.type`).
 
 use std::task::Poll;
 
 use ::topics::Codec;
 use bytes::Bytes;
-use recordbatch::{BadRecord, Batch, Compression, NotRecompressed, recompress, validate};
+use recordbatch::codecs::{Unpack, unpack};
+use recordbatch::{
+    BadRecord, Batch, Compression, NotRecompressed, Rejected, Survey, recompress, survey_payload,
+    validate,
+};
 
 use super::Topics;
 use super::error::{ProduceError, Storage};
-use super::keys::UNPACKED_SIZE_MAX;
+use super::keys::{UNPACKED_SIZE_MAX, check_payload};
 use super::partition::Rules;
 use super::pending::Pending;
 use super::state::Topic;
 
+/// A batch as its topic stores it.
+#[derive(Clone, Debug)]
+pub struct PreparedBatch {
+    pub(super) bytes: Bytes,
+    /// The timestamps of its records, if they were looked at.
+    pub(super) survey: Option<Survey>,
+    unpacked_size: usize,
+}
+
+impl PreparedBatch {
+    /// A batch that needs no preparation.
+    pub fn unchanged(bytes: Bytes) -> Self {
+        Self {
+            bytes,
+            survey: None,
+            unpacked_size: 0,
+        }
+    }
+
+    /// The whole batch.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Bytes that its records had when they were unpacked; 0 if they were not.
+    pub fn unpacked_size(&self) -> usize {
+        self.unpacked_size
+    }
+}
+
+/// Why a batch is not prepared, and what the attempt took.
+#[derive(Clone, Debug)]
+pub struct NotPrepared {
+    /// Why.
+    pub error: ProduceError,
+    /// Bytes that its records had when they were unpacked, as far as that came.
+    pub unpacked_size: usize,
+}
+
+impl From<ProduceError> for NotPrepared {
+    fn from(error: ProduceError) -> Self {
+        Self {
+            error,
+            unpacked_size: 0,
+        }
+    }
+}
+
 impl Topics {
-    /// The batch as the topic stores it, where that takes recompressing it; `None` if it is appended as it
-    /// is. The batch was checked then.
+    /// The batch as the topic stores it, where that takes unpacking it; `None` if it is appended as it is.
+    /// The batch was checked then. Unpacked, it may have at most `unpacked_size_max` bytes.
     pub fn prepare(
         &self,
         topic: &Topic,
         batch: &Bytes,
-    ) -> Option<Pending<Result<Bytes, ProduceError>>> {
+        unpacked_size_max: usize,
+    ) -> Option<Pending<Result<PreparedBatch, NotPrepared>>> {
         let rules = topic.rules();
-        let codec = rules.codec?;
         // What is no batch is refused by the append, with its reason.
         let (header, _) = Batch::split(batch).ok()?;
         let compression = header.header().attributes.compression()?;
-        if compression == compression_of(codec).0 {
+        let codec = rules
+            .codec
+            .filter(|it| compression_of(*it).0 != compression);
+        let is_looked_into = rules.is_compacted && compression != Compression::None;
+        if codec.is_none() && !is_looked_into {
             return None;
         }
         let batch = batch.clone();
-        let work = move || recompressed(&batch, rules, codec);
+        let size_max = unpacked_size_max.min(UNPACKED_SIZE_MAX);
+        let work = move || prepared(batch, rules, codec, size_max);
         Some(match self.inner.make_elsewhere(work) {
             Ok(later) => Pending::steps(move |waker| match later.take(waker) {
                 Some(prepared) => Poll::Ready(Ok(prepared)),
                 None => Poll::Pending,
             }),
-            Err(overloaded) => Pending::now(Err(Storage::from(overloaded).into())),
+            Err(overloaded) => {
+                let error = ProduceError::from(Storage::from(overloaded));
+                Pending::now(Err(error.into()))
+            }
         })
     }
 }
 
-fn recompressed(bytes: &Bytes, rules: Rules, codec: Codec) -> Result<Bytes, ProduceError> {
-    let (batch, rest) = Batch::split(bytes)?;
+fn prepared(
+    bytes: Bytes,
+    rules: Rules,
+    codec: Option<Codec>,
+    size_max: usize,
+) -> Result<PreparedBatch, NotPrepared> {
+    let (batch, rest) = Batch::split(&bytes).map_err(ProduceError::from)?;
     if !rest.is_empty() {
-        return Err(ProduceError::NotOne);
+        return Err(ProduceError::NotOne.into());
     }
     validate(
         &batch,
         recordbatch::Rules {
             batch_size_max: rules.batch_size_max,
         },
-    )?;
-    let (compression, level) = compression_of(codec);
-    let recompressed = recompress(&batch, compression, level, UNPACKED_SIZE_MAX);
-    let recompressed = recompressed.map_err(|error| match error {
-        NotRecompressed::Record(bad) => bad,
-        NotRecompressed::Unpack(_) => BadRecord { index: 0 },
+    )
+    .map_err(ProduceError::from)?;
+    let payload = unpack(&batch, size_max).map_err(|error| NotPrepared {
+        error: not_unpacked(error),
+        unpacked_size: size_max,
     })?;
-    Ok(recompressed.into())
+    let (header, unpacked_size) = (batch.header(), payload.len());
+    let survey = match rules.is_compacted {
+        true => check_payload(header, &payload),
+        false => survey_payload(header, &payload).map_err(ProduceError::from),
+    };
+    let survey = survey.map_err(|error| NotPrepared {
+        error,
+        unpacked_size,
+    })?;
+    drop(payload);
+    let bytes = match codec {
+        None => bytes.clone(),
+        Some(codec) => {
+            let (compression, level) = compression_of(codec);
+            let recompressed = recompress(&batch, compression, level, size_max);
+            let recompressed = recompressed.map_err(|error| match error {
+                NotRecompressed::Record(bad) => ProduceError::from(bad),
+                NotRecompressed::Unpack(unpack) => not_unpacked(unpack),
+            })?;
+            recompressed.into()
+        }
+    };
+    Ok(PreparedBatch {
+        bytes,
+        survey: Some(survey),
+        unpacked_size,
+    })
+}
+
+fn not_unpacked(error: Unpack) -> ProduceError {
+    match error {
+        Unpack::TooLarge { size_max } => Rejected::Unpacked { max: size_max }.into(),
+        Unpack::Malformed | Unpack::Unknown => BadRecord { index: 0 }.into(),
+    }
 }
 
 /// The codec of a batch, and its level.

@@ -4,12 +4,13 @@ use std::task::{Poll, Waker};
 
 use ::topics::{Claim, Decision, Denied, Participant, ProducerId, record};
 use journal::{Index, Round, ShardId, Status, Ticket};
-use recordbatch::{Batch, BatchMut, survey, validate};
+use recordbatch::{Batch, BatchMut, Survey, validate};
 
 use super::counts::Appends;
 use super::error::{ProduceError, Storage};
 use super::events::ReadOnly;
 use super::partition::{Live, Slot, facts};
+use super::prepare::PreparedBatch;
 use super::state::Topic;
 use super::watchers::Woken;
 use super::{Timestamps, Topics, keys};
@@ -93,6 +94,30 @@ impl Producing {
         bytes: &[u8],
         transactional_id: Option<&str>,
     ) -> Result<Placed, ProduceError> {
+        self.append_surveyed(topic, partition, bytes, None, transactional_id)
+    }
+
+    /// As [`Producing::append`], of a batch that was prepared ([`Topics::prepare`]).
+    pub fn append_prepared(
+        &mut self,
+        topic: &Topic,
+        partition: u32,
+        batch: &PreparedBatch,
+        transactional_id: Option<&str>,
+    ) -> Result<Placed, ProduceError> {
+        let PreparedBatch { bytes, survey, .. } = batch;
+        self.append_surveyed(topic, partition, bytes, *survey, transactional_id)
+    }
+
+    /// Appends a batch whose records were looked at before, or are looked at now.
+    fn append_surveyed(
+        &mut self,
+        topic: &Topic,
+        partition: u32,
+        bytes: &[u8],
+        survey: Option<Survey>,
+        transactional_id: Option<&str>,
+    ) -> Result<Placed, ProduceError> {
         let topics = &self.topics;
         let mut placing = Placing {
             topics,
@@ -115,12 +140,17 @@ impl Producing {
                 batch_size_max: rules.batch_size_max,
             },
         )?;
-        if rules.is_compacted {
-            keys::check(&batch)?;
-        }
-        let survey = survey(&batch).transpose()?;
-        let timestamp_max = survey.map(|it| it.timestamp_max);
         let header = batch.header();
+        let survey = match survey {
+            Some(survey) => Some(survey),
+            None if rules.is_compacted => Some(keys::check(&batch)?),
+            None => recordbatch::survey(&batch).transpose()?,
+        };
+        if rules.timestamps == Timestamps::Create {
+            let survey = survey.unwrap_or_else(|| Survey::of_header(header));
+            survey.check(rules.timestamp_limits, topics.time_ms())?;
+        }
+        let timestamp_max = survey.map(|it| it.timestamp_max);
         let Some(producer) = header
             .producer()
             .filter(|_| header.attributes.is_transactional())

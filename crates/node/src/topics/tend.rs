@@ -77,7 +77,7 @@ impl Topics {
                 self.retain(slot, &mut live, config);
                 self.save(slot, &mut live, unsaved_max);
                 is_any |= live.is_touched || live.unsaved_bytes > 0;
-                if let Some(dirty) = Dirty::of(&topic, slot, &live)
+                if let Some(dirty) = Dirty::of(&topic, slot, &live, self.time_ms())
                     && !self.compaction_failures().is_paused(slot.at, now_ns)
                 {
                     dirtiest = Some(dirty.or_dirtier(dirtiest));
@@ -98,7 +98,9 @@ impl Topics {
             fresh_ms: self.state.options.retention_check_interval_ms,
             bytes: of(Key::RetentionBytes).retention_bytes(),
         };
-        if let Some(change) = live.partition.decide_retention(retention, self.expiry_ms()) {
+        let now_ms = self.expiry_ms();
+        live.partition.notice_time(now_ms);
+        if let Some(change) = live.partition.decide_retention(retention, now_ms) {
             // What cannot go now goes another time.
             let _ = self.change_partition(slot, live, change);
         }

@@ -8,6 +8,7 @@ mod grouped;
 mod kept_users;
 mod led;
 mod marked;
+mod prepared;
 mod produced;
 mod remembered;
 mod stepped;

@@ -93,7 +93,7 @@ keys! {
         "Accepted; there is no remote storage.";
     MaxCompactionLagMs = 21, "max.compaction.lag.ms", Long(1, LONG_MAX), "9223372036854775807",
         Some("log.cleaner.max.compaction.lag.ms"),
-        "Accepted, not honoured yet: the time after which a record is compacted, in milliseconds.";
+        "A record is compacted after this time at the latest, in milliseconds, however little is new.";
     MaxMessageBytes = 4, "max.message.bytes", Int { range: (0, INT_MAX), or: None }, "1048588",
         Some("message.max.bytes"),
         "The largest record batch that is accepted, in bytes, after compression.";
@@ -102,21 +102,21 @@ keys! {
         "Accepted for old tools (Kafka 4 has no such key); old message formats are not served.";
     MessageTimestampAfterMaxMs = 23, "message.timestamp.after.max.ms", Long(0, LONG_MAX), "3600000",
         Some("log.message.timestamp.after.max.ms"),
-        "Accepted, not honoured yet: how far a CreateTime may be ahead of the clock, in milliseconds.";
+        "How far a record's CreateTime may be ahead of the node's clock, in milliseconds.";
     MessageTimestampBeforeMaxMs = 24, "message.timestamp.before.max.ms", Long(0, LONG_MAX),
         "9223372036854775807",
         Some("log.message.timestamp.before.max.ms"),
-        "Accepted, not honoured yet: how far a CreateTime may be behind the clock, in milliseconds.";
+        "How far a record's CreateTime may be behind the node's clock, in milliseconds.";
     MessageTimestampType = 5, "message.timestamp.type", Word(&["CreateTime", "LogAppendTime"]),
         "CreateTime",
         Some("log.message.timestamp.type"),
         "CreateTime: records keep the producer's time; LogAppendTime: they get that of the append.";
     MinCleanableDirtyRatio = 25, "min.cleanable.dirty.ratio", Ratio, "0.5",
         Some("log.cleaner.min.cleanable.ratio"),
-        "Accepted, not honoured yet (0.5 counts): the share of new bytes worth a compaction.";
+        "The share of new bytes, from 0 to 1, from which on a partition is compacted.";
     MinCompactionLagMs = 26, "min.compaction.lag.ms", Long(0, LONG_MAX), "0",
         Some("log.cleaner.min.compaction.lag.ms"),
-        "Accepted, not honoured yet: how long a record stays uncompacted, in milliseconds.";
+        "How long a record stays uncompacted at least, in milliseconds.";
     MinInsyncReplicas = 27, "min.insync.replicas", Int { range: (1, INT_MAX), or: None }, "1",
         Some("min.insync.replicas"),
         "Accepted; there is one broker, and acks=all is answered when its disk has the records.";
@@ -150,7 +150,7 @@ keys! {
         "Accepted; partitions have no segment files of their own.";
     SegmentMs = 34, "segment.ms", Long(1, LONG_MAX), "604800000",
         Some("log.roll.ms"),
-        "Accepted, not honoured yet: the time after which the newest records are compacted too.";
+        "After this time the newest records of a partition may be compacted too, in milliseconds.";
     Durability = 9, "telpher.durability", Word(&["disk", "memory"]), "disk",
         None,
         "disk: records are acknowledged and shown when they are on disk; memory: when they are taken.";

@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use super::{Change, OutOfRange, Partition};
+use crate::CompactionPolicy;
+use crate::index::Block;
 
 /// How much of a partition is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,12 @@ pub struct Retention {
 }
 
 impl Partition {
+    /// Takes note of the time, before it is asked what is old: the clock may have been ahead when records were
+    /// appended.
+    pub fn notice_time(&mut self, now_ms: i64) {
+        self.index.notice_time(now_ms);
+    }
+
     /// The records to delete now: whole blocks of the index from the beginning on, as Kafka deletes whole
     /// segments, and nothing that is not durable. The age of a batch counts from its highest timestamp,
     /// from its append if it has none, and at most from an hour after its append.
@@ -53,33 +61,39 @@ impl Partition {
         Ok((offset > self.log_start).then_some(Change::LogStart(offset)))
     }
 
-    /// What is to be compacted, if so much is new that it is worth it: `dirty` of the bytes, from 0
-    /// to 1. Neither what is still being written to nor what is not settled or not durable.
-    pub fn decide_compaction(&self, dirty: f64) -> Option<Range<u64>> {
-        let (range, ratio) = self.compactable()?;
-        (ratio >= dirty).then_some(range)
-    }
-
-    /// The share of the bytes that could be compacted now which is new, from 0 to 1, if it is at least
-    /// `dirty`.
-    pub fn dirty_ratio(&self, dirty: f64) -> Option<f64> {
-        let (_, ratio) = self.compactable()?;
-        Some(ratio).filter(|ratio| *ratio >= dirty)
-    }
-
-    fn compactable(&self) -> Option<(Range<u64>, f64)> {
+    /// The offsets to compact now, and the share of their bytes that is new, from 0 to 1; `None` if the
+    /// policy does not want it yet. Neither what is still being written to (unless it is older than
+    /// `segment.ms`) nor what is not settled or not durable.
+    pub fn decide_compaction(
+        &self,
+        policy: &CompactionPolicy,
+        now_ms: i64,
+    ) -> Option<(Range<u64>, f64)> {
+        let is_older = |block: &Block, ms| now_ms.saturating_sub(block.appended_ms) >= ms;
         let stable = self.last_stable().min(self.durable);
         let (mut total, mut new, mut until) = (0, 0, self.log_start);
+        let mut is_overdue = false;
         let mut blocks = self.index.blocks(self.end).peekable();
         while let Some((block, end)) = blocks.next() {
-            if end > stable || blocks.peek().is_none() {
+            let is_written_to = blocks.peek().is_none() && !is_older(block, policy.segment_ms);
+            let is_new = end > self.cleaned;
+            let is_young = is_new && !is_older(block, policy.lag_ms_min);
+            if end > stable || is_written_to || is_young {
                 break;
             }
             total += block.bytes;
-            new += if end > self.cleaned { block.bytes } else { 0 };
+            if is_new {
+                new += block.bytes;
+                is_overdue |= is_older(block, policy.lag_ms_max);
+            }
             until = end;
         }
-        (new > 0).then(|| (self.log_start..until, new as f64 / total as f64))
+        if new == 0 {
+            return None;
+        }
+        let ratio = new as f64 / total as f64;
+        let is_worth_it = is_overdue || ratio >= policy.dirty_ratio_min;
+        is_worth_it.then_some((self.log_start..until, ratio))
     }
 
     /// Up to where the newest compaction came.

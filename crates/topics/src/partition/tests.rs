@@ -1,6 +1,7 @@
 use std::fmt::Write as _;
 
 use super::*;
+use crate::CompactionPolicy;
 use crate::record::Snapshot;
 
 mod producers;
@@ -139,9 +140,10 @@ impl World {
 /// | `durable END` · `sync` | what is on disk |
 /// | `reveal END` | what readers may see before it is |
 /// | `delete OFFSET` · `delete all` · `leader EPOCH` · `clean OFFSET` | changes |
-/// | `at TIME` · `expire SILENT` | the time from now on; forgets producers |
+/// | `at TIME` · `notice` · `expire SILENT` | the time from now on; takes note of it; forgets producers |
 /// | `retain MS BYTES [FRESH]` | what retention decides, `-` for no limit |
 /// | `find WHAT [committed]` · `seek OFFSET` · `aborted FROM END` · `epoch EPOCH` | questions |
+/// | `compact [LAG_MIN LAG_MAX SEGMENT]` | what is to be compacted, with these times of the policy |
 /// | `show` · `producers` | the marks; who is known |
 /// | `snapshot` · `restart` | |
 #[track_caller]
@@ -229,6 +231,10 @@ fn run(world: &mut World, words: &[&str]) -> String {
             world.partition.expire(world.now_ms, silent_ms);
             String::new()
         }
+        "notice" => {
+            world.partition.notice_time(world.now_ms);
+            String::new()
+        }
         "snapshot" => {
             world.keep_snapshot();
             String::new()
@@ -292,7 +298,16 @@ fn asked(world: &mut World, words: &[&str]) -> String {
             format!("{all:?}")
         }
         "epoch" => format!("{:?}", partition.end_of_epoch(offset(1) as i32)),
-        "compact" => format!("{:?}", partition.decide_compaction(0.5)),
+        "compact" => {
+            let policy = CompactionPolicy {
+                dirty_ratio_min: 0.5,
+                lag_ms_min: number(1).unwrap_or(0),
+                lag_ms_max: number(2).unwrap_or(i64::MAX),
+                segment_ms: number(3).unwrap_or(i64::MAX),
+            };
+            let decided = partition.decide_compaction(&policy, world.now_ms);
+            format!("{:?}", decided.map(|(range, _)| range))
+        }
         "show" => format!(
             "{} {} {} {}, {} bytes",
             partition.log_start(),

@@ -37,6 +37,11 @@ const IDS_FROM: i16 = 13;
 /// Below this version a client does not know zstd (KIP-110).
 const ZSTD_FROM: i16 = 7;
 
+/// How many times as large as they came all batches of a request may be when they are unpacked, and what
+/// they may have in any case.
+const UNPACKED_RATIO_MAX: usize = 64;
+const UNPACKED_SIZE_MIN: usize = 64 << 20;
+
 /// Where a batch says how it is compressed, and what it says there.
 const ATTRIBUTES_AT: usize = 22;
 const COMPRESSION_MASK: u8 = 0b111;
@@ -62,6 +67,8 @@ struct Waiting {
     queued: Vec<QueuedBatch>,
     /// That the request was charged, where that must be on disk before the answer.
     charged: Option<Durable>,
+    /// Bytes that compressed batches of the request may still have when they are unpacked.
+    unpacked_left: usize,
 }
 
 /// What became of a batch.
@@ -100,6 +107,7 @@ pub(in crate::kafka) fn handle(
         acks,
         refused,
     };
+    waiting.unpacked_left = unpacked_size_max(&topic_data);
     for topic in topic_data {
         let found = find(
             context.producing.topics(),
@@ -159,7 +167,7 @@ impl Waiting {
     ) -> PartitionResponse {
         let mut queued = QueuedBatch::new(place, topic.clone(), index, batch);
         let appended = match self.queued.is_empty() {
-            true => context.append(&mut queued, Waker::noop()),
+            true => context.append(&mut queued, &mut self.unpacked_left, Waker::noop()),
             false => Appended::Queued,
         };
         match appended {
@@ -261,11 +269,16 @@ impl Context<'_> {
     }
 
     /// Appends a batch, or says why that is not done. The waker is woken once it is prepared.
-    fn append(&mut self, queued: &mut QueuedBatch, waker: &Waker) -> Appended {
+    fn append(
+        &mut self,
+        queued: &mut QueuedBatch,
+        unpacked_left: &mut usize,
+        waker: &Waker,
+    ) -> Appended {
         let Ok(partition) = u32::try_from(queued.index) else {
             return Appended::Refused(UnknownPartition.into(), None);
         };
-        match queued.poll_prepared(self.producing.topics(), waker) {
+        match queued.poll_prepared(self.producing.topics(), unpacked_left, waker) {
             Poll::Pending => return Appended::Queued,
             Poll::Ready(Err(error)) => return self.refused(queued, partition, error),
             Poll::Ready(Ok(())) => {}
@@ -274,7 +287,7 @@ impl Context<'_> {
         let (topic, batch) = (&queued.topic, &queued.batch);
         match self
             .producing
-            .append(topic, partition, batch, transactional_id)
+            .append_prepared(topic, partition, batch, transactional_id)
         {
             Ok(placed) => Appended::Placed(placed),
             Err(ProduceError::Storage(Storage::Busy)) => Appended::Queued,
@@ -290,11 +303,23 @@ impl Context<'_> {
     }
 }
 
+/// Bytes that the batches of a request may have in all when they are unpacked: so much that what producers
+/// send is never above it, and no more than is done in a second or two for a request of usual size.
+fn unpacked_size_max(topics: &[TopicRequest]) -> usize {
+    let partitions = topics.iter().flat_map(|topic| &topic.partition_data);
+    let sizes = partitions.filter_map(|it| it.records.as_ref().map(Records::size));
+    let size: usize = sizes.sum();
+    size.saturating_mul(UNPACKED_RATIO_MAX)
+        .max(UNPACKED_SIZE_MIN)
+}
+
 /// Whether Kafka says where the partition begins beside that error: it does once it has looked into the
 /// batch.
 fn is_told_with_its_start(error: &ProduceError) -> bool {
     match error {
-        ProduceError::Rejected(Rejected::Size { .. } | Rejected::Checksum) => false,
+        ProduceError::Rejected(
+            Rejected::Size { .. } | Rejected::Unpacked { .. } | Rejected::Checksum,
+        ) => false,
         ProduceError::Rejected(_)
         | ProduceError::Record(_)
         | ProduceError::NoKey { .. }

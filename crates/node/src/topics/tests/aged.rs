@@ -145,3 +145,45 @@ fn bytes_that_are_no_records_are_refused() {
     }
     assert_eq!(world.topics.view(&topic, 0).unwrap().end, 0);
 }
+
+#[test]
+fn timestamps_too_far_from_the_clock_are_refused() {
+    const HOUR_MS: i64 = 3_600_000;
+    for compression in [Compression::None, Compression::Lz4] {
+        let mut world = World::new();
+        let topic = world.create("t", &[("message.timestamp.before.max.ms", "5000")]);
+        let any = world.create(
+            "any",
+            &[("message.timestamp.after.max.ms", "9223372036854775807")],
+        );
+        let stamped = world.create("stamped", &[("message.timestamp.type", "LogAppendTime")]);
+        let now = world.unix_ms();
+        let batch = |timestamp| dated([timestamp, now], None, compression);
+        for (timestamp, is_taken) in [
+            (now + HOUR_MS, true),
+            (now + HOUR_MS + 1, false),
+            (now - 5_000, true),
+            (now - 5_001, false),
+            (NO_TIMESTAMP, true),
+        ] {
+            let appended = world.append(&topic, &batch(timestamp));
+            assert_eq!(appended.is_ok(), is_taken, "{timestamp}: {appended:?}");
+        }
+        let ahead = world.append(&topic, &batch(now + HOUR_MS + 7)).unwrap_err();
+        assert_eq!(
+            ahead.to_string(),
+            format!(
+                "a record is dated {}, 3600007 ms ahead of the node's clock, at most 3600000 ms are \
+                 taken (message.timestamp.after.max.ms)",
+                now + HOUR_MS + 7
+            )
+        );
+        for topic in [&any, &stamped] {
+            world
+                .append(topic, &batch(now + 80 * 365 * 24 * HOUR_MS))
+                .unwrap();
+            world.append(topic, &batch(1)).unwrap();
+        }
+        world.sync();
+    }
+}

@@ -135,3 +135,73 @@ fn a_timestamp_of_the_future_counts_as_an_hour_after_its_append() {
          find max: Highest { record: 2, until: 18446744073709551615, known: None }",
     );
 }
+
+#[test]
+fn the_policy_says_from_when_and_until_when_records_stay_uncompacted() {
+    check(
+        "at 1000
+         batch 1
+         batch 1
+         at 2000
+         batch 1
+         batch 1
+         at 3000
+         batch 1
+         sync
+         compact
+         compact 500
+         compact 1500
+         compact 2500
+         clean 2
+         at 4000
+         batch 1
+         batch 1
+         sync
+         compact 1000
+         clean 4
+         compact 0 9999
+         compact 0 1000
+         compact 0 9999 1000
+         at 5000
+         compact 0 1000 1000",
+        "batch 1: 0
+         batch 1: 1
+         batch 1: 2
+         batch 1: 3
+         batch 1: 4
+         compact: Some(0..4)
+         compact 500: Some(0..4)
+         compact 1500: Some(0..2)
+         compact 2500: None
+         batch 1: 5
+         batch 1: 6
+         compact 1000: Some(0..4)
+         compact 0 9999: None
+         compact 0 1000: None
+         compact 0 9999 1000: None
+         compact 0 1000 1000: Some(0..7)",
+    );
+}
+
+#[test]
+fn records_appended_while_the_clock_was_ahead_age_from_when_it_was_set_right() {
+    check(
+        "at 900000000
+         batch 1 -1
+         batch 1 900000000
+         sync
+         at 100000
+         notice
+         retain 500 - 300
+         at 3700500
+         notice
+         retain 500 - 300
+         at 3700501
+         retain 500 - 300",
+        "batch 1 -1: 0
+         batch 1 900000000: 1
+         retain 500 - 300: nothing
+         retain 500 - 300: nothing
+         retain 500 - 300: LogStart(2)",
+    );
+}

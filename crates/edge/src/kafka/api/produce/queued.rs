@@ -1,10 +1,11 @@
-//! A batch of a request that is not appended yet: it waits for room, or to be recompressed.
+//! A batch of a request that is not appended yet: it waits for room, or to be unpacked: it is recompressed
+//! then, or each of its records needs a key.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker, ready};
 
 use bytes::Bytes;
-use node::topics::{Pending, ProduceError, Storage, Topic, Topics};
+use node::topics::{NotPrepared, Pending, PreparedBatch, ProduceError, Storage, Topic, Topics};
 
 /// See the module's documentation.
 pub(super) struct QueuedBatch {
@@ -12,14 +13,14 @@ pub(super) struct QueuedBatch {
     pub(super) place: (usize, usize),
     pub(super) topic: Arc<Topic>,
     pub(super) index: i32,
-    pub(super) batch: Bytes,
+    pub(super) batch: PreparedBatch,
     preparation: Preparation,
 }
 
 /// Whether the batch is as its topic stores it.
 enum Preparation {
     Unknown,
-    UnderWay(Pending<Result<Bytes, ProduceError>>),
+    UnderWay(Pending<Result<PreparedBatch, NotPrepared>>),
     Done,
 }
 
@@ -29,7 +30,7 @@ impl QueuedBatch {
             place,
             topic,
             index,
-            batch,
+            batch: PreparedBatch::unchanged(batch),
             preparation: Preparation::Unknown,
         }
     }
@@ -38,10 +39,12 @@ impl QueuedBatch {
     pub(super) fn poll_prepared(
         &mut self,
         topics: &Topics,
+        unpacked_left: &mut usize,
         waker: &Waker,
     ) -> Poll<Result<(), ProduceError>> {
         if matches!(self.preparation, Preparation::Unknown) {
-            self.preparation = match topics.prepare(&self.topic, &self.batch) {
+            self.preparation = match topics.prepare(&self.topic, self.batch.bytes(), *unpacked_left)
+            {
                 Some(pending) => Preparation::UnderWay(pending),
                 None => Preparation::Done,
             };
@@ -50,7 +53,13 @@ impl QueuedBatch {
             // A preparation writes nothing, and so is never unconfirmed.
             let prepared = ready!(pending.poll_answer(waker));
             self.preparation = Preparation::Done;
-            self.batch = prepared.unwrap_or(Err(Storage::Busy.into()))?;
+            let (unpacked_size, prepared) = match prepared {
+                Ok(Ok(batch)) => (batch.unpacked_size(), Ok(batch)),
+                Ok(Err(failed)) => (failed.unpacked_size, Err(failed.error)),
+                Err(_) => (0, Err(Storage::Busy.into())),
+            };
+            *unpacked_left = unpacked_left.saturating_sub(unpacked_size);
+            self.batch = prepared?;
         }
         Poll::Ready(Ok(()))
     }

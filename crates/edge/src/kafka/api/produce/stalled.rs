@@ -62,7 +62,8 @@ impl Stalled {
         let mut batches = std::mem::take(&mut self.waiting.queued).into_iter();
         while let Some(mut queued) = batches.next() {
             let (place, index) = (queued.place, queued.index);
-            let response = match context.append(&mut queued, waker) {
+            let left = &mut self.waiting.unpacked_left;
+            let response = match context.append(&mut queued, left, waker) {
                 Appended::Placed(placed) => self.waiting.placed(place, index, placed),
                 Appended::Queued => {
                     self.waiting.queued = std::iter::once(queued).chain(batches).collect();
