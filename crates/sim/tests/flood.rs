@@ -15,7 +15,7 @@ const MESSAGES: u32 = 1500;
 /// Of a subscriber, in messages. The sender is granted half of it.
 const WINDOW: u32 = 64;
 
-/// A longest wait by `docs/delivery.md`, and twice the longest way through the network.
+/// A longest wait by `docs/messaging.md`, and twice the longest way through the network.
 const HELD_UP_MAX: Duration = Duration::from_millis(351);
 
 fn name() -> Name {

@@ -10,7 +10,7 @@
 //! +--------+------+-------+-------+----------------+- - - - - - - +
 //! ```
 //!
-//! `docs/protocol.md` describes every kind and pins each with golden bytes. The invariant of this
+//! `docs/reference/protocol.md` describes every kind and pins each with golden bytes. The invariant of this
 //! crate: *no length that came from the wire allocates anything; a decoder only ever borrows from
 //! the bytes that are there.* It knows no sockets and no engine, so every SDK and every door
 //! shares it.

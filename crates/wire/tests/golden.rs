@@ -1,4 +1,4 @@
-//! `docs/protocol.md` pins every kind of frame with golden bytes: this test encodes each example
+//! `docs/reference/protocol.md` pins every kind of frame with golden bytes: this test encodes each example
 //! and compares it with the page, and decodes the page's bytes back.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
@@ -13,7 +13,7 @@ use wire::{
     put_extracted,
 };
 
-const PAGE: &str = include_str!("../../../docs/protocol.md");
+const PAGE: &str = include_str!("../../../docs/reference/protocol.md");
 
 const CALL: Correlation = Correlation {
     slot: 5,
@@ -36,7 +36,7 @@ fn golden(name: &str) -> Vec<u8> {
     let start = format!("```golden {name}\n");
     let (_, rest) = PAGE
         .split_once(&start)
-        .unwrap_or_else(|| panic!("docs/protocol.md has no block `{name}`"));
+        .unwrap_or_else(|| panic!("docs/reference/protocol.md has no block `{name}`"));
     let (block, _) = rest.split_once("```").unwrap();
     block
         .lines()

@@ -144,7 +144,7 @@ async fn a_subscriber_that_stopped_holds_a_sender_up_for_a_moment_only() {
                 .unwrap();
             everybody_rests().await;
         }
-        // 1,000 rests of a millisecond, and the moment: about 350 ms by `docs/protocol.md`.
+        // 1,000 rests of a millisecond, and the moment: about 350 ms by `docs/reference/protocol.md`.
         assert!(
             began.elapsed() < std::time::Duration::from_secs(3),
             "{:?}",

@@ -13,7 +13,7 @@
 //! | `/v1/topics/…` | see `docs/topics.md` | any |
 //! | `/v1/kafka/users/…` | see `docs/kafka.md` | admin |
 //! | `/v1/take`, `/v1/settle`, … | see `docs/quotas.md` | any; admin for changes |
-//! | `/v1/tickets` | what a page shows in place of its token, see `docs/http.md` | any |
+//! | `/v1/tickets` | what a page shows in place of its token, see `docs/reference/http.md` | any |
 //!
 //! Errors are RFC 9457 problem documents with our `code`.
 

@@ -1,4 +1,4 @@
-//! The native door: every operation, in frames (`docs/protocol.md`).
+//! The native door: every operation, in frames (`docs/reference/protocol.md`).
 
 mod conversation;
 mod dispatch;

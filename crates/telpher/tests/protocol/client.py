@@ -1,4 +1,4 @@
-"""A client of the native protocol, written from docs/protocol.md with the standard library alone.
+"""A client of the native protocol, written from docs/reference/protocol.md with the standard library alone.
 
 `client.py HOST:PORT` goes through every part of the page that a client needs, and fails at the first
 answer that is not as the page says.
