@@ -123,6 +123,43 @@ async fn an_answer_is_seen_as_it_is_made_and_is_one_message_at_the_end() {
 }
 
 #[tokio::test]
+async fn a_conversation_shows_its_open_answer_and_watchers_its_finish_chunk() {
+    let door = Door::open().await;
+    door.say("c-1", "hi").await;
+    let conversation = async || door.get("/v1/conversations/c-1").await.json();
+    assert_eq!(conversation().await["streaming"], Value::Null);
+    let mut early = door.follow("c-1", "1").await;
+    assert_eq!(early.next().await.kind, "head");
+    let mut author = Author::open(&door).await;
+    author.write(START).await;
+    author.write(&chunk("Hello")).await;
+    let draft = early.next().await.json()["draft"].clone();
+    assert_eq!(
+        conversation().await["streaming"],
+        json!([{"draft": draft, "mid": "a-1", "from": "bot"}])
+    );
+    early.next().await;
+    let mut late = door.follow("c-1", "1").await;
+    let finish = json!({"type": "finish", "finishReason": "stop"});
+    author.write(&finish.to_string()).await;
+    author.answer().await;
+    assert_eq!(conversation().await["streaming"], Value::Null);
+    let mut after = door.follow("c-1", "1").await;
+    for (events, chunk) in [(&mut early, Some(&finish)), (&mut late, Some(&finish))] {
+        let closed = loop {
+            let event = events.next().await;
+            if event.kind == "closed" {
+                break event.json();
+            }
+        };
+        assert_eq!((&closed["draft"], closed.get("chunk")), (&draft, chunk));
+    }
+    // A watcher that comes after the answer is shown its message alone.
+    assert_eq!(after.next().await.kind, "message");
+    assert_eq!(after.next().await.kind, "head");
+}
+
+#[tokio::test]
 async fn events_and_lines_give_the_same_message() {
     let door = Door::open().await;
     let chunks = [

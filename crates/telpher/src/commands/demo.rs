@@ -11,7 +11,7 @@ use model::Name;
 
 use super::target::{agent_name, block_on};
 use crate::failure::{Exit, Failure};
-use crate::output::{self, Style};
+use crate::output::{Format, Style};
 use crate::serve::{Embedded, Signals};
 use crate::settings::Environment;
 use stage::Stage;
@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// Be the agent that the demo kills, at the node of this address
     #[arg(long, value_name = "URL", hide = true)]
     sleeper: Option<String>,
+
+    #[command(flatten)]
+    format: Format,
 }
 
 const NEXT: &str = "
@@ -47,7 +50,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
     block_on(async {
         let mut signals = Signals::listen()?;
         tokio::select! {
-            played = play(Stage::new(style)) => played,
+            played = play(Stage::new(args.format, style)) => played,
             () = signals.next() => Err(Failure::new(Exit::Failed, "interrupted")),
         }
     })
@@ -79,7 +82,7 @@ async fn play(stage: Stage) -> Result<(), Failure> {
     conversation::still_there(&stage, &crew).await?;
     acts::how_fast(&stage, &crew).await?;
     drop((crew, node));
-    output::print_text(NEXT)
+    stage.next_steps(NEXT)
 }
 
 /// The names under which everybody here goes.

@@ -117,6 +117,35 @@ fn tally(bridge: Running) -> String {
 }
 
 #[test]
+fn a_bridge_prints_json_events_and_its_totals() {
+    let scene = Scene::new();
+    let _agent = scene.place.listen(["org/ns/agent", "--echo", "--quiet"]);
+    let mut bridge = scene.place.start([
+        "bridge",
+        "slim",
+        "org/ns/agent",
+        "--slim",
+        scene.slim(),
+        "--secret-file",
+        "secret",
+        "--json",
+    ]);
+    let ready: serde_json::Value = serde_json::from_str(&bridge.line()).unwrap();
+    assert_eq!(ready["event"], "bridging");
+    assert_eq!(ready["agent"], "org/ns/agent");
+    scene.run(&["at-once"]);
+    let ended = bridge.stop();
+    let last = ended.expect(0).stdout.lines().last().unwrap();
+    let totals: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!(totals["event"], "ended");
+    assert!(
+        totals["requests"]["answered"].as_u64().unwrap() > 0,
+        "{totals}"
+    );
+    assert_eq!(totals["requests"]["failed"], 0);
+}
+
+#[test]
 fn applications_ask_an_agent_in_sessions_of_both_kinds() {
     let scene = Scene::new();
     let _agent = scene.place.listen(["org/ns/agent", "--echo", "--quiet"]);

@@ -55,3 +55,18 @@ fn the_demo_shows_every_exchange_and_ends_by_itself() {
     }
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn the_demo_prints_json_lines_for_programs() {
+    let ended = Place::new().run("demo --json");
+    let lines: Vec<serde_json::Value> = ended
+        .expect(0)
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let scenes = lines.iter().filter(|line| line["scene"].is_string());
+    assert!(scenes.count() >= 8, "{lines:#?}");
+    let sum = serde_json::json!({"from": "calculator", "to": "planner", "text": "42"});
+    assert!(lines.contains(&sum), "{lines:#?}");
+}

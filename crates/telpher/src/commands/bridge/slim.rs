@@ -19,6 +19,7 @@ use slim::session::Identity;
 
 use crate::commands::target::{Target, agent_name, block_on};
 use crate::failure::{Exit, Failure};
+use crate::output::Format;
 use crate::serve::Signals;
 use crate::settings::{Environment, parse_duration};
 use running::Running;
@@ -42,8 +43,11 @@ answers it. One-way messages are published, and that is all.
 The sessions are unencrypted ones (no MLS), reliable if whoever begins one says so. The file of the \
 secret holds at least 32 bytes; a line break at its end is none of them.
 
-SIGINT or SIGTERM ends it gracefully: what is being answered is finished, and peers are told. A second \
-one ends it at once.";
+SIGINT or SIGTERM ends it gracefully: open requests are answered, and peers are notified. A second \
+one ends it at once.
+
+With --json, each event is a line of JSON on the standard output: {\"event\":\"bridging\",..} when the \
+bridge is ready, `disconnected`, `reconnected`, and `ended` with the totals.";
 
 /// Let SLIM applications call an agent, or agents call a SLIM application
 #[derive(Debug, clap::Args)]
@@ -107,6 +111,9 @@ pub(crate) struct Args {
     requests_max: u32,
 
     #[command(flatten)]
+    format: Format,
+
+    #[command(flatten)]
     target: Target,
 }
 
@@ -143,8 +150,7 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
             () = running.finish() => {}
             () = signals.next() => {}
         }
-        running.tell();
-        Ok(())
+        running.print_totals()
     })
 }
 

@@ -1,59 +1,86 @@
-//! How the demo looks: scenes, and lines of who says what to whom.
+//! Output of the demo: titles of scenes, and lines with a speaker and a listener.
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use crate::failure::Failure;
-use crate::output::{BOLD, CYAN, DIM, Style, print_text};
+use serde_json::json;
 
-/// How long somebody who watches is given for a line.
+use crate::failure::Failure;
+use crate::output::{BOLD, CYAN, DIM, Format, Style, print_text};
+
+/// Pause after a line at a terminal.
 const BREATH: Duration = Duration::from_millis(100);
 
 /// Columns of a speaker's and a listener's name.
 const FROM_WIDTH: usize = 11;
 const TO_WIDTH: usize = 11;
 
-/// Where the play is given. At a terminal it takes its time and has colours; elsewhere neither.
+/// Prints the demo. At a terminal it pauses after each line and uses colours; with `--json` each line
+/// is a JSON object.
 pub(super) struct Stage {
+    format: Format,
     style: Style,
     is_watched: bool,
 }
 
 impl Stage {
-    pub(super) fn new(style: Style) -> Self {
-        let is_watched = std::io::stdout().is_terminal();
-        Self { style, is_watched }
+    pub(super) fn new(format: Format, style: Style) -> Self {
+        let is_watched = std::io::stdout().is_terminal() && !format.json;
+        Self {
+            format,
+            style,
+            is_watched,
+        }
     }
 
-    /// What all of it is about.
+    /// Prints the title of the demo.
     pub(super) fn title(&self, title: &str) -> Result<(), Failure> {
-        print_text(&format!("{}\n\n", self.style.paint(BOLD, title)))
+        let text = format!("{}\n\n", self.style.paint(BOLD, title));
+        self.print(&json!({"title": title}), &text)
     }
 
-    /// What comes next.
+    /// Prints the title of the next scene.
     pub(super) async fn scene(&self, title: &str) -> Result<(), Failure> {
         self.breathe(2).await;
-        print_text(&format!("\n{}\n", self.style.paint(BOLD, title)))?;
+        let text = format!("\n{}\n", self.style.paint(BOLD, title));
+        self.print(&json!({"scene": title}), &text)?;
         self.breathe(1).await;
         Ok(())
     }
 
-    /// One agent says something to another.
+    /// Prints what one agent says to another.
     pub(super) async fn says(&self, from: &str, to: &str, what: &str) -> Result<(), Failure> {
         let arrow = self.style.paint(DIM, "→");
-        let from = self.style.paint(CYAN, &format!("{from:>FROM_WIDTH$}"));
-        print_text(&format!("{from} {arrow} {to:<TO_WIDTH$}  {what}\n"))?;
+        let speaker = self.style.paint(CYAN, &format!("{from:>FROM_WIDTH$}"));
+        let text = format!("{speaker} {arrow} {to:<TO_WIDTH$}  {what}\n");
+        self.print(&json!({"from": from, "to": to, "text": what}), &text)?;
         self.breathe(1).await;
         Ok(())
     }
 
-    /// Somebody remarks something to whoever watches.
+    /// Prints a remark of an agent or of the node to the reader.
     pub(super) async fn remarks(&self, who: &str, what: &str) -> Result<(), Failure> {
-        let who = self.style.paint(CYAN, &format!("{who:>FROM_WIDTH$}"));
+        let speaker = self.style.paint(CYAN, &format!("{who:>FROM_WIDTH$}"));
         let blank = "";
-        print_text(&format!("{who}   {blank:<TO_WIDTH$}  {what}\n"))?;
+        let text = format!("{speaker}   {blank:<TO_WIDTH$}  {what}\n");
+        self.print(&json!({"from": who, "text": what.trim()}), &text)?;
         self.breathe(1).await;
         Ok(())
+    }
+
+    /// Prints the commands to try next. Programs get none.
+    pub(super) fn next_steps(&self, text: &str) -> Result<(), Failure> {
+        match self.format.json {
+            true => Ok(()),
+            false => print_text(text),
+        }
+    }
+
+    fn print(&self, line: &serde_json::Value, text: &str) -> Result<(), Failure> {
+        match self.format.json {
+            true => print_text(&format!("{line}\n")),
+            false => print_text(text),
+        }
     }
 
     async fn breathe(&self, times: u32) {

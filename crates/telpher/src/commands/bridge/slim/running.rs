@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use client::{Client, Envelope, Events};
 use model::ErrorCode;
+use serde_json::json;
 use slim::session::{Endpoint, Identity, Limits};
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 
@@ -14,7 +15,7 @@ use super::sessions::{Happened, Sessions};
 use super::{Args, Names, parts};
 use crate::commands::listen::Watch;
 use crate::failure::{Exit, Failure};
-use crate::output;
+use crate::output::{self, Format};
 
 /// How often is looked for what is due.
 const TICK: Duration = Duration::from_millis(50);
@@ -27,6 +28,7 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// See the module's documentation.
 pub(super) struct Running {
+    format: Format,
     names: Names,
     client: Client,
     events: Events,
@@ -95,6 +97,7 @@ impl Running {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
+            format: args.format,
             names,
             events: client.events(),
             client,
@@ -135,9 +138,10 @@ impl Running {
         self.client.close().await;
     }
 
-    /// Tells what was done.
-    pub(super) fn tell(&self) {
-        output::note(&self.sessions.tally.sentence());
+    /// Prints the totals of the requests and messages that were bridged.
+    pub(super) fn print_totals(&self) -> Result<(), Failure> {
+        let tally = &self.sessions.tally;
+        print_event(self.format, &tally.document(), &tally.sentence())
     }
 
     async fn step(&mut self) -> Result<(), Failure> {
@@ -158,9 +162,9 @@ impl Running {
             Some(Event::Up(link, writes)) => self.sessions.up(link, writes),
             Some(Event::Message(message)) => self.sessions.receive(&message),
             Some(Event::Down(reason)) => {
-                output::note(&format!(
-                    "connection to the SLIM node lost ({reason}): trying again"
-                ));
+                let event = json!({"event": "disconnected", "reason": reason.to_string()});
+                let text = format!("connection to the SLIM node lost ({reason}): trying again");
+                print_event(self.format, &event, &text)?;
                 self.sessions.down();
             }
             None => {
@@ -231,16 +235,36 @@ impl Running {
             ));
         }
         let is_again = std::mem::replace(&mut self.is_subscribed, true);
-        output::note(&match (is_again, &self.names.to) {
-            (true, _) => "connected to the SLIM node again".to_owned(),
+        let agent = self.names.agent.to_string();
+        let (event, text) = match (is_again, &self.names.to) {
+            (true, _) => (
+                json!({"event": "reconnected"}),
+                "connected to the SLIM node again".to_owned(),
+            ),
             (false, None) => {
                 let name = self.sessions.name();
-                format!("bridging {name} to the agent {}", self.names.agent)
+                (
+                    json!({"event": "bridging", "slim": name.to_string(), "agent": agent}),
+                    format!("bridging {name} to the agent {agent}"),
+                )
             }
-            (false, Some(to)) => {
-                format!("bridging {} to the SLIM application {to}", self.names.agent)
-            }
-        });
-        Ok(())
+            (false, Some(to)) => (
+                json!({"event": "bridging", "agent": agent, "slim": to.to_string()}),
+                format!("bridging {agent} to the SLIM application {to}"),
+            ),
+        };
+        print_event(self.format, &event, &text)
+    }
+}
+
+/// Prints an event of the bridge: for people on the standard error, as JSON on a line of the standard
+/// output.
+fn print_event(format: Format, event: &serde_json::Value, text: &str) -> Result<(), Failure> {
+    match format.json {
+        true => output::print_text(&format!("{event}\n")),
+        false => {
+            output::note(text);
+            Ok(())
+        }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::mem::Discriminant;
 
+use serde_json::json;
 use slim::session::Rejected;
 
 use crate::output;
@@ -39,7 +40,18 @@ impl Tally {
         }
     }
 
-    /// All of it, for people.
+    /// The totals as a document, for programs.
+    pub(super) fn document(&self) -> serde_json::Value {
+        json!({
+            "event": "ended",
+            "requests": {"answered": self.answered, "failed": self.failed, "unheard": self.unheard},
+            "one_way": {"passed_on": self.one_way, "lost": self.lost},
+            "unsent": self.unsent,
+            "rejected": self.rejected,
+        })
+    }
+
+    /// The totals as a sentence, for people.
     pub(super) fn sentence(&self) -> String {
         let Self {
             answered,
