@@ -1,4 +1,4 @@
-//! What the README and the pages say is so: commands run, code compiles, tests that are named exist.
+//! The examples of the README and of `docs/` run, and the tests that `docs/` names exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,20 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap()
 }
 
-// As in the README.
+// As in docs/rpc.md.
 async fn greet(node: &str) -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::new().handle("greet", |request: telpher_client::Request| async move {
         let name = std::str::from_utf8(&request.body)?;
         Ok(format!("hello, {name}"))
     });
 
+    // Directly, without a node.
     let listening = server.listen("tcp://127.0.0.1:0").await?;
     let direct = Caller::connect(listening.address()).await?;
     assert_eq!(direct.call("greet", "Ada").await?, "hello, Ada");
 
-    let agent = Client::connect(node).await?; // "tcp://127.0.0.1:7400", say
+    // By name, through a node such as "tcp://127.0.0.1:7400".
+    let agent = Client::connect(node).await?;
     let _attached = server.attach(&agent, &"acme/demo/greeter".parse()?).await?;
     let routed = Caller::connect(&format!("{node}#acme/demo/greeter")).await?;
     assert_eq!(routed.call("greet", "Ada").await?, "hello, Ada");
@@ -35,13 +37,13 @@ async fn greet(node: &str) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[tokio::test]
-async fn the_code_of_the_readme_is_the_code_here_and_runs() {
-    let readme = read("README.md");
-    let (_, rest) = readme.split_once("```rust\n").unwrap();
+async fn the_rust_example_of_the_rpc_page_compiles_and_runs() {
+    let page = read("docs/rpc.md");
+    let (_, rest) = page.split_once("```rust\n").unwrap();
     let (code, _) = rest.split_once("```").unwrap();
     let here = read("crates/telpher/tests/it/documents.rs");
     assert!(
-        here.contains(&format!("// As in the README.\n{code}")),
+        here.contains(&format!("// As in docs/rpc.md.\n{code}")),
         "{code}"
     );
 
@@ -50,11 +52,66 @@ async fn the_code_of_the_readme_is_the_code_here_and_runs() {
     greet(node.url("native")).await.unwrap();
 }
 
+const GUIDE: &str = "docs/getting-started.md";
+
+/// The part of a page below a heading of the second level.
+fn section(page: &str, heading: &str) -> String {
+    let text = read(page);
+    let (_, rest) = text.split_once(&format!("\n## {heading}\n")).unwrap();
+    let (section, _) = rest.split_once("\n## ").unwrap_or((rest, ""));
+    section.to_owned()
+}
+
+/// The blocks of shell commands in a section.
+fn scripts(section: &str) -> Vec<&str> {
+    let blocks = section.split("```").skip(1).step_by(2);
+    blocks
+        .filter_map(|block| block.strip_prefix("sh\n"))
+        .collect()
+}
+
+/// A line of shell that makes `telpher` the executable under test.
+fn shell_head(native: &str) -> String {
+    format!(
+        "set -e\ntelpher() {{ {} \"$@\"; }}\nexport TELPHER_URL={native}\n",
+        env!("CARGO_BIN_EXE_telpher"),
+    )
+}
+
 #[test]
-fn the_commands_of_the_readme_do_what_it_says() {
-    let readme = read("README.md");
-    let (_, talk) = readme.split_once("\n## Talk\n").unwrap();
-    let (talk, _) = talk.split_once("\n## ").unwrap();
+fn the_examples_of_the_readme_run() {
+    let examples = section("README.md", "Examples");
+    let scripts = scripts(&examples);
+    let [listen, call, durable, conversation, kafka, budget] = &scripts[..] else {
+        panic!("{scripts:?}")
+    };
+    let home = Place::new();
+    let node = home.serve("");
+    let here = |script: &str| {
+        let script = script
+            .replace("http://127.0.0.1:7401", node.url("http"))
+            .replace("127.0.0.1:9092", node.url("kafka"));
+        shell_head(node.url("native")) + &script
+    };
+    let place = Place::new().with_variable("TELPHER_URL", node.url("native"));
+    let listen = listen.trim().strip_prefix("telpher listen ").unwrap();
+    let _agent = place.listen(words(listen));
+    for (script, expected) in [
+        (call, "HELLO"),
+        (durable, "job 7"),
+        (conversation, "\"head_seq\":1"),
+        (kafka, "the first\n"),
+        (budget, "admitted"),
+    ] {
+        let ended = home.shell(&here(script));
+        let shown = &ended.expect(0).stdout;
+        assert!(shown.contains(expected), "{expected:?} is not in {shown}");
+    }
+}
+
+#[test]
+fn the_messages_and_calls_of_the_guide_run() {
+    let talk = section(GUIDE, "Messages and calls");
     let commands: Vec<_> = talk
         .lines()
         .filter_map(|line| line.strip_prefix("telpher "))
@@ -80,20 +137,46 @@ fn the_commands_of_the_readme_do_what_it_says() {
 }
 
 #[test]
-fn the_conversation_of_the_readme_is_held_as_it_says() {
-    let readme = read("README.md");
-    let (_, remember) = readme.split_once("\n## Remember\n").unwrap();
-    let (remember, _) = remember.split_once("\n## ").unwrap();
-    let blocks: Vec<_> = remember.split("```").skip(1).step_by(2).collect();
+fn the_durable_work_of_the_guide_runs() {
+    let work = section(GUIDE, "Durable work");
+    let scripts = scripts(&work);
+    let [work] = &scripts[..] else {
+        panic!("{scripts:?}")
+    };
+    let place = Place::new();
+    let node = place.serve("");
+    let ended = place.shell(&(shell_head(node.url("native")) + work));
+    let shown = &ended.expect(0).stdout;
+    for text in ["job 7", "job 7 is written"] {
+        assert!(shown.contains(text), "{text:?} is not in {shown}");
+    }
+}
+
+#[test]
+fn the_quotas_of_the_guide_run() {
+    let quotas = section(GUIDE, "Quotas");
+    let scripts = scripts(&quotas);
+    let [quotas] = &scripts[..] else {
+        panic!("{scripts:?}")
+    };
+    let place = Place::new();
+    let node = place.serve("");
+    let quotas = quotas.replace("http://127.0.0.1:7401", node.url("http"));
+    let ended = place.shell(&(shell_head(node.url("native")) + &quotas));
+    let shown = &ended.expect(0).stdout;
+    assert!(shown.contains("\"name\":\"team\""), "{shown}");
+}
+
+#[test]
+fn the_conversation_of_the_guide_is_held_as_it_says() {
+    let remember = section(GUIDE, "Conversations");
+    let blocks = scripts(&remember);
     let [say, watch, answer, commands] = &blocks[..] else {
         panic!("{remember}")
     };
     let home = Place::new();
     let node = home.serve("");
-    let here = |block: &str| {
-        let block = block.strip_prefix("sh\n").unwrap();
-        block.replace("127.0.0.1:7401", node.address("http"))
-    };
+    let here = |block: &str| block.replace("127.0.0.1:7401", node.address("http"));
     let (say, answer) = (here(say), here(answer));
     let curls = [&say[..], &answer].concat();
     let (chat, _) = say.split_once('\n').unwrap();
@@ -204,12 +287,10 @@ fn collect(dir: &Path, extension: &str, text: &mut String) {
     }
 }
 
-/// Topics as the README has them: kcat, Python (where there is a client for it), curl and the command line.
+/// Topics with kcat, Python (if its client is installed), curl and the command line.
 #[test]
-fn the_topics_of_the_readme_are_everybodys() {
-    let readme = read("README.md");
-    let (_, stream) = readme.split_once("\n## Stream\n").unwrap();
-    let (stream, _) = stream.split_once("\n## ").unwrap();
+fn the_topics_of_the_guide_are_shared_by_all_clients() {
+    let stream = section(GUIDE, "Topics");
     let place = Place::new();
     let node = place.serve("");
     let block = |language: &str, number: usize| {
@@ -218,11 +299,7 @@ fn the_topics_of_the_readme_are_everybodys() {
         code.replace("127.0.0.1:9092", node.url("kafka"))
             .replace("http://127.0.0.1:7401", node.url("http"))
     };
-    let head = format!(
-        "set -e\ntelpher() {{ {} \"$@\"; }}\nexport TELPHER_URL={}\n",
-        env!("CARGO_BIN_EXE_telpher"),
-        node.url("native")
-    );
+    let head = shell_head(node.url("native"));
     let consumed = place.shell(&format!("{head}{}", block("sh", 1)));
     assert!(consumed.expect(0).stdout.contains("the first\n"));
     let has_client = place.shell("python3 -c 'import confluent_kafka'").code() == 0;
