@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::step::{self, cargo};
-use crate::{crash, deps, expect_none, mutants, setup};
+use crate::{crash, deps, expect_none, language, mutants, setup};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -25,6 +25,7 @@ pub(crate) fn check(args: &[String]) -> Result<()> {
     let format = &mut cargo(&["fmt", "--all", "--check"]);
     step::run("format", format, 2 * MINUTE)?;
     deps::run(&[])?;
+    language::run(&[])?;
     let lints = &mut cargo(&[
         "clippy",
         "--workspace",

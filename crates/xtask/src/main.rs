@@ -13,6 +13,7 @@ mod fix;
 mod footprint;
 mod fuzz;
 mod k6;
+mod language;
 mod layers;
 mod mutants;
 mod openapi;
@@ -33,7 +34,7 @@ struct Task {
     run: fn(&[String]) -> Result<()>,
 }
 
-const TASKS: [Task; 18] = [
+const TASKS: [Task; 19] = [
     Task {
         name: "test",
         about: "install what the tests need, then check; what CI runs",
@@ -58,6 +59,11 @@ const TASKS: [Task; 18] = [
         name: "deps",
         about: "check the layers and what may not be depended on",
         run: deps::run,
+    },
+    Task {
+        name: "language",
+        about: "check prose and names for vague wording; --list shows every alarm",
+        run: language::run,
     },
     Task {
         name: "demo",
