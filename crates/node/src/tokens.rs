@@ -2,7 +2,8 @@
 //!
 //! Once the file exists, authentication is on, also when no token is left in it. A file that
 //! cannot be understood, or that disappears from under a running node, is an error and never "no
-//! tokens": what is in doubt stays shut.
+//! tokens": what is in doubt stays shut. A read that fails is an error of its own,
+//! [`TokensError::Disk`]: it says nothing about the tokens.
 //!
 //! The store does not know doors or clocks: the time and the random bytes are passed in.
 

@@ -18,10 +18,10 @@ const HEAD: &str = "\
 # The tokens of this node; the secrets themselves are not here. Change it with `telpher token`.
 ";
 
-/// Why the tokens cannot be read or written; nobody is let in meanwhile.
+/// An error in reading or writing the tokens. With a damaged or deleted file no client is let in.
 #[derive(Debug, thiserror::Error)]
 pub enum TokensError {
-    /// The disk.
+    /// The disk. A read that failed leaves the tokens that were read before valid.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The file is not one of ours, or damaged.

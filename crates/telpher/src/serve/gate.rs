@@ -10,21 +10,29 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use edge::{Gate, Pass, Refused};
 use node::access::Principal;
-use node::tokens::{Index, Token, TokenStore};
+use node::tokens::{Index, Token, TokenStore, TokensError};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// How often the tokens are read. A change counts within a second.
 const RELOAD_INTERVAL: Duration = Duration::from_millis(400);
 
-/// The data directory's tokens. A token that was added or revoked counts within a second. When the
-/// tokens cannot be read, nobody comes in, and clients that are in stay.
+/// The data directory's tokens. A token that was added or revoked counts within a second. A file that
+/// was deleted or is damaged lets no client in, and clients that are in stay. A file that cannot be
+/// read at the moment changes nothing: the tokens that were read last stay valid.
 pub(super) struct TokenGate {
     judged: ArcSwap<Judged>,
     /// Changed by one reader at a time.
-    store: Mutex<TokenStore>,
+    file: Mutex<TokenFile>,
     /// Counts changes of the tokens.
     changes: watch::Sender<u64>,
+}
+
+/// The file of the tokens.
+struct TokenFile {
+    store: TokenStore,
+    /// Whether the last read failed, so that a failure is logged once.
+    has_read_failed: bool,
 }
 
 /// The tokens as they were last read.
@@ -34,7 +42,8 @@ struct Judged {
     passes: Vec<Pass>,
     /// For clients without a token, where none is required.
     open: Option<Pass>,
-    is_readable: bool,
+    /// The file was there and whole when it was last read.
+    is_intact: bool,
 }
 
 impl TokenGate {
@@ -43,7 +52,10 @@ impl TokenGate {
         let judged = Judged::new(&store, None);
         Self {
             judged: ArcSwap::from_pointee(judged),
-            store: Mutex::new(store),
+            file: Mutex::new(TokenFile {
+                store,
+                has_read_failed: false,
+            }),
             changes: watch::Sender::new(0),
         }
     }
@@ -67,18 +79,31 @@ impl TokenGate {
 
     /// Reads the tokens again.
     pub(super) fn reload(&self) {
-        let mut store = self.store.lock();
+        let mut file = self.file.lock();
+        let TokenFile {
+            store,
+            has_read_failed,
+        } = &mut *file;
         let outcome = store.reload();
+        if let Err(TokensError::Disk(error)) = &outcome {
+            if !std::mem::replace(has_read_failed, true) {
+                tracing::error!(%error, "tokens cannot be read: those read before stay valid");
+            }
+            return;
+        }
+        if std::mem::take(has_read_failed) {
+            tracing::info!("tokens are readable again");
+        }
         let before = self.judged.load();
         match &outcome {
-            Ok(false) if before.is_readable => return,
-            Ok(false) => tracing::info!("tokens are readable again"),
+            Ok(false) if before.is_intact => return,
+            Ok(false) => tracing::info!("tokens are valid again"),
             Ok(true) => tracing::info!(tokens = store.list().len(), "tokens have changed"),
-            Err(_) if !before.is_readable => return,
+            Err(_) if !before.is_intact => return,
             Err(error) => tracing::error!(%error, "no client is let in"),
         }
-        let mut next = Judged::new(&store, Some(&before));
-        next.is_readable = outcome.is_ok();
+        let mut next = Judged::new(store, Some(&before));
+        next.is_intact = outcome.is_ok();
         let next = Arc::new(next);
         self.judged.store(next.clone());
         if let Ok(true) = outcome {
@@ -117,7 +142,7 @@ impl Judged {
             passes: index.tokens().iter().map(pass).collect(),
             index,
             open: (!store.required()).then(|| Pass::new(Principal::open())),
-            is_readable: true,
+            is_intact: true,
         }
     }
 
@@ -133,7 +158,7 @@ impl Judged {
 impl Gate for TokenGate {
     fn admit(&self, token: &str) -> Result<Pass, Refused> {
         let judged = self.judged.load();
-        if !judged.is_readable {
+        if !judged.is_intact {
             return Err(Refused::Broken);
         }
         if let Some(pass) = &judged.open {
@@ -204,6 +229,19 @@ mod tests {
         assert_eq!(*gate.changes().borrow(), before + 2);
         assert!(gate.knows(token) && !kept.is_revoked());
         assert!(!gate.admit(agent.reveal()).unwrap().is_revoked());
+
+        // A read that fails says nothing about the tokens.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        gate.reload();
+        assert_eq!(role(agent.reveal()), Ok(Role::Agent));
+        assert_eq!(role("tlp_x"), Err(Refused::Unknown));
+        std::fs::remove_dir(&path).unwrap();
+        gate.reload();
+        assert_eq!(role(agent.reveal()), Err(Refused::Broken), "it was deleted");
+        RealDisk.write(&path, &good).unwrap();
+        gate.reload();
+        assert_eq!(role(agent.reveal()), Ok(Role::Agent));
 
         // A token whose rights change is revoked for clients that are in.
         let bound = gate.admit(agent.reveal()).unwrap();
