@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use edge::native::{Acceptor, Door, Options, Refusal, Spawn};
+use edge::native::{Acceptor, Door, Options, Spawn};
 use node::{Clock, Entropy, Handle, Limits, Ports};
 use telpher_client::{Cast, Client, Name, Server, SubscribeOptions};
 use tokio::time::Instant;
@@ -87,7 +87,6 @@ async fn start_node() -> Result<String, Box<dyn std::error::Error>> {
         listener,
         None,
         net::SocketBudget::unlimited(),
-        Refusal::Frame,
         Arc::new(Here(door)),
     ));
     tokio::spawn(edge::sweep(node));

@@ -7,8 +7,11 @@ use std::time::Duration;
 use net::{SocketBudget, SocketPermit};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
+
+/// How often a listener that waits for room looks whether the budget has some again.
+const ROOM_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Pause after `accept` failed, out of descriptors for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -48,23 +51,31 @@ impl Listen for UnixListener {
     }
 }
 
+/// What a listener does while the budget is used up.
+#[derive(Clone, Debug)]
+pub(crate) enum WhenFull {
+    /// It accepts the connection, writes these bytes and closes it; without bytes it closes at once.
+    Refuse(Vec<u8>),
+    /// It accepts nothing: connections wait in the system's queue.
+    Wait,
+}
+
 /// Accepts connections of one listener.
 pub(crate) struct Accepting<L> {
     listener: L,
     budget: SocketBudget,
-    /// Bytes that tell a client that the budget is used up; empty closes the connection only.
-    refusal: Vec<u8>,
+    when_full: WhenFull,
     refusals: Arc<Semaphore>,
     warned: Option<Instant>,
 }
 
 impl<L: Listen> Accepting<L> {
-    /// Accepts from `listener` within `budget`. A client that is refused reads `refusal`.
-    pub(crate) fn new(listener: L, budget: SocketBudget, refusal: Vec<u8>) -> Self {
+    /// Accepts from `listener` within `budget`.
+    pub(crate) fn new(listener: L, budget: SocketBudget, when_full: WhenFull) -> Self {
         Self {
             listener,
             budget,
-            refusal,
+            when_full,
             refusals: Arc::new(Semaphore::new(REFUSALS_MAX)),
             warned: None,
         }
@@ -73,9 +84,18 @@ impl<L: Listen> Accepting<L> {
     /// The next connection, which holds a permit. Errors and refusals are handled here.
     pub(crate) async fn next(&mut self) -> (L::Socket, SocketPermit) {
         loop {
+            let reserved = match self.when_full {
+                WhenFull::Refuse(_) => None,
+                WhenFull::Wait => Some(self.room().await),
+            };
             match self.listener.next().await {
-                Ok(socket) => match self.budget.admit() {
-                    Some(permit) => return (socket, permit),
+                Ok(socket) => match reserved.or_else(|| self.budget.admit()) {
+                    Some(permit) => {
+                        if permit.is_of_reserve() {
+                            self.warn_of_used_up("only health checks are answered");
+                        }
+                        return (socket, permit);
+                    }
                     None => self.refuse(socket),
                 },
                 Err(error) => {
@@ -88,20 +108,50 @@ impl<L: Listen> Accepting<L> {
         }
     }
 
-    fn refuse(&mut self, socket: L::Socket) {
+    /// The next connection until `open` ends. Connections that the system has accepted by then are
+    /// still returned, as far as the budget has room for them.
+    pub(crate) async fn next_while(
+        &mut self,
+        open: &mut watch::Receiver<()>,
+    ) -> Option<(L::Socket, SocketPermit)> {
+        tokio::select! {
+            biased;
+            accepted = self.next() => Some(accepted),
+            _ = open.changed() => None,
+        }
+    }
+
+    /// Waits until the budget has room for another connection.
+    async fn room(&mut self) -> SocketPermit {
+        loop {
+            // A permit that is not given counts as a refused client.
+            let permit = self.budget.has_room().then(|| self.budget.admit());
+            if let Some(permit) = permit.flatten() {
+                return permit;
+            }
+            self.warn_of_used_up("connections wait until one is free");
+            tokio::time::sleep(ROOM_INTERVAL).await;
+        }
+    }
+
+    fn warn_of_used_up(&mut self, effect: &str) {
         if self.is_warning_due() {
             tracing::warn!(
                 limit = self.budget.limit(),
                 refused = self.budget.refused(),
-                "connection refused: every file descriptor for sockets is in use; \
+                "{effect}: every file descriptor for sockets is in use; \
                  raise the limit of open files (`ulimit -n`, LimitNOFILE=)"
             );
         }
-        if self.refusal.is_empty() {
-            return;
-        }
+    }
+
+    fn refuse(&mut self, socket: L::Socket) {
+        self.warn_of_used_up("connection refused");
+        let refusal = match &self.when_full {
+            WhenFull::Refuse(refusal) if !refusal.is_empty() => refusal.clone(),
+            _ => return,
+        };
         if let Ok(place) = self.refusals.clone().try_acquire_owned() {
-            let refusal = self.refusal.clone();
             tokio::spawn(async move {
                 let _place = place;
                 // A client that does not read, or has gone, needs no answer.

@@ -4,6 +4,9 @@
 //! has authenticated or not. A listener takes a [`SocketPermit`] right after `accept` and keeps it
 //! until the socket is closed. The limit stays below the process limit, so that the journal can
 //! always open files.
+//!
+//! A few sockets of the limit are a reserve. Only a listener that answers health checks may use them,
+//! so that a node whose sockets are all in use can still say so.
 
 use std::io;
 use std::pin::Pin;
@@ -15,9 +18,18 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::{Source, Stream};
 
+/// The reserve is one socket in so many of the limit.
+const RESERVE_SHARE: usize = 8;
+
+/// Sockets of the reserve, at most.
+const RESERVE_MAX: usize = 32;
+
 /// Counts the open sockets of all listeners against one limit. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct SocketBudget(Arc<Counts>);
+pub struct SocketBudget {
+    counts: Arc<Counts>,
+    may_use_reserve: bool,
+}
 
 #[derive(Debug)]
 struct Counts {
@@ -30,11 +42,15 @@ impl SocketBudget {
     /// A budget of `limit` sockets.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Counts {
+        let counts = Arc::new(Counts {
             limit: AtomicUsize::new(limit),
             open: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
-        }))
+        });
+        Self {
+            counts,
+            may_use_reserve: false,
+        }
     }
 
     /// A budget without a limit.
@@ -43,57 +59,101 @@ impl SocketBudget {
         Self::new(usize::MAX)
     }
 
+    /// The same budget for a listener that may use the reserve.
+    #[must_use]
+    pub fn with_reserve(&self) -> Self {
+        Self {
+            counts: self.counts.clone(),
+            may_use_reserve: true,
+        }
+    }
+
     /// Counts a socket that was accepted. `None` if the budget is used up: the socket must be
     /// closed, and counts as refused.
     #[must_use]
     pub fn admit(&self) -> Option<SocketPermit> {
-        let limit = self.limit();
+        let limit = self.usable();
         let admitted = self
-            .0
+            .counts
             .open
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| {
                 (open < limit).then_some(open + 1)
             });
         match admitted {
-            Ok(_) => Some(SocketPermit(self.0.clone())),
+            Ok(open) => Some(SocketPermit {
+                counts: self.counts.clone(),
+                is_of_reserve: open >= Self::shared(self.limit()),
+            }),
             Err(_) => {
-                self.0.refused.fetch_add(1, Ordering::Relaxed);
+                self.counts.refused.fetch_add(1, Ordering::Relaxed);
                 None
             }
         }
     }
 
-    /// Changes the limit. Sockets that are open already stay.
-    pub fn set_limit(&self, limit: usize) {
-        self.0.limit.store(limit, Ordering::Release);
+    /// Whether [`admit`](Self::admit) has a permit at the moment.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.open() < self.usable()
     }
 
-    /// Sockets that may be open at the same time.
+    /// Sockets of a limit that are not of the reserve: every listener may use them.
+    #[must_use]
+    pub fn shared(limit: usize) -> usize {
+        limit - (limit / RESERVE_SHARE).min(RESERVE_MAX)
+    }
+
+    /// Sockets that this listener and the others may open together.
+    fn usable(&self) -> usize {
+        let limit = self.limit();
+        match self.may_use_reserve {
+            true => limit,
+            false => Self::shared(limit),
+        }
+    }
+
+    /// Changes the limit, and the reserve with it. Sockets that are open already stay.
+    pub fn set_limit(&self, limit: usize) {
+        self.counts.limit.store(limit, Ordering::Release);
+    }
+
+    /// Sockets that may be open at the same time, those of the reserve included.
     #[must_use]
     pub fn limit(&self) -> usize {
-        self.0.limit.load(Ordering::Acquire)
+        self.counts.limit.load(Ordering::Acquire)
     }
 
     /// Sockets that are open.
     #[must_use]
     pub fn open(&self) -> usize {
-        self.0.open.load(Ordering::Acquire)
+        self.counts.open.load(Ordering::Acquire)
     }
 
     /// Sockets that were refused since the start.
     #[must_use]
     pub fn refused(&self) -> u64 {
-        self.0.refused.load(Ordering::Relaxed)
+        self.counts.refused.load(Ordering::Relaxed)
     }
 }
 
 /// Counts one socket until it is dropped.
 #[derive(Debug)]
-pub struct SocketPermit(Arc<Counts>);
+pub struct SocketPermit {
+    counts: Arc<Counts>,
+    is_of_reserve: bool,
+}
+
+impl SocketPermit {
+    /// Whether only sockets of the reserve were left when the socket was admitted.
+    #[must_use]
+    pub fn is_of_reserve(&self) -> bool {
+        self.is_of_reserve
+    }
+}
 
 impl Drop for SocketPermit {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::AcqRel);
+        self.counts.open.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -196,5 +256,22 @@ mod tests {
         drop(second);
         assert!(budget.admit().is_some());
         assert_eq!((budget.open(), budget.refused()), (0, 2));
+    }
+
+    #[test]
+    fn reserve_is_for_listeners_that_may_use_it() {
+        let budget = SocketBudget::new(16);
+        let health = budget.with_reserve();
+        let held: Vec<_> = std::iter::from_fn(|| budget.admit()).collect();
+        assert_eq!((held.len(), SocketBudget::shared(16)), (14, 14));
+        assert!(!held[13].is_of_reserve());
+        assert!(health.has_room() && !budget.has_room());
+        let reserve: Vec<_> = std::iter::from_fn(|| health.admit()).collect();
+        assert_eq!(reserve.len(), 2);
+        assert!(reserve.iter().all(SocketPermit::is_of_reserve));
+        drop(held);
+        assert!(!health.admit().unwrap().is_of_reserve());
+        let limits = [1, 96, 20_000].map(SocketBudget::shared);
+        assert_eq!(limits, [1, 84, 19_968]);
     }
 }

@@ -3,7 +3,8 @@
 //! A new connection is never left waiting to be accepted. If there are as many as allowed, the one
 //! that has been without a request for the longest time is closed for it; if all of them have a request,
 //! the new one is served in the *overflow*: health and metrics are answered there, everything else is
-//! refused with 503. Event streams and WebSockets may last for hours, and have a limit of their own.
+//! refused with 503. So is a connection whose socket is of the reserve of all listeners, unless an idle
+//! one can be closed for it. Event streams and WebSockets may last for hours, and have a limit of their own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use net::SocketPermit;
 use parking_lot::Mutex;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -53,14 +55,16 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Connections,
+    Sockets,
     Streams,
     Host,
     Origin,
 }
 
 impl Refusal {
-    const ALL: [(Self, &'static str); 4] = [
+    const ALL: [(Self, &'static str); 5] = [
         (Self::Connections, "connections"),
+        (Self::Sockets, "sockets"),
         (Self::Streams, "streams"),
         (Self::Host, "host"),
         (Self::Origin, "origin"),
@@ -109,9 +113,37 @@ struct Seat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Regular,
-    Overflow,
+    Overflow(Shortage),
     /// Counted as a stream instead.
     Stream,
+}
+
+/// The reason for which a connection is in the overflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shortage {
+    /// There are as many connections as allowed.
+    Connections,
+    /// The process has no other socket left.
+    Sockets,
+}
+
+/// Whether the process has sockets left for a new connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// It has.
+    Shared,
+    /// Only those of the reserve.
+    Reserve,
+}
+
+impl Room {
+    /// The room that there was for this socket.
+    pub(super) fn of(permit: &SocketPermit) -> Self {
+        match permit.is_of_reserve() {
+            true => Self::Reserve,
+            false => Self::Shared,
+        }
+    }
 }
 
 /// A connection's place among those of its listener, until it is dropped.
@@ -148,18 +180,23 @@ impl Connections {
     }
 
     /// A place for a new connection; `None` if even the overflow is full.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Connection> {
-        let is_free = || self.regular.load(Ordering::Relaxed) < self.limits.connections_max;
-        let kind = if is_free() || (self.close_idlest() && is_free()) {
-            self.regular.fetch_add(1, Ordering::Relaxed);
-            Kind::Regular
-        } else {
-            self.count(Refusal::Connections);
-            if self.overflow.load(Ordering::Relaxed) >= OVERFLOW_MAX {
-                return None;
+    pub(super) fn enter(self: &Arc<Self>, room: Room) -> Option<Connection> {
+        let kind = match self.shortage(room) {
+            None => {
+                self.regular.fetch_add(1, Ordering::Relaxed);
+                Kind::Regular
             }
-            self.overflow.fetch_add(1, Ordering::Relaxed);
-            Kind::Overflow
+            Some(shortage) => {
+                self.count(match shortage {
+                    Shortage::Connections => Refusal::Connections,
+                    Shortage::Sockets => Refusal::Sockets,
+                });
+                if self.overflow.load(Ordering::Relaxed) >= OVERFLOW_MAX {
+                    return None;
+                }
+                self.overflow.fetch_add(1, Ordering::Relaxed);
+                Kind::Overflow(shortage)
+            }
         };
         let id = self.tick();
         let seat = Arc::new(Seat {
@@ -176,9 +213,23 @@ impl Connections {
         })
     }
 
-    /// Closes the connections that have been without a request for the longest time, if there are any.
-    /// A few at once, as finding them takes a look at all.
-    fn close_idlest(&self) -> bool {
+    /// The reason why a new connection is one too many, after idle ones were closed for it.
+    fn shortage(&self, room: Room) -> Option<Shortage> {
+        let max = self.limits.connections_max;
+        let is_free = || self.regular.load(Ordering::Relaxed) < max;
+        // A few at once, as finding them takes a look at all.
+        let count = (max / CLOSED_SHARE).max(1);
+        let has_closed = !is_free() && self.close_idlest(count);
+        if !is_free() {
+            return Some(Shortage::Connections);
+        }
+        let has_socket = room == Room::Shared || has_closed || self.close_idlest(1);
+        (!has_socket).then_some(Shortage::Sockets)
+    }
+
+    /// Closes up to `count` connections, those that have been without a request for the longest time.
+    /// False if there are none.
+    fn close_idlest(&self, count: usize) -> bool {
         let now = Instant::now();
         let mut looked = self.looked.lock();
         if looked.is_some_and(|at| now < at + LOOK_PAUSE) {
@@ -199,7 +250,7 @@ impl Connections {
             return false;
         }
         idle.sort_unstable_by_key(|seat| seat.idle_since.load(Ordering::Relaxed));
-        idle.truncate((self.limits.connections_max / CLOSED_SHARE).max(1));
+        idle.truncate(count);
         for seat in &idle {
             if let Some(task) = seat.task.get() {
                 task.abort();
@@ -220,7 +271,7 @@ impl Connections {
     fn uncount(&self, kind: Kind) {
         match kind {
             Kind::Regular => self.regular.fetch_sub(1, Ordering::Relaxed),
-            Kind::Overflow => self.overflow.fetch_sub(1, Ordering::Relaxed),
+            Kind::Overflow(_) => self.overflow.fetch_sub(1, Ordering::Relaxed),
             Kind::Stream => 0,
         };
     }
@@ -340,9 +391,12 @@ impl Connection {
         }
     }
 
-    /// Whether it is one too many: health and metrics only.
-    pub(super) fn is_overflow(&self) -> bool {
-        *self.seat.kind.lock() == Kind::Overflow
+    /// The reason why it is one too many, if it is: health and metrics only.
+    pub(super) fn shortage(&self) -> Option<Shortage> {
+        match *self.seat.kind.lock() {
+            Kind::Overflow(shortage) => Some(shortage),
+            Kind::Regular | Kind::Stream => None,
+        }
     }
 }
 
@@ -408,23 +462,26 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn idlest_connection_makes_room_and_busy_ones_stay() {
         let all = connections(2);
-        let (first, second) = (all.enter().unwrap(), all.enter().unwrap());
+        let (first, second) = (
+            all.enter(Room::Shared).unwrap(),
+            all.enter(Room::Shared).unwrap(),
+        );
         let tasks = [task(), task()];
         first.served_by(tasks[0].clone());
         second.served_by(tasks[1].clone());
         first.handle().begin();
-        let third = all.enter().unwrap();
+        let third = all.enter(Room::Shared).unwrap();
         third.served_by(task());
         tokio::task::yield_now().await;
         assert_eq!(tasks.map(|task| task.is_finished()), [false, true]);
-        assert!(!third.is_overflow());
+        assert!(third.shortage().is_none());
         drop(second);
         third.handle().begin();
-        let fourth = all.enter().unwrap();
-        assert!(fourth.is_overflow(), "all of them have a request");
+        let fourth = all.enter(Room::Shared).unwrap();
+        assert!(fourth.shortage().is_some(), "all of them have a request");
         first.handle().end();
         tokio::time::advance(LOOK_PAUSE).await;
-        assert!(!all.enter().unwrap().is_overflow());
+        assert!(all.enter(Room::Shared).unwrap().shortage().is_none());
         drop((first, third, fourth));
         assert_eq!(all.regular.load(Ordering::Relaxed), 0);
         assert_eq!(all.overflow.load(Ordering::Relaxed), 0);
@@ -433,11 +490,11 @@ mod tests {
     #[tokio::test]
     async fn streams_do_not_count_as_connections() {
         let all = connections(1);
-        let first = all.enter().unwrap();
+        let first = all.enter(Room::Shared).unwrap();
         first.handle().begin();
         first.handle().become_stream();
-        let second = all.enter().unwrap();
-        assert!(!second.is_overflow());
+        let second = all.enter(Room::Shared).unwrap();
+        assert!(second.shortage().is_none());
         drop((first, second));
         assert_eq!(all.regular.load(Ordering::Relaxed), 0);
     }
@@ -445,7 +502,23 @@ mod tests {
     #[test]
     fn overflow_is_bounded() {
         let all = connections(0);
-        let held: Vec<_> = std::iter::from_fn(|| all.enter()).collect();
+        let held: Vec<_> = std::iter::from_fn(|| all.enter(Room::Shared)).collect();
         assert_eq!(held.len(), OVERFLOW_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn socket_of_the_reserve_is_regular_if_an_idle_connection_can_be_closed() {
+        let all = connections(100);
+        let first = all.enter(Room::Shared).unwrap();
+        let closed = task();
+        first.served_by(closed.clone());
+        let second = all.enter(Room::Reserve).unwrap();
+        tokio::task::yield_now().await;
+        assert!(closed.is_finished() && second.shortage().is_none());
+        second.handle().begin();
+        let third = all.enter(Room::Reserve).unwrap();
+        assert_eq!(third.shortage(), Some(Shortage::Sockets));
+        tokio::time::advance(LOOK_PAUSE).await;
+        assert_eq!(all.enter(Room::Shared).unwrap().shortage(), None);
     }
 }

@@ -24,7 +24,6 @@ use tokio::time::{Instant, Sleep};
 
 use super::access::Access;
 use super::connections::Handle;
-use super::problem::Problem;
 use super::quotas::{Later, Surface};
 use super::reply::{Reply, push_number};
 use super::time::push_http_date;
@@ -150,10 +149,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             let (asked, size) = match head::read(&self.buffer, serves) {
                 Read::Asked(asked, size) => (asked, size),
                 Read::Part => break Next::Read,
-                Read::Other if head::is_ambiguous(&self.buffer) => {
-                    self.refuse_ambiguous();
-                    break Next::Close;
-                }
                 Read::Other => break Next::Leave,
             };
             if !asked.host.is_empty() && !self.access.is_known(asked.host) && self.surface.is_open()
@@ -192,14 +187,6 @@ impl<I: AsyncRead + AsyncWrite + Unpin> Served<'_, I> {
             self.buffer = BytesMut::new();
         }
         Ok(next)
-    }
-
-    /// Answers a request whose body is delimited twice.
-    fn refuse_ambiguous(&mut self) {
-        let detail = "the request has both `Content-Length` and `Transfer-Encoding`";
-        self.reply.problem(&Problem::invalid(detail));
-        let date = self.date.at(self.surface.now_ns() / 1_000_000_000);
-        push_response(&mut self.out, &self.reply, date, false, Version::Http11);
     }
 
     /// Waits until what was decided is on disk.

@@ -2,6 +2,7 @@
 
 mod answer;
 mod deadline;
+mod heads;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -25,13 +26,14 @@ use tokio::net::{TcpListener, TcpStream};
 
 use self::answer::Answer;
 use self::deadline::Deadline;
+use self::heads::{Findings, Heads};
 use super::access::Access;
-use super::connections::{Connection, Connections, Handle, Refusal};
+use super::connections::{Connection, Connections, Handle, Refusal, Room, Shortage};
 use super::front::{self, Left};
 use super::problem::Problem;
 use super::quotas::Surface;
 use super::{Peer, Routes};
-use crate::accept::Accepting;
+use crate::accept::{Accepting, WhenFull};
 
 /// What the HTTP door accepts.
 #[derive(Clone, Debug)]
@@ -57,6 +59,8 @@ impl Default for Options {
 /// How long a client may take for the head of a request on a connection beyond the limit.
 const OVERFLOW_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 
+const NO_SOCKET: &str = "the node has no file descriptor left for another connection";
+
 /// Serves `routes` with the sockets that `budget` grants, until its connections are closed.
 pub async fn serve(
     listener: TcpListener,
@@ -70,7 +74,8 @@ pub async fn serve(
         None => no_socket_response(),
         Some(_) => Vec::new(),
     };
-    let mut accepting = Accepting::new(listener, budget, refusal);
+    let budget = budget.with_reserve();
+    let mut accepting = Accepting::new(listener, budget, WhenFull::Refuse(refusal));
     let acceptor = tls.map(tokio_rustls::TlsAcceptor::from);
     let mut closing = pin!(options.connections.closing());
     loop {
@@ -84,7 +89,8 @@ pub async fn serve(
         };
         // A socket that has gone already fails at its first read.
         let _ = socket.set_nodelay(true);
-        let Some(connection) = options.connections.enter() else {
+        let room = Room::of(&permit);
+        let Some(connection) = options.connections.enter(room) else {
             continue;
         };
         let connection = Arc::new(connection);
@@ -102,8 +108,7 @@ pub async fn serve(
 
 /// Answers a client for which the budget of sockets has none left.
 fn no_socket_response() -> Vec<u8> {
-    let detail = "the node has no file descriptor left for another connection";
-    let body = Problem::of(ErrorCode::Unavailable, detail).document();
+    let body = Problem::of(ErrorCode::Unavailable, NO_SOCKET).document();
     let body = body.to_string();
     let head = [
         "HTTP/1.1 503 Service Unavailable",
@@ -127,7 +132,7 @@ async fn serve_connection(
     mut options: Options,
     connection: Arc<Connection>,
 ) {
-    if connection.is_overflow() {
+    if connection.shortage().is_some() {
         options.head_timeout = options.head_timeout.min(OVERFLOW_HEAD_TIMEOUT);
     }
     let limit = options.connections.limits().write_timeout;
@@ -155,7 +160,7 @@ async fn serve_http<I>(
 {
     let Routes { router, surface } = routes;
     let handle = connection.handle();
-    let is_overflow = connection.is_overflow();
+    let shortage = connection.shortage();
     let front = front::Front {
         surface: &surface,
         access: &options.access,
@@ -163,17 +168,19 @@ async fn serve_http<I>(
         peer,
         limit: options.head_timeout,
     };
-    let io = match front::serve(io, front, is_overflow).await {
+    let io = match front::serve(io, front, shortage.is_some()).await {
         Ok(Left::Other(io)) => io,
         Ok(Left::Ended) => return,
         Err(error) => return tracing::debug!(%error, "HTTP connection ended"),
     };
+    let (io, findings) = Heads::new(io);
     let served = Arc::new(Served {
         router: TowerToHyperService::new(router),
         surface,
         access: options.access,
         connection: handle,
-        is_overflow,
+        shortage,
+        findings,
     });
     let service = service_fn(move |mut request: Request<Incoming>| {
         let served = served.clone();
@@ -203,17 +210,32 @@ async fn serve_http<I>(
     }
 }
 
+/// Answers a request whose body is delimited twice, and closes the connection.
+fn refuse_ambiguous() -> Response<Body> {
+    let detail = "the end of the request is ambiguous: it has both `Content-Length` and \
+                  `Transfer-Encoding`, or one that cannot be read";
+    let mut response = Problem::invalid(detail).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
 /// A connection that hyper serves.
 struct Served {
     router: TowerToHyperService<Router>,
     surface: Surface,
     access: Arc<Access>,
     connection: Handle,
-    is_overflow: bool,
+    /// The connection is one too many.
+    shortage: Option<Shortage>,
+    findings: Findings,
 }
 
 impl Served {
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        if self.findings.is_next_refused() {
+            return refuse_ambiguous();
+        }
         let (head, body) = request.into_parts();
         let admission = match self.access.judge(&head, || self.surface.is_open()) {
             Ok(admission) => admission,
@@ -233,22 +255,36 @@ impl Served {
             head.uri.path(),
             "/livez" | "/readyz" | "/metrics" | "/health"
         );
-        let mut response = if self.is_overflow && !is_probe {
-            let max = self.connection.all().limits().connections_max;
-            let detail = format!("too many HTTP connections (limit {max}, http.connections_max)");
-            Problem::of(ErrorCode::Busy, detail).into_response()
-        } else {
-            match self.router.call(Request::from_parts(head, body)).await {
+        let mut response = match self.shortage {
+            Some(shortage) if !is_probe => self.refusal(shortage).into_response(),
+            _ => match self.router.call(Request::from_parts(head, body)).await {
                 Ok(response) => response,
                 Err(never) => match never {},
-            }
+            },
         };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            self.findings.upgrade();
+        }
         admission.mark(&mut response);
-        if self.is_overflow {
+        if self.shortage.is_some() {
             let headers = response.headers_mut();
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
+    }
+
+    fn refusal(&self, shortage: Shortage) -> Problem {
+        match shortage {
+            Shortage::Sockets => {
+                Problem::of(ErrorCode::Unavailable, NO_SOCKET).with("retry_ms", 1_000)
+            }
+            Shortage::Connections => {
+                let max = self.connection.all().limits().connections_max;
+                let detail =
+                    format!("too many HTTP connections (limit {max}, http.connections_max)");
+                Problem::of(ErrorCode::Busy, detail)
+            }
+        }
     }
 
     fn count(&self, refusal: Refusal) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use net::{SocketBudget, SocketPermit, Stream};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::accept::Accepting;
+use crate::accept::{Accepting, WhenFull};
 
 /// A connection that was accepted.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub async fn accept(
     budget: SocketBudget,
     serve: impl Fn(Acceptor),
 ) {
-    let mut accepting = Accepting::new(listener, budget, Vec::new());
+    let mut accepting = Accepting::new(listener, budget, WhenFull::Refuse(Vec::new()));
     loop {
         let (socket, permit) = accepting.next().await;
         match socket.into_std() {

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, UnixListener};
 use wire::Correlation;
 
 use super::outlet::encode_failure;
-use crate::accept::Accepting;
+use crate::accept::{Accepting, WhenFull};
 
 /// Runs what serves a connection: on one of several runtimes, or on the current one.
 pub trait Spawn: Send + Sync {
@@ -20,20 +20,19 @@ pub trait Spawn: Send + Sync {
 /// Makes a stream of an accepted socket, on the runtime that will serve it.
 pub type Acceptor = Box<dyn FnOnce() -> std::io::Result<Stream> + Send>;
 
-/// Accepts TCP connections for ever, inside TLS when there is a configuration. A client that comes
-/// when `budget` is used up reads `refusal`, in plain text only.
+/// Accepts TCP connections for ever, inside TLS when there is a configuration. A client for which
+/// `budget` has no socket left reads the error `unavailable`, without TLS only.
 pub async fn accept_tcp(
     listener: TcpListener,
     tls: Option<Arc<rustls::ServerConfig>>,
     budget: SocketBudget,
-    refusal: Refusal,
     spawn: Arc<dyn Spawn>,
 ) {
     let refusal = match tls {
-        None => refusal.bytes(),
+        None => refusal(),
         Some(_) => Vec::new(),
     };
-    let mut accepting = Accepting::new(listener, budget, refusal);
+    let mut accepting = Accepting::new(listener, budget, WhenFull::Refuse(refusal));
     loop {
         let (socket, permit) = accepting.next().await;
         let tls = tls.clone();
@@ -47,15 +46,10 @@ pub async fn accept_tcp(
     }
 }
 
-/// Accepts connections on a Unix socket for ever. A client that comes when `budget` is used up reads
-/// `refusal`.
-pub async fn accept_unix(
-    listener: UnixListener,
-    budget: SocketBudget,
-    refusal: Refusal,
-    spawn: Arc<dyn Spawn>,
-) {
-    let mut accepting = Accepting::new(listener, budget, refusal.bytes());
+/// Accepts connections on a Unix socket for ever. A client for which `budget` has no socket left reads
+/// the error `unavailable`.
+pub async fn accept_unix(listener: UnixListener, budget: SocketBudget, spawn: Arc<dyn Spawn>) {
+    let mut accepting = Accepting::new(listener, budget, WhenFull::Refuse(refusal()));
     loop {
         let (socket, permit) = accepting.next().await;
         spawn_with(&*spawn, socket.into_std(), permit, |socket| {
@@ -64,7 +58,8 @@ pub async fn accept_unix(
     }
 }
 
-fn spawn_with<S: Send + 'static>(
+/// Hands an accepted socket to `spawn`, which makes it a stream.
+pub(crate) fn spawn_with<S: Send + 'static>(
     spawn: &dyn Spawn,
     socket: std::io::Result<S>,
     permit: SocketPermit,
@@ -76,25 +71,13 @@ fn spawn_with<S: Send + 'static>(
     }
 }
 
-/// Answer to a client for which no socket is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The connection is closed.
-    Close,
-    /// An ERROR frame of the native protocol: `unavailable`.
-    Frame,
-}
-
-impl Refusal {
-    fn bytes(self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        if self == Self::Frame {
-            let message = "the node has no file descriptor left for another connection";
-            let failure = Failure::new(ErrorCode::Unavailable, message);
-            encode_failure(failure, Correlation::NONE, &mut bytes);
-        }
-        bytes
-    }
+/// An ERROR frame for a client for which no socket is left.
+fn refusal() -> Vec<u8> {
+    let message = "the node has no file descriptor left for another connection";
+    let failure = Failure::new(ErrorCode::Unavailable, message);
+    let mut bytes = Vec::new();
+    encode_failure(failure, Correlation::NONE, &mut bytes);
+    bytes
 }
 
 /// Accepts connections within the process for ever.

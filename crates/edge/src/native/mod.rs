@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use net::Stream;
 
-pub use listener::{Acceptor, Refusal, Spawn, accept_inproc, accept_tcp, accept_unix};
+pub(crate) use listener::spawn_with;
+pub use listener::{Acceptor, Spawn, accept_inproc, accept_tcp, accept_unix};
 use wire::Window;
 
 use crate::gate::Gate;

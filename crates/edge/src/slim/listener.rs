@@ -6,22 +6,15 @@
 //! connection is accepted only once the budget of sockets has room for it: until then it waits in the
 //! system's queue.
 
-use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use net::{SocketBudget, SocketPermit};
+use net::SocketBudget;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::native::Spawn;
-
-/// After an accept failed (out of descriptors, say), how long to wait before the next one.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// How often the budget of sockets is asked whether it has room again.
-const BUDGET_INTERVAL: Duration = Duration::from_millis(250);
+use crate::accept::{Accepting, WhenFull};
+use crate::native::{Spawn, spawn_with};
 
 /// The open listeners of SLIM applications. Dropping this stops them at once.
 #[derive(Debug)]
@@ -81,31 +74,16 @@ async fn accept_tcp(
     spawn: Arc<dyn Spawn>,
     mut open: watch::Receiver<()>,
 ) {
-    loop {
-        let permit = tokio::select! {
-            biased;
-            permit = room(&budget) => permit,
-            _ = open.changed() => return,
-        };
-        let accepted = tokio::select! {
-            biased;
-            accepted = listener.accept() => accepted,
-            _ = open.changed() => return,
-        };
-        match accepted.and_then(|(socket, _)| socket.into_std()) {
-            Ok(socket) => {
-                let tls = tls.clone();
-                spawn.spawn(Box::new(move || {
-                    let socket = TcpStream::from_std(socket)?;
-                    let stream = match tls {
-                        Some(config) => net::split_tls_accepted(socket, config),
-                        None => net::split_tcp(socket),
-                    };
-                    Ok(stream?.with_permit(permit))
-                }));
+    let mut accepting = Accepting::new(listener, budget, WhenFull::Wait);
+    while let Some((socket, permit)) = accepting.next_while(&mut open).await {
+        let tls = tls.clone();
+        spawn_with(&*spawn, socket.into_std(), permit, move |socket| {
+            let socket = TcpStream::from_std(socket)?;
+            match tls {
+                Some(config) => net::split_tls_accepted(socket, config),
+                None => net::split_tcp(socket),
             }
-            Err(error) => pause(&error).await,
-        }
+        });
     }
 }
 
@@ -116,40 +94,10 @@ async fn accept_unix(
     spawn: Arc<dyn Spawn>,
     mut open: watch::Receiver<()>,
 ) {
-    loop {
-        let permit = tokio::select! {
-            biased;
-            permit = room(&budget) => permit,
-            _ = open.changed() => return,
-        };
-        let accepted = tokio::select! {
-            biased;
-            accepted = listener.accept() => accepted,
-            _ = open.changed() => return,
-        };
-        match accepted.and_then(|(socket, _)| socket.into_std()) {
-            Ok(socket) => spawn.spawn(Box::new(move || {
-                let stream = net::split_unix(UnixStream::from_std(socket)?)?;
-                Ok(stream.with_permit(permit))
-            })),
-            Err(error) => pause(&error).await,
-        }
+    let mut accepting = Accepting::new(listener, budget, WhenFull::Wait);
+    while let Some((socket, permit)) = accepting.next_while(&mut open).await {
+        spawn_with(&*spawn, socket.into_std(), permit, |socket| {
+            net::split_unix(UnixStream::from_std(socket)?)
+        });
     }
-}
-
-/// Waits until the budget has room for another connection.
-async fn room(budget: &SocketBudget) -> SocketPermit {
-    loop {
-        // A refusal would be counted as one of a client.
-        let has_room = budget.open() < budget.limit();
-        if let Some(permit) = has_room.then(|| budget.admit()).flatten() {
-            return permit;
-        }
-        tokio::time::sleep(BUDGET_INTERVAL).await;
-    }
-}
-
-async fn pause(error: &io::Error) {
-    tracing::warn!(%error, "cannot accept a SLIM connection");
-    tokio::time::sleep(ACCEPT_PAUSE).await;
 }

@@ -1,5 +1,6 @@
 //! A connection costs a descriptor: as many as the system grants.
 
+use net::SocketBudget;
 use node::config::{Config, Loaded, Origin, find};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -14,8 +15,11 @@ pub(crate) fn granted(connections_max: u32) -> (Option<u64>, u64) {
 
 /// Whether somebody asked for that many connections.
 pub(crate) fn is_asked_for(loaded: &Loaded) -> bool {
-    let spec = find("native.connections_max");
-    spec.is_some_and(|spec| loaded.origin(spec) != Origin::Default)
+    is_configured(loaded, "native.connections_max")
+}
+
+fn is_configured(loaded: &Loaded, key: &str) -> bool {
+    find(key).is_some_and(|spec| loaded.origin(spec) != Origin::Default)
 }
 
 /// File descriptors that the system grants the process; `None` without a limit.
@@ -43,10 +47,18 @@ impl Grant {
         let sockets = u32::try_from(self.sockets(0)).unwrap_or(u32::MAX);
         sockets.clamp(1, connections_max.max(1))
     }
+
+    /// How many of the HTTP connections leave the sockets by which health checks are answered.
+    fn fitting_http(self, connections_max: u32) -> u32 {
+        let sockets = SocketBudget::shared(self.sockets(0));
+        let sockets = u32::try_from(sockets).unwrap_or(u32::MAX);
+        sockets.clamp(1, connections_max.max(1))
+    }
 }
 
 /// Raises the process's limit as far as it may. Without a configured number of connections, a node
-/// takes as many as there are descriptors for; a configured number that is larger is a warning.
+/// takes as many as there are descriptors for; a configured number that is larger is a warning. HTTP
+/// connections are always fewer than the sockets that there are.
 pub(super) fn fit(loaded: &Loaded) -> (Config, Grant) {
     let mut config = loaded.config.clone();
     let wanted = config.native.connections_max;
@@ -61,6 +73,19 @@ pub(super) fn fit(loaded: &Loaded) -> (Config, Grant) {
             ),
             false => config.native.connections_max = fitting,
         }
+    }
+    let wanted = config.http.connections_max;
+    let fitting = grant.fitting_http(wanted);
+    if fitting < wanted {
+        if is_configured(loaded, "http.connections_max") {
+            tracing::warn!(
+                fitting,
+                wanted,
+                "http.connections_max is lowered: the system grants too few file descriptors; \
+                 raise the limit of open files (`ulimit -n`, LimitNOFILE=)"
+            );
+        }
+        config.http.connections_max = fitting;
     }
     (config, grant)
 }
@@ -100,6 +125,20 @@ mod tests {
             (Some(1), 20_000, 1),
         ] {
             let fitting = Grant(granted).fitting(wanted);
+            assert_eq!(fitting, expected, "{granted:?}, {wanted}");
+        }
+    }
+
+    #[test]
+    fn http_connections_leave_sockets_for_health_checks() {
+        for (granted, wanted, expected) in [
+            (None, 20_000, 20_000),
+            (Some(1_024), 20_000, 736),
+            (Some(192), 20_000, 84),
+            (Some(192), 10, 10),
+            (Some(1), 20_000, 1),
+        ] {
+            let fitting = Grant(granted).fitting_http(wanted);
             assert_eq!(fitting, expected, "{granted:?}, {wanted}");
         }
     }

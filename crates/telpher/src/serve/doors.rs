@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use edge::native::{self, Refusal, Spawn};
+use edge::native::{self, Spawn};
 use edge::{Gate, http, kafka, slim};
 use net::SocketBudget;
 use node::config::{Config, HostPort};
@@ -112,17 +112,11 @@ impl Doors {
         if let Some(listener) = self.native {
             let spawn = protocols.native.clone();
             let budget = budget.clone();
-            open.spawn(native::accept_tcp(
-                listener,
-                tls.clone(),
-                budget,
-                Refusal::Frame,
-                spawn,
-            ));
+            open.spawn(native::accept_tcp(listener, tls.clone(), budget, spawn));
         }
         if let Some(listener) = self.socket {
             let (budget, spawn) = (budget.clone(), protocols.native);
-            open.spawn(native::accept_unix(listener, budget, Refusal::Frame, spawn));
+            open.spawn(native::accept_unix(listener, budget, spawn));
         }
         if let Some(listener) = self.slim {
             let (tls, spawn) = (protocols.slim_tls, protocols.slim.clone());

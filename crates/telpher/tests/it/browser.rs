@@ -318,6 +318,79 @@ fn body_that_is_delimited_twice_is_refused() {
 }
 
 #[test]
+fn body_that_is_delimited_twice_is_refused_behind_other_requests_too() {
+    let place = Place::new();
+    let node = place.serve("");
+    let get = "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned();
+    let size = MESSAGE.len();
+    let with_length = format!(
+        "POST /v1/conversations/c/messages HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\n\
+         Content-Length: {size}\r\n\r\n{MESSAGE}"
+    );
+    let chunked = format!(
+        "POST /v1/conversations/c/messages HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\n\
+         Transfer-Encoding: chunked\r\n\r\n{size:x}\r\n{MESSAGE}\r\n0\r\n\r\n"
+    );
+    let take = format!(
+        "POST /v1/take HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\nContent-Length: {}\r\n\r\n{TAKE}",
+        TAKE.len()
+    );
+    // The body is the end of the chunks for one reader and a request for another.
+    let smuggled = "DELETE /v1/conversations/c HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let length = smuggled.len() + 5;
+    let statuses = |requests: &[&str], in_pieces: bool| {
+        let mut stream = TcpStream::connect(node.address("http")).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let timeout = Some(Duration::from_secs(20));
+        stream.set_read_timeout(timeout).unwrap();
+        let bytes = requests.concat();
+        let pieces: Vec<_> = match in_pieces {
+            true => bytes.as_bytes().chunks(7).collect(),
+            false => vec![bytes.as_bytes()],
+        };
+        for piece in pieces {
+            // The node closes the connection before it has read all.
+            if stream.write_all(piece).is_err() {
+                break;
+            }
+        }
+        let mut answers = Vec::new();
+        let _ = stream.read_to_end(&mut answers);
+        let answers = String::from_utf8_lossy(&answers).into_owned();
+        let found = answers.split("HTTP/1.1 ").skip(1);
+        let found = found.filter_map(|answer| answer.get(..3)?.parse().ok());
+        found.filter(|status| *status != 100).collect::<Vec<u16>>()
+    };
+    for fields in [
+        format!("Content-Length: {length}\r\nTransfer-Encoding: chunked"),
+        format!("Transfer-Encoding: chunked\r\nContent-Length: {length}"),
+    ] {
+        let ambiguous = format!(
+            "POST /v1/conversations/c/messages HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\n\
+             {fields}\r\n\r\n0\r\n\r\n{smuggled}"
+        );
+        for in_pieces in [false, true] {
+            for (before, expected) in [
+                (vec![], vec![400]),
+                (vec![&*get], vec![200, 400]),
+                (vec![&*take, &*get], vec![200, 200, 400]),
+                (vec![&*with_length, &*chunked], vec![201, 201, 400]),
+                (vec![&*chunked, &*take, &*get], vec![201, 200, 200, 400]),
+            ] {
+                let requests = [&before[..], &[&*ambiguous, &*get]].concat();
+                assert_eq!(statuses(&requests, in_pieces), expected, "{requests:?}");
+            }
+        }
+    }
+    let there = ask(
+        &node,
+        "GET /v1/conversations/c HTTP/1.1\nHost: localhost",
+        "",
+    );
+    assert_eq!(there.status, 200, "nothing was smuggled: {}", there.body);
+}
+
+#[test]
 fn door_of_the_compatible_limiter_refuses_foreign_pages_too() {
     let place = Place::new().with_variable("PORT", "0");
     let node = place.serve("--compat-limiter --http-origins https://app.example.com");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use client::{Attached, Builder, Caller, Client, Name, Server};
-use edge::native::{Acceptor, Door, Refusal, Spawn};
+use edge::native::{Acceptor, Door, Spawn};
 use net::Address;
 use node::{Clock, Entropy, Handle, Limits, Ports};
 use parking_lot::Mutex;
@@ -78,34 +78,17 @@ impl Node {
         match &mut address {
             Address::Tcp { port, .. } => {
                 let listener = listen(port);
-                spawned.spawn(edge::native::accept_tcp(
-                    listener,
-                    None,
-                    budget,
-                    Refusal::Frame,
-                    spawn,
-                ));
+                spawned.spawn(edge::native::accept_tcp(listener, None, budget, spawn));
             }
             Address::Tls { port, .. } => {
                 let listener = listen(port);
                 let made = tls.unwrap();
                 let tls = net::load_server_config(&made.certificate(), &made.key()).unwrap();
-                spawned.spawn(edge::native::accept_tcp(
-                    listener,
-                    Some(tls),
-                    budget,
-                    Refusal::Frame,
-                    spawn,
-                ));
+                spawned.spawn(edge::native::accept_tcp(listener, Some(tls), budget, spawn));
             }
             Address::Unix { path } => {
                 let listener = tokio::net::UnixListener::bind(path).unwrap();
-                spawned.spawn(edge::native::accept_unix(
-                    listener,
-                    budget,
-                    Refusal::Frame,
-                    spawn,
-                ));
+                spawned.spawn(edge::native::accept_unix(listener, budget, spawn));
             }
             Address::Inproc { name } => {
                 let listener = net::inproc::listen(name).unwrap();

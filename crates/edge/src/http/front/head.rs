@@ -131,24 +131,6 @@ fn read_head(
     Ok(Some((asked, bytes.len() - rest.len(), length)))
 }
 
-/// Whether a buffer begins with a head whose body is delimited twice, by `Content-Length` and by
-/// `Transfer-Encoding`: a proxy in front may see another end than we do (RFC 9112, 6.3).
-pub(super) fn is_ambiguous(bytes: &[u8]) -> bool {
-    let lines = bytes.split(|byte| *byte == b'\n').skip(1);
-    let lines = lines.take_while(|line| !line.trim_ascii().is_empty());
-    let (mut has_length, mut has_encoding) = (false, false);
-    for line in lines {
-        let name = line
-            .split(|byte| *byte == b':')
-            .next()
-            .unwrap_or_default()
-            .trim_ascii();
-        has_length |= name.eq_ignore_ascii_case(b"content-length");
-        has_encoding |= name.eq_ignore_ascii_case(b"transfer-encoding");
-    }
-    has_length && has_encoding
-}
-
 /// A line without its end, and what is behind it.
 fn split_line(bytes: &[u8]) -> Result<Option<(&str, &[u8])>, Strange> {
     let Some(end) = memchr(b'\n', bytes) else {
