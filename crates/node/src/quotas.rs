@@ -44,7 +44,7 @@ pub use admin::{Applied, By, ChangeError};
 pub use clock::ClockStep;
 pub use counts::{BucketCounts, LimitCounts, TakeCounts};
 pub use desk::Desk;
-pub use door::{ChargeReceipt, Throttled};
+pub use door::{ChargeReceipt, HaltNotice, Throttled};
 pub(crate) use door::{Charged, HeldCall, InFlight, Told};
 pub use elsewhere::ElsewhereView;
 pub use events::{Event, EventKind, Watch, Watched};

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use kafka::ErrorCode;
+use node::access::Principal;
 use node::quotas::Durable;
 
 use super::client::Client;
@@ -34,12 +35,12 @@ impl Charge {
 pub(super) struct HaltCheck {
     node: node::Handle,
     /// The principal that is charged and halted, if the client is admitted.
-    principal: Option<String>,
+    principal: Option<Principal>,
 }
 
 impl HaltCheck {
     pub(super) fn is_halted(&self) -> bool {
-        let principal = self.principal.as_deref();
+        let principal = self.principal.as_ref();
         principal.is_some_and(|principal| self.node.quotas().halt_of(principal).is_some())
     }
 }
@@ -50,7 +51,7 @@ impl Client {
         let connection = self.connection();
         HaltCheck {
             node: self.node().clone(),
-            principal: connection.map(|connection| connection.charged_principal().to_owned()),
+            principal: connection.map(|connection| connection.principal().clone()),
         }
     }
 
@@ -81,7 +82,10 @@ impl Client {
         let halted = self.connection().and_then(|connection| connection.halted());
         match halted {
             None => Ok(()),
-            Some(message) => Err(Failed::new(ErrorCode::TopicAuthorizationFailed, &message)),
+            Some(halt) => {
+                let message = halt.to_string();
+                Err(Failed::new(ErrorCode::TopicAuthorizationFailed, &message))
+            }
         }
     }
 

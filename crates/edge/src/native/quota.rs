@@ -111,6 +111,12 @@ impl Quota {
             return Decided::Now(None);
         }
         let quotas = self.node.quotas();
+        let halted = principal.is_proven().then(|| quotas.halt_of(principal));
+        if let Some(halt) = halted.flatten() {
+            self.answer
+                .put_refused(ErrorCode::Denied, &halt.to_string());
+            return Decided::Now(None);
+        }
         if let Some(wait) = take.wait {
             let wait_max = Duration::from_millis(u64::from(wait.wait_ms));
             let parked = quotas.take_waiting(&asked, wait_max, wait.priority);

@@ -1,8 +1,13 @@
 //! Quotas: messages are counted, and a halted client sends none.
 
+use std::sync::Arc;
+
+use edge::{Gate, Pass, Refused, Role};
 use model::ErrorCode;
 use node::Counter;
+use node::access::Pattern;
 use node::quotas::{By, Options, Prefix, Written};
+use node::tokens::{ENTROPY_SIZE, Token};
 
 use crate::{Agent, Bench, until};
 
@@ -77,4 +82,34 @@ async fn a_halted_client_sends_nothing_until_it_is_resumed() {
     let _resumed = bench.node.quotas().resume(prefix, BY).unwrap();
     a.publish(b.name(), 1, b"resumed");
     assert_eq!(b.received().await.payload, b"resumed");
+}
+
+/// Admits the bearer of one token, which is bound to `org/ns/a`.
+struct Bound;
+
+impl Gate for Bound {
+    fn admit(&self, _: &str) -> Result<Pass, Refused> {
+        let names: [Pattern; 1] = ["org/ns/a".parse().unwrap()];
+        let names = Some(names.into());
+        let (_, token) = Token::generate("bound", Role::Agent, names, 0, &[1; ENTROPY_SIZE]);
+        Ok(Pass::of_token(Arc::new(token)))
+    }
+}
+
+#[tokio::test]
+async fn a_token_subscribes_and_speaks_under_its_own_names_only() {
+    let (options, limits) = (edge::slim::Options::default(), node::Limits::default());
+    let bench = Bench::with(options, limits, Arc::new(Bound)).await;
+    let open = Agent::open_with(&bench, "Bearer secret").await;
+    let mut own = open.negotiated("a", 1).await;
+    assert_eq!(own.subscribe(own.name()).await, None);
+    let open = Agent::open_with(&bench, "Bearer secret").await;
+    let mut foreign = open.negotiated("b", 2).await;
+    assert!(foreign.subscribe(foreign.name()).await.is_some());
+    foreign.publish(own.name(), 1, b"as b");
+    bench.counted(Counter::SlimForbidden, 2).await;
+    let open = Agent::open_with(&bench, "Bearer secret").await;
+    let mut other = open.negotiated("a", 3).await;
+    other.publish(own.name(), 1, b"as a");
+    assert_eq!(own.received().await.payload, b"as a");
 }

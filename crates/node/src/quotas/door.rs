@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use model::ErrorCode;
 use parking_lot::Mutex;
-use quota::{Cost, Hold, Mode, Refused, Settled, Standing, Subject, Unit};
+use quota::{Cost, Halt, Hold, Mode, Refused, Rules, Settled, Standing, Subject, Unit};
 
 use super::Quotas;
 use super::desk::Desk;
@@ -66,6 +66,16 @@ impl Throttled {
     }
 }
 
+/// The halt that stops a client.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{prefix}` is halted: {reason}")]
+pub struct HaltNotice {
+    /// The name or prefix that is halted.
+    pub prefix: String,
+    /// The reason that the administrator gave.
+    pub reason: String,
+}
+
 pub(crate) use call::HeldCall;
 
 /// When something that was charged may be told.
@@ -93,7 +103,7 @@ impl Drop for InFlight {
 
 /// Who is charged for what a client does.
 pub(crate) struct Charged {
-    principal: String,
+    principal: Principal,
     /// Its own: nobody else waits for it.
     desk: Mutex<Desk>,
 }
@@ -102,7 +112,7 @@ impl Charged {
     /// Under the principal's name.
     pub(crate) fn new(principal: &Principal) -> Self {
         Self {
-            principal: principal.subject().to_owned(),
+            principal: principal.clone(),
             desk: Mutex::default(),
         }
     }
@@ -147,7 +157,7 @@ impl Turn<'_> {
         let Charged { principal, desk } = &self.peer.charged;
         let mut desk = desk.lock();
         let durable = quotas.admit_at_door(&mut desk, principal, &costs)?;
-        let hold = charged(&desk, principal);
+        let hold = charged(&desk, principal.subject());
         drop(desk);
         let in_flight = (!hold.charges.is_empty()).then(|| {
             let node = Arc::downgrade(self.inner);
@@ -186,6 +196,23 @@ fn until_paid(standing: &Standing<'_>, now_ns: u64) -> Option<Duration> {
     ))
 }
 
+/// The halt of the principal's own name, if it acts under another one.
+fn own_halt<'r>(rules: &'r Rules, principal: &Principal) -> Option<(&'r str, &'r Halt)> {
+    let own = principal.own_name().base();
+    let is_other = principal.is_proven() && own != principal.subject();
+    let found = is_other.then(|| rules.halts().get_key_value(own)).flatten();
+    found.map(|(name, halt)| (&**name, halt))
+}
+
+impl HaltNotice {
+    fn of((prefix, halt): (&str, &Halt)) -> Self {
+        Self {
+            prefix: prefix.to_owned(),
+            reason: halt.reason.to_string(),
+        }
+    }
+}
+
 /// What the desk's last take took.
 fn charged(desk: &Desk, principal: &str) -> Hold {
     let rules = desk.rules.as_ref();
@@ -209,12 +236,12 @@ pub struct ChargeReceipt {
 impl Connection {
     /// The name that the client is charged and halted under.
     pub fn charged_principal(&self) -> &str {
-        &self.peer.charged.principal
+        self.peer.charged.principal.subject()
     }
 
     /// Why the client is halted, if it is.
-    pub fn halted(&self) -> Option<String> {
-        Quotas { inner: &self.inner }.halt_of(self.charged_principal())
+    pub fn halted(&self) -> Option<HaltNotice> {
+        Quotas { inner: &self.inner }.halt_of(&self.peer.charged.principal)
     }
 
     /// Charges bytes that the client appends. If the limit has not so much left and it comes back by
@@ -241,7 +268,7 @@ impl Connection {
                 durable,
             }),
             Err(throttled) if throttled.comes_back => {
-                quotas.charge_over(&mut desk, principal, costs)
+                quotas.charge_over(&mut desk, principal.subject(), costs)
             }
             Err(throttled) => Err(throttled),
         }
@@ -301,16 +328,19 @@ impl Quotas<'_> {
         })
     }
 
-    /// Why a principal is halted, if it is: for what is done without being counted. Without a limit or
+    /// Why a principal is halted, if it is: its name, a prefix of it, or its credential's own name,
+    /// under whichever name the client acts. For what is done without being counted. Without a limit or
     /// a halt, one atomic says so.
-    pub fn halt_of(self, principal: &str) -> Option<String> {
+    pub fn halt_of(self, principal: &Principal) -> Option<HaltNotice> {
         if !self.state().is_at_doors() {
             return None;
         }
-        let subject = Subject::new(principal, "").ok()?;
+        let subject = Subject::new(principal.subject(), "").ok()?;
         let rules = self.state().rules.read();
-        let (prefix, halt) = rules.halted(&subject)?;
-        Some(format!("`{prefix}` is halted: {}", halt.reason))
+        let halted = rules.halted(&subject);
+        halted
+            .or_else(|| own_halt(&rules, principal))
+            .map(HaltNotice::of)
     }
 
     /// Whether a client without a connection of its own may do what costs that; and what must be on
@@ -322,18 +352,18 @@ impl Quotas<'_> {
     ) -> Result<Option<Durable>, Throttled> {
         match self.state().is_at_doors() {
             false => Ok(None),
-            true => self.admit_at_door(&mut Desk::new(), principal.subject(), costs),
+            true => self.admit_at_door(&mut Desk::new(), principal, costs),
         }
     }
 
     fn admit_at_door(
         self,
         desk: &mut Desk,
-        principal: &str,
+        principal: &Principal,
         costs: &[Cost],
     ) -> Result<Option<Durable>, Throttled> {
         // It was made from a name.
-        let Ok(subject) = Subject::new(principal, "") else {
+        let Ok(subject) = Subject::new(principal.subject(), "") else {
             return Ok(None);
         };
         let take = Take {
@@ -345,6 +375,14 @@ impl Quotas<'_> {
         };
         let now_ns = self.current_ns();
         let rules = self.state().rules.read();
+        if let Some(halt) = own_halt(&rules, principal) {
+            return Err(Throttled {
+                code: ErrorCode::Denied,
+                retry_after_ms: 0,
+                message: HaltNotice::of(halt).to_string(),
+                comes_back: false,
+            });
+        }
         let taken = self.take_by(&rules, desk, &take, Whose::AtDoor, now_ns);
         let comes_back = match &taken.outcome {
             Outcome::Denied(denial) => !denial.is_exhausted(),
@@ -355,6 +393,7 @@ impl Quotas<'_> {
             Outcome::Admitted { .. } => return Ok(taken.durable),
             Outcome::Denied(denial) => {
                 let retry_after_ns = denial.retry_after_ns.unwrap_or(0);
+                let principal = principal.subject();
                 let message = format!("`{principal}` is over limit `{}`", denial.limit.name);
                 (ErrorCode::Throttled, retry_after_ns, message)
             }

@@ -100,11 +100,16 @@ pub(super) fn methods(server: Server, node: &Handle) -> Server {
 
 /// A request about one mailbox.
 trait OfMailbox: DeserializeOwned {
+    /// Whether the request changes the mailbox.
+    const IS_CHANGE: bool = true;
+
     /// The name of the mailbox.
     fn mailbox(&self) -> &str;
 }
 
 impl OfMailbox for Messages {
+    const IS_CHANGE: bool = false;
+
     fn mailbox(&self) -> &str {
         &self.name
     }
@@ -140,8 +145,12 @@ fn managed<A: OfMailbox>(
         let asked: A = parse(&request)?;
         let mailbox = Name::parse(asked.mailbox())
             .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
-        let checked = principal(&node, &request)?.check(&mailbox);
+        let principal = principal(&node, &request)?;
+        let checked = principal.check(&mailbox);
         checked.map_err(|forbidden| Fault::with_code(ErrorCode::Denied, forbidden.to_string()))?;
+        if A::IS_CHANGE {
+            check_halt(&node, &principal)?;
+        }
         told(answer(&node, asked))
     })
 }
@@ -154,6 +163,14 @@ pub(super) fn principal(node: &Handle, request: &Request) -> Result<Principal, F
         Fault::with_code(ErrorCode::Unauthenticated, message)
     })?;
     Ok(facts.principal)
+}
+
+/// Refuses a change of a halted client.
+pub(super) fn check_halt(node: &Handle, principal: &Principal) -> Result<(), Fault> {
+    match node.quotas().halt_of(principal) {
+        None => Ok(()),
+        Some(halt) => Err(Fault::with_code(ErrorCode::Denied, halt.to_string())),
+    }
 }
 
 fn parse<A: DeserializeOwned>(request: &Request) -> Result<A, Fault> {

@@ -9,6 +9,8 @@ use node::{AdminError, Handle, StreamRetention, StreamView};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::kept::check_halt;
+
 /// Time between two looks at the retention of streams.
 const INTERVAL: Duration = Duration::from_secs(10);
 
@@ -59,13 +61,14 @@ fn method(
     })
 }
 
-/// Deleting takes an administrator, or a token that is bound to a pattern with the name.
+/// Deleting takes an administrator, or a token that is bound to a pattern with the name, and a client
+/// that is not halted.
 fn check_access(node: &Handle, source: Option<&str>, name: &str) -> Result<(), Fault> {
     let facts = source.and_then(|source| node.facts_of_source(source));
     let name = Name::parse(name)
         .map_err(|error| Fault::with_code(ErrorCode::InvalidArgument, error.to_string()))?;
     match facts {
-        Some(facts) if facts.principal.may_use(&name) => Ok(()),
+        Some(facts) if facts.principal.may_use(&name) => check_halt(node, &facts.principal),
         _ => {
             let message = format!("this token may not delete records of `{}`", name.base());
             Err(Fault::with_code(ErrorCode::Denied, message))

@@ -276,6 +276,64 @@ fn a_halt_of_a_name_stops_the_bearer_of_its_token_by_every_way() {
 }
 
 #[test]
+fn a_halt_of_a_tokens_own_name_stops_its_bearer_under_every_other_name() {
+    let home = Home::with(LIMIT);
+    let free = home.bearer("free --for default/default/free --for acme/*/*");
+    let other = home.bearer("other --for acme/*/*");
+    let admin = home.admin();
+    free.run("append acme/log/a entry --name acme/x/one")
+        .expect(0);
+    free.run("append acme/log/b entry --name acme/x/one")
+        .expect(0);
+    admin
+        .run("quota halt default/default/free --reason loops")
+        .expect(0);
+    let halted = "`default/default/free` is halted: loops";
+    for line in [
+        "send acme/box/a hi --name acme/x/one",
+        "write acme/box/a hi --name acme/x/one",
+        "append acme/log/a entry --name acme/x/one",
+        "quota take acme/x/one 1 --name acme/x/one",
+        "conversation append c-1 hello --name acme/x/one",
+        "stream delete acme/log/a --name acme/x/one",
+        "stream trim acme/log/a --before 1 --name acme/x/one",
+        "mailbox purge acme/box/a --name acme/x/one",
+    ] {
+        let ended = free.run(line);
+        ended.expect(6);
+        assert!(ended.stderr.contains(halted), "{line}: {}", ended.stderr);
+    }
+    let take = json!({"subject": "acme/x/one", "cost": 1});
+    let (status, body) = home.ask(&free, "POST", "/v1/take", Some(take));
+    assert_eq!((status, body.contains(halted)), (403, true), "{body}");
+    let produce = |name: &str| {
+        let bootstrap = home.node.ready["kafka"].as_str().unwrap();
+        home.place.shell(&format!(
+            "echo hi | kcat -P -b {bootstrap} -t t -m 10 -X security.protocol=SASL_PLAINTEXT \
+             -X sasl.mechanism=PLAIN -X sasl.username={name} -X sasl.password={}",
+            free.token
+        ))
+    };
+    assert_ne!(produce("acme/x/one").code(), 0);
+    // Others under the same names go on.
+    other
+        .run("append acme/log/b entry --name acme/x/one")
+        .expect(0);
+    admin
+        .run("quota resume default/default/free --reason mended")
+        .expect(0);
+    free.run("stream delete acme/log/a --name acme/x/one")
+        .expect(0);
+    assert_eq!(produce("acme/x/one").code(), 0);
+    // A halt of a namespace is one of the names in it.
+    admin
+        .run("quota halt default/default --reason all")
+        .expect(0);
+    free.run("append acme/log/b entry --name acme/x/one")
+        .expect(0);
+}
+
+#[test]
 fn an_administrator_administers_from_the_command_line_where_tokens_are_required() {
     let home = Home::with(LIMIT);
     let admin = home.admin();

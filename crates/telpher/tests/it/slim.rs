@@ -308,9 +308,13 @@ fn authorities_of_clients_need_tls_and_certificates() {
         .tells("empty.pem", "PEM");
 }
 
-/// A token of that name, and the file that it was written to.
+/// A token of that name for all names, and the file that it was written to.
 fn token(place: &Place, name: &str) -> (String, String) {
-    let shown = place.run(&format!("token add {name} --for */*/*"));
+    token_for(place, name, "*/*/*")
+}
+
+fn token_for(place: &Place, name: &str, names: &str) -> (String, String) {
+    let shown = place.run(&format!("token add {name} --for {names}"));
     let token = shown.expect(0).stdout.trim().to_owned();
     place.write(name, &token);
     (token, place.path(name).display().to_string())
@@ -336,6 +340,20 @@ fn a_token_of_the_node_lets_in_as_bearer_and_as_password() {
     let wrong = json!({ "user": "billing", "password": "tlp_wrong" });
     run(&node, &wrong, &["refused"]);
     assert!(metric_with(&node, &token, "telpher_unauthenticated_total") >= 3);
+}
+
+#[test]
+fn a_token_subscribes_and_speaks_under_its_own_names_only() {
+    let place = Place::new();
+    let (token, inside) = token_for(&place, "inside", "org/ns/*");
+    let (_, outside) = token_for(&place, "outside", "org/other/*");
+    let node = place.serve("");
+    let shown = |file: &str| json!({ "token_file": file });
+    run(&node, &shown(&inside), &["point-to-point"]);
+    let forbidden = || metric_with(&node, &token, "telpher_slim_forbidden_total");
+    assert_eq!(forbidden(), 0);
+    run(&node, &shown(&outside), &["refused"]);
+    assert!(forbidden() > 0);
 }
 
 fn metric_with(node: &Node, token: &str, name: &str) -> u64 {

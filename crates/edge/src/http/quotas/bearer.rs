@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use model::{ErrorCode, Name};
 use node::access::Principal;
-use node::quotas::{By, Durable, Requester, Unit};
+use node::quotas::{By, Durable, HaltNotice, Requester, Unit};
 
 use crate::gate::{Pass, Role};
 use crate::http::problem::Problem;
@@ -69,9 +69,9 @@ impl Client {
 
     /// Refuses what is done without being counted, if the client is halted.
     pub(in crate::http) fn check_halt(&self, node: &node::Handle) -> Result<(), Problem> {
-        match node.quotas().halt_of(self.principal().subject()) {
+        match node.quotas().halt_of(self.principal()) {
             None => Ok(()),
-            Some(halted) => Err(Problem::of(ErrorCode::Denied, halted)),
+            Some(halt) => Err(refuse(halt)),
         }
     }
 
@@ -95,6 +95,21 @@ impl Client {
             }
         })
     }
+}
+
+/// Refuses takes of a client that has proven who it is and is halted, whichever subject they are for.
+pub(super) fn check_halt(node: &node::Handle, principal: &Principal) -> Result<(), Problem> {
+    let halted = principal
+        .is_proven()
+        .then(|| node.quotas().halt_of(principal));
+    match halted.flatten() {
+        None => Ok(()),
+        Some(halt) => Err(refuse(halt)),
+    }
+}
+
+fn refuse(halt: HaltNotice) -> Problem {
+    Problem::of(ErrorCode::Denied, halt.to_string()).with("halted", halt.prefix)
 }
 
 /// Refuses a subject that the principal may not use.

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
 
 use super::asks::Later;
-use super::bearer::{Client, check_subject};
+use super::bearer::{Client, check_halt, check_subject};
 use super::{answer, asks};
 use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
@@ -248,8 +248,9 @@ fn at(problem: Problem, index: usize) -> Problem {
 }
 
 impl Takes<'_> {
-    /// Refuses all of them if the principal may not use one of the subjects.
-    fn check(&self, principal: &Principal) -> Result<(), Problem> {
+    /// Refuses all of them if the principal is halted, or may not use one of the subjects.
+    fn check(&self, node: &node::Handle, principal: &Principal) -> Result<(), Problem> {
+        check_halt(node, principal)?;
         let takes: &[Ready<'_>] = match self {
             Self::One(one) => std::slice::from_ref(&**one),
             Self::Many(many) => many,
@@ -289,7 +290,7 @@ pub(super) fn answer_in_front(
             Verdict::Answered
         }
         Ok(Takes::One(one)) if !one.wait.is_zero() => Verdict::NotHere,
-        Ok(takes) if takes.check(principal).is_err() => Verdict::NotHere,
+        Ok(takes) if takes.check(node, principal).is_err() => Verdict::NotHere,
         Ok(takes) => match decide(node, desk, &takes, owner, reply) {
             Ok(durables) if durables.is_empty() => Verdict::Answered,
             Ok(durables) => Verdict::When(durables),
@@ -412,7 +413,7 @@ pub(super) async fn take(
     let owner = client.requester().principal;
     let (mut desk, mut reply) = (Desk::new(), Reply::default());
     let takes = Takes::read(&body)?;
-    takes.check(client.principal())?;
+    takes.check(&shared.node, client.principal())?;
     let decided = match &takes {
         Takes::One(one) if !one.wait.is_zero() => Err(wait(&shared.node, one, owner)?),
         takes => decide(&shared.node, &mut desk, takes, owner, &mut reply),
