@@ -3,7 +3,13 @@
 -- of limbs(): the same lines count both.
 --
 -- Of a time there are seconds and nanoseconds, as both together are no double.
-local function cells(now_s, now_n, save)
+--
+-- A server's clock that was ahead has left times that have not come yet. With a margin above 0, cells
+-- that are further ahead than so many seconds begin anew now: what was spent stays spent, what was
+-- refilled stays, and nothing is locked until the clock is there again. Such a cell `is_moved`, and is
+-- stored in any case: otherwise it would begin anew each time. Below the margin, time stands
+-- still until the clock has caught up, so that a small step back mints nothing.
+local function cells(now_s, now_n, save, margin_s)
   local floor, match, format = math.floor, string.match, string.format
   local EXACT = 4503599627370496
   local BILLION = 1000000000
@@ -89,6 +95,8 @@ local function cells(now_s, now_n, save)
     cell.credit = least(cell.full - up(used * cell.period, period), cell.full)
   end
 
+  local function is_ahead(s) return margin_s > 0 and s - now_s > margin_s end
+
   local function is_exact(cell, words, credit, count)
     local capacity, amount, period = match(words, '^(%d+) (%d+) (%d+)$')
     local most = math.max(tonumber(capacity), math.abs(count), cell.new + cell.old) * period
@@ -108,6 +116,12 @@ local function cells(now_s, now_n, save)
       if leased_s then
         cell.leased_s, cell.new, cell.old = tonumber(leased_s), tonumber(new), tonumber(old)
       end
+      if is_ahead(cell.at_s) then
+        cell.at_s, cell.at_n = now_s, now_n
+        cell.touched_s, cell.touched_n = now_s, now_n
+        cell.is_moved = true
+      end
+      if is_ahead(cell.leased_s) then cell.leased_s, cell.is_moved = now_s, true end
     end
     local is_other = credit and stored ~= words
     if not is_other and is_exact(cell, words, credit or 0, count) then
@@ -158,7 +172,15 @@ local function cells(now_s, now_n, save)
     if of ~= every then
       cell.spent, cell.mark = math.max(tonumber(spent), 0), mark - mark % RESET + cell.mark
     elseif cell.mark <= mark % RESET then
-      cell.spent, cell.mark = tonumber(spent), mark
+      local begin_s = dates.begin_s(every, mark % RESET, cell.offset_s)
+      cell.spent = tonumber(spent)
+      if cell.mark < mark % RESET and begin_s and is_ahead(begin_s) then
+        -- As behind a reset: what was taken before is not given back to this stretch.
+        cell.mark = (mark - mark % RESET + RESET) % (2 * EXACT) + cell.mark
+        cell.is_moved = true
+      else
+        cell.mark = mark
+      end
     end
     return cell
   end

@@ -41,7 +41,8 @@ end
 
 -- What is known of a cell goes when it is as a new one, and a while later: a lease's two seconds, and
 -- a clock that steps back a little.
-local MARGIN_MS = 3000
+local MARGIN_S = 3
+local MARGIN_MS = 1000 * MARGIN_S
 
 local function save(key, value, s, n)
   if is_server_time and s and s < BILLION then
@@ -53,7 +54,8 @@ end
 
 local others
 local function other()
-  others = others or cells(now_s, now_n, save)
+  -- A moment that the caller names may lie before the last one.
+  others = others or cells(now_s, now_n, save, is_server_time and MARGIN_S or 0)
   return others
 end
 
@@ -146,7 +148,7 @@ for i, cell in ipairs(list) do
     if is_changed then is_changed = others.change(cell, verb, tonumber(ARGV[at + 5])) end
     have = others.have(cell)
     s, n = others.whole(cell)
-    if is_changed then others.store(KEYS[i], cell, s, n) end
+    if is_changed or cell.is_moved then others.store(KEYS[i], cell, s, n) end
     if type(have) ~= 'number' then have = tostring(have) end
   end
   reply[i + 2] = { have, cell.is_short and 1 or 0, cell.mark or 0, word(s, n),

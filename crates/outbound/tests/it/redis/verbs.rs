@@ -6,7 +6,8 @@ use node::ports::quota_store::{
     QuotaStore, RemoteCell, RemoteDecision, RemoteTake, Returned, Verb,
 };
 use outbound::redis::Redis;
-use quota::{Every, Kind};
+use outbound::redis::script::{Call, Script, decision};
+use quota::{Bucket, Every, Kind};
 
 use super::server::{SECOND, Server, eventually, left, runtime, slow, store};
 
@@ -83,6 +84,107 @@ fn what_was_taken_from_a_stretch_that_is_over_is_not_given_back() {
         let more = done(&store, Verb::Force, vec![budget(Every::Day, 9, None)]).await;
         assert_eq!(left(&more), [-3], "debt");
     });
+}
+
+/// Does something as a server does whose clock shows another time.
+fn done_at(server: &Server, now_ns: u64, verb: Verb, cells: Vec<RemoteCell>) -> RemoteDecision {
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut connection = client.get_connection().unwrap();
+    let call = Call::take(&RemoteTake { verb, cells }, Some(now_ns));
+    let answer = Script::default().whole(&call).query(&mut connection);
+    decision(answer.unwrap()).unwrap()
+}
+
+fn unix_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    now.as_nanos() as u64
+}
+
+const DAY_NS: u64 = 86_400 * SECOND;
+
+#[test]
+fn a_server_clock_that_was_ahead_locks_no_budget_for_longer_than_its_period() {
+    let server = Server::started();
+    let store = server.store();
+    let ahead_ns = unix_ns() + 5 * 365 * DAY_NS;
+    let before = done_at(
+        &server,
+        ahead_ns,
+        Verb::Take,
+        vec![budget(Every::Day, 6, None)],
+    );
+    assert_eq!(left(&before), [4]);
+    runtime().block_on(async {
+        let denied = done(&store, Verb::Take, vec![budget(Every::Day, 5, None)]).await;
+        assert_eq!((denied.denied_by, left(&denied)), (Some(0), vec![4]));
+        let stored = server.cli(&["get", "{o}/budget"]);
+        let mark: u64 = stored.split(' ').nth(2).unwrap().parse().unwrap();
+        let day = unix_ns() / DAY_NS;
+        assert!(
+            day - mark % (1 << 32) <= 1,
+            "a denial moves it, too: {stored}"
+        );
+        let retry_after_ns = denied.retry_after_ns.unwrap();
+        assert!(retry_after_ns <= DAY_NS, "{retry_after_ns}");
+        let taken = done(&store, Verb::Take, vec![budget(Every::Day, 1, None)]).await;
+        assert_eq!(left(&taken), [3], "what was spent stays spent");
+        let day = taken.cells[0].mark % (1 << 32);
+        assert!(unix_ns() / DAY_NS - day <= 1, "the number of the day");
+        // What was taken while the clock was ahead is not given back to this day.
+        let given = |mark| done(&store, Verb::Force, vec![budget(Every::Day, -1, mark)]);
+        assert_eq!(left(&given(Some(before.cells[0].mark)).await), [3]);
+        assert_eq!(left(&given(Some(taken.cells[0].mark)).await), [4]);
+    });
+}
+
+#[test]
+fn a_server_clock_that_was_ahead_stops_no_bucket() {
+    let server = Server::started();
+    let store = server.store();
+    let bucket = |count| RemoteCell {
+        kind: Kind::Bucket(Bucket {
+            capacity: 10,
+            amount: 1,
+            period_ns: SECOND / 100,
+        }),
+        ..slow("{o}/bucket", 0, count)
+    };
+    let ahead_ns = unix_ns() + 5 * 365 * DAY_NS;
+    let emptied = done_at(&server, ahead_ns, Verb::Take, vec![bucket(10)]);
+    assert_eq!(left(&emptied), [0]);
+    let runtime = runtime();
+    runtime.block_on(async {
+        let denied = done(&store, Verb::Take, vec![bucket(10)]).await;
+        assert_eq!(left(&denied), [0], "nothing is minted");
+        let retry_after_ns = denied.retry_after_ns.unwrap();
+        assert!(retry_after_ns <= SECOND / 10, "{retry_after_ns}");
+    });
+    eventually("it is full again", || {
+        left(&runtime.block_on(done(&store, Verb::Look, vec![bucket(0)]))) == [10]
+    });
+}
+
+#[test]
+fn a_server_clock_that_steps_back_a_little_passes_no_time() {
+    let server = Server::started();
+    let store = server.store();
+    let bucket = |count| RemoteCell {
+        kind: Kind::Bucket(Bucket {
+            capacity: 10,
+            amount: 1,
+            period_ns: SECOND / 100,
+        }),
+        ..slow("{o}/bucket", 0, count)
+    };
+    let runtime = runtime();
+    // The connection is open, so that the take follows at once.
+    runtime.block_on(done(&store, Verb::Look, vec![bucket(0)]));
+    let ahead_ns = unix_ns() + 5 * SECOND / 2;
+    let emptied = done_at(&server, ahead_ns, Verb::Take, vec![bucket(10)]);
+    assert_eq!(left(&emptied), [0]);
+    let denied = runtime.block_on(done(&store, Verb::Take, vec![bucket(10)]));
+    let retry_after_ns = denied.retry_after_ns.unwrap();
+    assert!(retry_after_ns > SECOND / 10, "{retry_after_ns}");
 }
 
 #[test]
