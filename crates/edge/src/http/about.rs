@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 
 use super::openapi::ProblemDocument;
 use super::problem::Problem;
-use super::{Shared, agents_json, connections_json, metrics, off_thread};
+use super::{Shared, agents_json, connections_json, listed, metrics, off_thread};
 
 /// For everybody.
 pub(super) fn open() -> OpenApiRouter<Shared> {
@@ -80,13 +80,13 @@ async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Result<Res
 /// Who is subscribed to which name.
 #[utoipa::path(get, path = "/v1/agents", tag = "node",
     responses((status = 200, description = "In the order of the names", body = Object)))]
-async fn agents(State(shared): State<Shared>) -> Json<Value> {
-    Json(agents_json(&shared.node))
+async fn agents(State(shared): State<Shared>) -> Result<Response, Problem> {
+    listed(move || Ok(agents_json(&shared.node))).await
 }
 
 /// Who is connected.
 #[utoipa::path(get, path = "/v1/connections", tag = "node",
     responses((status = 200, description = "Oldest first", body = Object)))]
-async fn connections(State(shared): State<Shared>) -> Json<Value> {
-    Json(connections_json(&shared.node))
+async fn connections(State(shared): State<Shared>) -> Result<Response, Problem> {
+    listed(move || Ok(connections_json(&shared.node))).await
 }

@@ -59,6 +59,7 @@ use problem::Problem;
 pub(crate) use quotas::FOREIGN_HOLD;
 use quotas::Surface;
 pub use quotas::compat::{LIMIT as COMPAT_LIMIT, routes as compat_routes};
+use serde::Serialize;
 use tickets::{TicketError, Tickets};
 use utoipa_axum::router::OpenApiRouter;
 pub use view::{agents_json, connections_json};
@@ -221,6 +222,18 @@ fn refuse(refused: Refused) -> Problem {
 
 fn refuse_ticket(error: TicketError) -> Problem {
     Problem::of(ErrorCode::Unauthenticated, error.to_string())
+}
+
+/// A list of any length, gathered and written as JSON where no connection waits for it.
+async fn listed<T: Serialize>(
+    list: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<Response, Problem> {
+    let write = |list: T| {
+        serde_json::to_vec(&list)
+            .map_err(|error| Problem::of(ErrorCode::Internal, error.to_string()))
+    };
+    let body = off_thread(move || list().and_then(write)).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 /// Does what may read from the disk for a while where no connection waits for it.

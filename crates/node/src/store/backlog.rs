@@ -3,8 +3,12 @@
 //! A loaded mailbox is asked. A mailbox that was let go is remembered with the numbers it had then,
 //! if it was not empty. After a start every mailbox with records is loaded once in the background,
 //! a few at a time; until then its messages are not counted.
+//!
+//! Sums and the order by size are kept up to date with every note: asking for the largest of a million
+//! mailboxes looks at those alone.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,9 +47,21 @@ pub struct Backlog {
     pub omitted: usize,
 }
 
-/// Numbers of the mailboxes that have messages, by name.
+/// Numbers of the mailboxes that have messages.
 #[derive(Debug, Default)]
-pub(super) struct Backlogs(Mutex<HashMap<Arc<str>, Numbers>>);
+pub(super) struct Backlogs(Mutex<Index>);
+
+#[derive(Debug, Default)]
+struct Index {
+    by_name: HashMap<Arc<str>, Numbers>,
+    /// The same mailboxes, those with the most messages first.
+    by_size: BTreeSet<(Reverse<Size>, Arc<str>)>,
+    /// Sums of all.
+    total: Size,
+}
+
+/// Messages and dead letters.
+type Size = (usize, usize);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Numbers {
@@ -69,38 +85,60 @@ impl Numbers {
             written_ms: None,
         }
     }
+
+    fn size(&self) -> Size {
+        (self.messages, self.dead)
+    }
 }
 
 impl Backlogs {
     /// Remembers the numbers of a mailbox.
     pub(super) fn note(&self, name: &Arc<str>, state: &State) {
         let mut numbers = Numbers::of(state);
-        let mut backlogs = self.0.lock();
-        if numbers.messages + numbers.dead == 0 {
-            backlogs.remove(name);
-            return;
-        }
-        let before = backlogs.get(name);
+        let mut index = self.0.lock();
+        let before = index.by_name.get(name);
         numbers.written_ms = before
             .filter(|before| before.oldest == numbers.oldest)
             .and_then(|before| before.written_ms);
-        backlogs.insert(name.clone(), numbers);
+        index.put(name, numbers);
     }
 
-    fn all(&self) -> Vec<(Arc<str>, Numbers)> {
-        let backlogs = self.0.lock();
-        backlogs
-            .iter()
-            .map(|(name, it)| (name.clone(), *it))
-            .collect()
+    /// Sums of all mailboxes, how many have messages or dead letters, and the numbers of the `limit`
+    /// with the most messages, largest first.
+    fn largest(&self, limit: usize) -> (Size, usize, Vec<(Arc<str>, Numbers)>) {
+        let index = self.0.lock();
+        let largest = index.by_size.iter().take(limit);
+        let largest = largest
+            .filter_map(|(_, name)| Some((name.clone(), *index.by_name.get(name)?)))
+            .collect();
+        (index.total, index.by_name.len(), largest)
     }
 
     /// Remembers when the oldest message of a mailbox was written, if it still is the oldest.
     fn note_written(&self, name: &str, oldest: u64, written_ms: u64) {
-        if let Some(numbers) = self.0.lock().get_mut(name)
+        if let Some(numbers) = self.0.lock().by_name.get_mut(name)
             && numbers.oldest == Some(oldest)
         {
             numbers.written_ms = Some(written_ms);
+        }
+    }
+}
+
+impl Index {
+    fn put(&mut self, name: &Arc<str>, numbers: Numbers) {
+        let size = numbers.size();
+        let before = match size {
+            (0, 0) => self.by_name.remove(name),
+            _ => self.by_name.insert(name.clone(), numbers),
+        };
+        let before = before.map_or((0, 0), |before| before.size());
+        self.total.0 = self.total.0 - before.0 + size.0;
+        self.total.1 = self.total.1 - before.1 + size.1;
+        if before != size {
+            self.by_size.remove(&(Reverse(before), name.clone()));
+            if size != (0, 0) {
+                self.by_size.insert((Reverse(size), name.clone()));
+            }
         }
     }
 }
@@ -114,19 +152,13 @@ impl Handle {
         };
         store.note_loaded();
         let now_ms = self.inner.ports.clock.unix_ms();
-        let mut all = store.backlogs.all();
-        all.sort_unstable_by(|(name, one), (other_name, other)| {
-            let by_count = (other.messages, other.dead).cmp(&(one.messages, one.dead));
-            by_count.then_with(|| name.cmp(other_name))
-        });
-        let sum = |number: fn(&Numbers) -> usize| all.iter().map(|(_, it)| number(it)).sum();
+        let ((messages, dead), count, largest) = store.backlogs.largest(limit);
         Backlog {
-            messages: sum(|it| it.messages),
-            dead: sum(|it| it.dead),
-            omitted: all.len().saturating_sub(limit),
-            mailboxes: all
+            messages,
+            dead,
+            omitted: count.saturating_sub(limit),
+            mailboxes: largest
                 .iter()
-                .take(limit)
                 .map(|(name, it)| store.mailbox_backlog(name, it, now_ms))
                 .collect(),
         }
@@ -159,5 +191,39 @@ impl Store {
         let found = self.look_up(location, record, &mut Vec::new())?;
         self.backlogs.note_written(name, record, found.written_ms);
         Some(found.written_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn sums_and_order_are_those_of_the_newest_numbers(
+            notes in proptest::collection::vec((0..6_u8, 0..4_usize, 0..2_usize), 0..40),
+            limit in 0..8_usize,
+        ) {
+            let backlogs = Backlogs::default();
+            let mut newest = std::collections::BTreeMap::new();
+            for (name, messages, dead) in notes {
+                let name: Arc<str> = format!("o/n/{name}").into();
+                let numbers = Numbers { messages, dead, ..Numbers::default() };
+                backlogs.0.lock().put(&name, numbers);
+                newest.insert(name, (messages, dead));
+            }
+            newest.retain(|_, size| *size != (0, 0));
+            let (total, count, largest) = backlogs.largest(limit);
+            let sum = |of: fn(&Size) -> usize| newest.values().map(of).sum::<usize>();
+            prop_assert_eq!(total, (sum(|it| it.0), sum(|it| it.1)));
+            prop_assert_eq!(count, newest.len());
+            let mut expected: Vec<_> = newest.into_iter().collect();
+            expected.sort_by_key(|(name, size)| (Reverse(*size), name.clone()));
+            expected.truncate(limit);
+            let largest = largest.iter().map(|(name, it)| (name.clone(), it.size()));
+            prop_assert_eq!(largest.collect::<Vec<_>>(), expected);
+        }
     }
 }

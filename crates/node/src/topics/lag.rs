@@ -1,5 +1,7 @@
 //! Lag of consumer groups: records between a committed offset and the high watermark.
 
+use std::cmp::Ordering;
+
 use super::{TopicRef, Topics};
 
 /// Lag of one group in one partition.
@@ -14,6 +16,19 @@ pub struct GroupLag {
     /// Records from the committed offset to the high watermark; those that retention has deleted
     /// are not counted.
     pub lag: u64,
+}
+
+impl GroupLag {
+    fn largest_first(&self, other: &Self) -> Ordering {
+        let by_lag = other.lag.cmp(&self.lag);
+        let by_group = || self.group.cmp(&other.group);
+        let by_topic = || self.topic.cmp(&other.topic);
+        let by_partition = || self.partition.cmp(&other.partition);
+        by_lag
+            .then_with(by_group)
+            .then_with(by_topic)
+            .then_with(by_partition)
+    }
 }
 
 impl Topics {
@@ -41,15 +56,13 @@ impl Topics {
                 None => false,
             },
         );
-        lags.sort_unstable_by(|one, other| {
-            let key = |it: &GroupLag| (it.group.clone(), it.topic.clone(), it.partition);
-            other
-                .lag
-                .cmp(&one.lag)
-                .then_with(|| key(one).cmp(&key(other)))
-        });
         let omitted = lags.len().saturating_sub(limit);
+        if omitted > 0 && limit > 0 {
+            // The others need no order.
+            lags.select_nth_unstable_by(limit - 1, GroupLag::largest_first);
+        }
         lags.truncate(limit);
+        lags.sort_unstable_by(GroupLag::largest_first);
         (lags, omitted)
     }
 

@@ -37,7 +37,7 @@ impl SystemAgent {
         source: backup::Source,
         connections: Arc<Connections>,
     ) -> Result<Self, Failure> {
-        let client = connect(door).await.map_err(failed)?;
+        let client = connect(door, node).await.map_err(failed)?;
         let http = http_server(node, source.gate.clone(), connections);
         let own = attach(server(node, source), &client, SYSTEM_AGENT).await?;
         let http = attach(http, &client, HTTP_AGENT).await?;
@@ -65,10 +65,15 @@ fn failed(error: impl std::fmt::Display) -> Failure {
         .hint("this is a defect: please report it")
 }
 
-/// Connects through a pipe, as nobody outside can.
-async fn connect(door: &Door) -> Result<Client, client::ConnectError> {
-    let door = door.clone();
+/// Connects through a pipe, as nobody outside can. A node that goes down admits no connection, so the
+/// client does not ask for one: that would be logged as a refused client.
+async fn connect(door: &Door, node: &Handle) -> Result<Client, client::ConnectError> {
+    let (door, node) = (door.clone(), node.clone());
     let connector = move |_: &net::Address| -> Connecting {
+        if node.is_draining() {
+            let ending = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+            return Box::pin(std::future::ready(Err(ending)));
+        }
         let (near, far) = net::inproc::pair("node");
         let door = door.clone();
         tokio::spawn(async move { door.serve_system(far).await });
@@ -84,14 +89,22 @@ async fn connect(door: &Door) -> Result<Client, client::ConnectError> {
 fn server(node: &Handle, source: backup::Source) -> Server {
     let (agents, connections) = (node.clone(), node.clone());
     let server = Server::new()
-        .handle_sync("agents", move |_: Request| {
-            Ok(agents_json(&agents).to_string())
+        .handle("agents", move |_: Request| {
+            let node = agents.clone();
+            off_thread(move || agents_json(&node).to_string())
         })
-        .handle_sync("connections", move |_: Request| {
-            Ok(connections_json(&connections).to_string())
+        .handle("connections", move |_: Request| {
+            let node = connections.clone();
+            off_thread(move || connections_json(&node).to_string())
         });
     let server = streams::methods(kept::methods(server, node), node);
     backup::method(server, node, source)
+}
+
+/// Makes a list of any length where no connection waits for it.
+async fn off_thread(list: impl FnOnce() -> String + Send + 'static) -> Result<String, Fault> {
+    let made = tokio::task::spawn_blocking(list).await;
+    made.map_err(|error| Fault::new(format!("the list ended early: {error}")))
 }
 
 /// Hands a request to the routes: the head of the answer is the first item, the pieces of its body

@@ -16,13 +16,13 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use super::place::{Found, Named, of};
-use crate::http::Shared;
 use crate::http::body::{self, wrong_at};
 use crate::http::conversations::query;
 use crate::http::openapi::ProblemDocument;
 use crate::http::problem::Problem;
 use crate::http::quotas::Client;
 use crate::http::time::push_rfc3339;
+use crate::http::{Shared, listed};
 use crate::topics::Refused;
 
 /// Bytes of a body.
@@ -137,10 +137,7 @@ pub(crate) struct ListQuery {
     params(ListQuery),
     responses((status = 200, description = "By name", body = TopicsDocument))
 )]
-pub(super) async fn list(
-    State(shared): State<Shared>,
-    uri: Uri,
-) -> Result<Json<TopicsDocument>, Problem> {
+pub(super) async fn list(State(shared): State<Shared>, uri: Uri) -> Result<Response, Problem> {
     let ListQuery {
         prefix,
         after,
@@ -151,15 +148,24 @@ pub(super) async fn list(
         let detail = format!("a list has 1 to {LIST_MAX} topics, not {limit}");
         return Err(Problem::invalid(detail));
     }
-    let known = of(&shared)?.list();
+    listed(move || page(&of(&shared)?, &prefix, after.as_deref(), limit)).await
+}
+
+fn page(
+    topics: &Topics,
+    prefix: &str,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<TopicsDocument, Problem> {
+    let known = topics.list();
     let mut wanted = known.iter().map(|topic| topic.about()).filter(|about| {
-        let is_behind = after.as_ref().is_none_or(|after| about.name > *after);
-        is_behind && about.name.starts_with(&prefix)
+        let is_behind = after.is_none_or(|after| &*about.name > after);
+        is_behind && about.name.starts_with(prefix)
     });
     let topics: Vec<_> = wanted.by_ref().take(limit).map(TopicDocument::of).collect();
     let last = topics.last().map(|topic| topic.name.clone());
     let next = last.filter(|_| wanted.next().is_some());
-    Ok(Json(TopicsDocument { topics, next }))
+    Ok(TopicsDocument { topics, next })
 }
 
 /// Make a topic. Answered when it is on disk.
