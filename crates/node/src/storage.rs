@@ -166,7 +166,13 @@ impl Handle {
         let journal = &store.journal;
         let mut events = Vec::new();
         let (state, reason) = state(journal.health());
-        if (watch.state, &watch.reason) != (Some(state), &reason) {
+        // Each try of filing may fail for another file.
+        let is_retried_again = (watch.state, state)
+            == (
+                Some(StorageState::FilingRetrying),
+                StorageState::FilingRetrying,
+            );
+        if !is_retried_again && (watch.state, &watch.reason) != (Some(state), &reason) {
             let is_first = watch.state.is_none() && state == StorageState::Serving;
             (watch.state, watch.reason) = (Some(state), reason.clone());
             if !is_first {
@@ -212,7 +218,8 @@ pub struct StorageWatch {
 /// A change of the storage, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StorageEvent {
-    /// The journal is in another state, or in the same for another reason.
+    /// The journal is in another state, or in the same for another reason. Further failures of filing
+    /// while it is tried again are no change.
     StateChanged {
         /// The state now.
         state: StorageState,

@@ -50,7 +50,14 @@ pub(crate) fn run(args: Args, environment: &Environment) -> Result<(), Failure> 
     };
     block_on(async {
         let client = args.target.connect(environment).await?;
-        let value = ask_within(&client, args.format, "backup", &question, LIMIT).await?;
+        let asked = ask_within(&client, args.format, "backup", &question, LIMIT).await;
+        let value = asked.map_err(|failure| match failure.exit {
+            Exit::Usage => failure.hint(
+                "name a new directory below one that exists on the node's machine: \
+                 telpher backup /backups/monday",
+            ),
+            _ => failure,
+        })?;
         output::print(args.format, &value, &text(&value))
     })
 }

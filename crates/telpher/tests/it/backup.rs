@@ -56,6 +56,17 @@ impl Writer {
     }
 }
 
+#[test]
+fn a_backup_below_a_missing_directory_says_which_one_is_missing() {
+    let place = Place::new();
+    let node = place.serve("");
+    let client = Place::new().with_variable("TELPHER_URL", node.url("native"));
+    client
+        .run("backup /missing/x")
+        .expect(2)
+        .tells("the directory /missing does not exist", "/backups/monday");
+}
+
 impl Drop for Writer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);

@@ -234,3 +234,38 @@ fn a_request_that_waits_is_answered_when_its_token_is_revoked() {
     home.revoke();
     waits.expect("HTTP/1.1 503").expect("unconfirmed");
 }
+
+#[test]
+fn sighup_reads_the_tokens_again_and_revokes_what_is_gone() {
+    let Home {
+        place,
+        node,
+        doomed,
+        stays,
+    } = Home::new();
+    let is_known = |token: &str| node.get("/v1/agents", Some(token)).0 == 200;
+    let lines = ["Accept: text/event-stream"];
+    let request = "GET /v1/conversations/c-1/messages";
+    let mut followed = Open::new(&node, &doomed, request, &lines, "");
+    followed.expect("first");
+    place.run("token revoke doomed").expect(0);
+    let added = place.run("token add late --for */*/*");
+    let late = added.expect(0).stdout.trim().to_owned();
+    node.signal(rustix::process::Signal::HUP);
+    eventually("the new token is known", || is_known(&late));
+    assert!(!is_known(&doomed), "tokens are read all at once");
+    assert!(is_known(&stays));
+    followed.expect("event: error").expect("unauthenticated");
+    // A file that is damaged lets no client in until it is whole again.
+    let file = place.path("telpher-data/tokens.toml");
+    let whole = std::fs::read(&file).unwrap();
+    place.write("telpher-data/tokens.toml", "version = 9");
+    node.signal(rustix::process::Signal::HUP);
+    eventually("no client is let in", || !is_known(&stays));
+    std::fs::write(&file, whole).unwrap();
+    node.signal(rustix::process::Signal::HUP);
+    eventually("clients are let in again", || is_known(&stays));
+    let ended = node.stop();
+    ended.expect(0);
+    assert!(ended.stderr.contains("SIGHUP"), "{}", ended.stderr);
+}

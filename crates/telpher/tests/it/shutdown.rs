@@ -136,6 +136,12 @@ fn a_call_that_is_not_finished_in_time_is_cut_off() {
         "{}",
         ended.stderr
     );
+    // The node's own client does not come back to a node that goes down.
+    assert!(
+        !ended.stderr.contains("connection refused"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]

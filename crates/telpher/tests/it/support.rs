@@ -348,15 +348,20 @@ impl Node {
         self.running.as_ref().unwrap().signal(signal);
     }
 
-    /// Waits for a line of its log with a text in it.
+    /// Waits for a line of its log with a text in it, and hands out the log up to that line.
     #[track_caller]
-    pub(crate) fn wait_for_log(&mut self, text: &str) {
+    pub(crate) fn wait_for_log(&mut self, text: &str) -> String {
         let running = self.running.as_mut().unwrap();
+        let mut log = String::new();
         loop {
             match running.stderr.recv_timeout(PATIENCE) {
-                Ok(line) if line.contains(text) => return,
-                Ok(_) => {}
-                Err(error) => panic!("{error}: no log line with {text:?}"),
+                Ok(line) => {
+                    log.push_str(&line);
+                    if line.contains(text) {
+                        return log;
+                    }
+                }
+                Err(error) => panic!("{error}: no log line with {text:?}:\n{log}"),
             }
         }
     }
