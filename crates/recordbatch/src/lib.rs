@@ -54,7 +54,7 @@ pub use header::{HEADER_SIZE, Header, MAGIC, NO_TIMESTAMP, Producer};
 pub use marker::{Marker, MarkerKind, NotAMarker};
 pub use patch::BatchMut;
 #[cfg(feature = "codecs")]
-pub use recompress::{NotRecompressed, recompress};
+pub use recompress::recompress;
 pub use record::{BadRecord, Headers, Place, RECORD_SIZE_MIN, Record, Records};
 pub use retain::{Retained, retain};
 pub use survey::{Survey, TimestampLimits, survey, survey_payload};

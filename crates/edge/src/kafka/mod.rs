@@ -76,6 +76,10 @@ impl Default for Options {
 /// Passwords that are checked at the same time, at most; others wait.
 const PASSWORD_CHECKS_MAX: usize = 2;
 
+/// Batches of producers that are unpacked at the same time, at most; others wait. It is less than there
+/// are threads for such work, so that reads from the disk go on.
+const UNPACKINGS_MAX: usize = 2;
+
 /// Where a broker is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -106,6 +110,8 @@ pub struct Door {
     secrets: Arc<Secrets>,
     /// Passwords that may be checked at the same time.
     password_checks: Arc<Semaphore>,
+    /// Batches that may be unpacked at the same time.
+    unpackings: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Door {
@@ -134,6 +140,7 @@ impl Door {
             options: Arc::new(options),
             secrets: Arc::new(Secrets::new()),
             password_checks: Arc::new(Semaphore::new(PASSWORD_CHECKS_MAX)),
+            unpackings: Arc::new(Semaphore::new(UNPACKINGS_MAX)),
         }
     }
 

@@ -22,6 +22,7 @@ mod offsets;
 mod order;
 mod producing;
 mod quota;
+mod unpacking;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -113,7 +113,7 @@ fn lying(good: &[u8], fields: &[(usize, i32)]) -> Bytes {
 }
 
 /// A compressed batch of one record, in which every byte of the value is the same.
-fn packed(size: usize) -> Bytes {
+pub(crate) fn packed(size: usize) -> Bytes {
     let mut builder = Builder::new();
     builder.push(1, Some(b"key"), Some(&vec![0; size]), &[]);
     let mut bytes = Vec::new();
@@ -122,7 +122,7 @@ fn packed(size: usize) -> Bytes {
 }
 
 /// Makes a topic one that is compacted: its batches are looked into.
-async fn compact(bench: &mut Bench, client: &mut Client, topic: &str) {
+pub(crate) async fn compact(bench: &mut Bench, client: &mut Client, topic: &str) {
     use kafka::incremental_alter_configs::{Config, Request, Resource};
     let config = Config {
         name: "cleanup.policy".to_owned(),

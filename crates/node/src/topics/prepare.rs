@@ -7,8 +7,7 @@ use ::topics::Codec;
 use bytes::Bytes;
 use recordbatch::codecs::{Unpack, unpack};
 use recordbatch::{
-    BadRecord, Batch, Compression, NotRecompressed, Rejected, Survey, recompress, survey_payload,
-    validate,
+    BadRecord, Batch, Compression, Rejected, Survey, recompress, survey_payload, validate,
 };
 
 use super::Topics;
@@ -67,29 +66,40 @@ impl From<ProduceError> for NotPrepared {
 }
 
 impl Topics {
-    /// The batch as the topic stores it, where that takes unpacking it; `None` if it is appended as it is.
-    /// The batch was checked then. Unpacked, it may have at most `unpacked_size_max` bytes.
+    /// Whether a batch has to be unpacked before it is appended: to look for the keys of its records, or
+    /// to give it the codec of the topic. Reads its header only.
+    pub fn needs_preparation(&self, topic: &Topic, batch: &Bytes) -> bool {
+        // What is no batch is refused by the append, with its reason.
+        let Ok((batch, _)) = Batch::split(batch) else {
+            return false;
+        };
+        let Some(compression) = batch.header().attributes.compression() else {
+            return false;
+        };
+        let rules = topic.rules();
+        let is_looked_into = rules.is_compacted && compression != Compression::None;
+        is_looked_into || rules.codec_beside(compression).is_some()
+    }
+
+    /// The batch as the topic stores it, made apart from the caller's thread; it is checked as
+    /// [`Producing::append`](super::Producing::append) does. Unpacked, it may have at most
+    /// `unpacked_size_max` bytes. `permit` is dropped when the work is over, also where nobody waits for
+    /// the answer any more.
     pub fn prepare(
         &self,
         topic: &Topic,
         batch: &Bytes,
         unpacked_size_max: usize,
-    ) -> Option<Pending<Result<PreparedBatch, NotPrepared>>> {
-        let rules = topic.rules();
-        // What is no batch is refused by the append, with its reason.
-        let (header, _) = Batch::split(batch).ok()?;
-        let compression = header.header().attributes.compression()?;
-        let codec = rules
-            .codec
-            .filter(|it| compression_of(*it).0 != compression);
-        let is_looked_into = rules.is_compacted && compression != Compression::None;
-        if codec.is_none() && !is_looked_into {
-            return None;
-        }
-        let batch = batch.clone();
+        permit: impl Send + 'static,
+    ) -> Pending<Result<PreparedBatch, NotPrepared>> {
+        let (rules, batch) = (topic.rules(), batch.clone());
         let size_max = unpacked_size_max.min(UNPACKED_SIZE_MAX);
-        let work = move || prepared(batch, rules, codec, size_max);
-        Some(match self.inner.make_elsewhere(work) {
+        let work = move || {
+            let prepared = prepared(batch, rules, size_max);
+            drop(permit);
+            prepared
+        };
+        match self.inner.make_elsewhere(work) {
             Ok(later) => Pending::steps(move |waker| match later.take(waker) {
                 Some(prepared) => Poll::Ready(Ok(prepared)),
                 None => Poll::Pending,
@@ -98,16 +108,19 @@ impl Topics {
                 let error = ProduceError::from(Storage::from(overloaded));
                 Pending::now(Err(error.into()))
             }
-        })
+        }
     }
 }
 
-fn prepared(
-    bytes: Bytes,
-    rules: Rules,
-    codec: Option<Codec>,
-    size_max: usize,
-) -> Result<PreparedBatch, NotPrepared> {
+impl Rules {
+    /// The codec that a batch of this compression is to get, if it is another one.
+    fn codec_beside(&self, compression: Compression) -> Option<Codec> {
+        self.codec
+            .filter(|codec| compression_of(*codec).0 != compression)
+    }
+}
+
+fn prepared(bytes: Bytes, rules: Rules, size_max: usize) -> Result<PreparedBatch, NotPrepared> {
     let (batch, rest) = Batch::split(&bytes).map_err(ProduceError::from)?;
     if !rest.is_empty() {
         return Err(ProduceError::NotOne.into());
@@ -132,17 +145,13 @@ fn prepared(
         error,
         unpacked_size,
     })?;
-    drop(payload);
+    let compression = header.attributes.compression();
+    let codec = compression.and_then(|compression| rules.codec_beside(compression));
     let bytes = match codec {
         None => bytes.clone(),
         Some(codec) => {
             let (compression, level) = compression_of(codec);
-            let recompressed = recompress(&batch, compression, level, size_max);
-            let recompressed = recompressed.map_err(|error| match error {
-                NotRecompressed::Record(bad) => ProduceError::from(bad),
-                NotRecompressed::Unpack(unpack) => not_unpacked(unpack),
-            })?;
-            recompressed.into()
+            recompress(header, &payload, compression, level).into()
         }
     };
     Ok(PreparedBatch {

@@ -2,8 +2,9 @@
 //!
 //! The batches of one read share one sync with what other connections bring meanwhile. Who wants no
 //! answer (`acks=0`) learns of an error by the end of the connection, as with Kafka. Where too much
-//! waits for the disk already, or a batch is recompressed, the request waits ([`Stalled`]). Nobody waits longer than it
-//! says: what is appended and not on disk by then is answered with REQUEST_TIMED_OUT, and may be kept.
+//! waits for the disk already, or a batch has to be unpacked, the request waits ([`Stalled`]). Nobody
+//! waits longer than it says: what is appended and not on disk by then is answered with
+//! REQUEST_TIMED_OUT, and may be kept.
 
 mod queued;
 mod stalled;
@@ -20,6 +21,7 @@ use kafka::{ErrorCode, Records};
 use node::topics::{
     Durable, Placed, ProduceError, Producing, Rejected, Storage, Topic, UnknownPartition,
 };
+use tokio::sync::Semaphore;
 
 use queued::QueuedBatch;
 use stalled::Stalled;
@@ -50,6 +52,8 @@ const ZSTD: u8 = 4;
 /// What of the request all its batches share.
 struct Context<'a> {
     producing: &'a mut Producing,
+    /// Batches that may be unpacked at the same time.
+    unpackings: Arc<Semaphore>,
     transactional_id: Option<&'a str>,
     version: i16,
     acks: i16,
@@ -74,7 +78,7 @@ struct Waiting {
 /// What became of a batch.
 enum Appended {
     Placed(Placed),
-    /// There was no room for it, or it is being recompressed.
+    /// There was no room for it, or it has to be unpacked before.
     Queued,
     /// It is not as it should be; where its partition begins, as far as that is said beside it.
     Refused(ProduceError, Option<u64>),
@@ -100,7 +104,9 @@ pub(in crate::kafka) fn handle(
         }
         Err(failed) => Some(failed),
     };
+    let unpackings = client.door.unpackings.clone();
     let mut context = Context {
+        unpackings,
         producing: client.producing(),
         transactional_id: transactional_id.as_deref(),
         version: tag.version,
@@ -278,7 +284,8 @@ impl Context<'_> {
         let Ok(partition) = u32::try_from(queued.index) else {
             return Appended::Refused(UnknownPartition.into(), None);
         };
-        match queued.poll_prepared(self.producing.topics(), unpacked_left, waker) {
+        let topics = self.producing.topics();
+        match queued.poll_prepared(topics, &self.unpackings, unpacked_left, waker) {
             Poll::Pending => return Appended::Queued,
             Poll::Ready(Err(error)) => return self.refused(queued, partition, error),
             Poll::Ready(Ok(())) => {}

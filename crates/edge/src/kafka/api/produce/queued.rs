@@ -1,11 +1,17 @@
-//! A batch of a request that is not appended yet: it waits for room, or to be unpacked: it is recompressed
-//! then, or each of its records needs a key.
+//! A batch of a request that is not appended yet. It waits for room; or it has to be unpacked before,
+//! because the topic has another codec, or because each of its records needs a key.
 
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Poll, Waker, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use node::topics::{NotPrepared, Pending, PreparedBatch, ProduceError, Storage, Topic, Topics};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+
+/// A permit to unpack a batch, once fewer batches are being unpacked.
+type PendingPermit =
+    Pin<Box<dyn Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + Send>>;
 
 /// See the module's documentation.
 pub(super) struct QueuedBatch {
@@ -20,6 +26,8 @@ pub(super) struct QueuedBatch {
 /// Whether the batch is as its topic stores it.
 enum Preparation {
     Unknown,
+    /// Enough other batches are being unpacked.
+    Waiting(PendingPermit),
     UnderWay(Pending<Result<PreparedBatch, NotPrepared>>),
     Done,
 }
@@ -39,15 +47,22 @@ impl QueuedBatch {
     pub(super) fn poll_prepared(
         &mut self,
         topics: &Topics,
+        unpackings: &Arc<Semaphore>,
         unpacked_left: &mut usize,
         waker: &Waker,
     ) -> Poll<Result<(), ProduceError>> {
         if matches!(self.preparation, Preparation::Unknown) {
-            self.preparation = match topics.prepare(&self.topic, self.batch.bytes(), *unpacked_left)
-            {
-                Some(pending) => Preparation::UnderWay(pending),
-                None => Preparation::Done,
+            self.preparation = match topics.needs_preparation(&self.topic, self.batch.bytes()) {
+                true => Preparation::Waiting(Box::pin(unpackings.clone().acquire_owned())),
+                false => Preparation::Done,
             };
+        }
+        if let Preparation::Waiting(permit) = &mut self.preparation {
+            let permit = ready!(permit.as_mut().poll(&mut Context::from_waker(waker)));
+            let permit = permit.map_err(|_| Storage::Busy)?;
+            let (topic, bytes) = (&self.topic, self.batch.bytes());
+            let pending = topics.prepare(topic, bytes, *unpacked_left, permit);
+            self.preparation = Preparation::UnderWay(pending);
         }
         if let Preparation::UnderWay(pending) = &mut self.preparation {
             // A preparation writes nothing, and so is never unconfirmed.
@@ -64,8 +79,11 @@ impl QueuedBatch {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether it is being recompressed, and does not wait for room.
+    /// Whether it is unpacked or waits for that, and does not wait for room.
     pub(super) fn is_being_prepared(&self) -> bool {
-        matches!(self.preparation, Preparation::UnderWay(_))
+        matches!(
+            self.preparation,
+            Preparation::Waiting(_) | Preparation::UnderWay(_)
+        )
     }
 }

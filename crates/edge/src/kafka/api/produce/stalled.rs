@@ -1,5 +1,5 @@
 //! A request that waits for room, as too much waits for the disk already, or for batches that are
-//! recompressed.
+//! unpacked.
 //!
 //! Its connection takes in nothing behind it, so that batches keep their order and what waits is
 //! bounded; other connections go on. It waits for as long as the request says. What has found no room
@@ -52,7 +52,9 @@ impl Stalled {
 
     /// Appends the batches that are ready and for which there is room, in their order.
     fn append(&mut self, client: &mut Client, waker: &Waker) {
+        let unpackings = client.door.unpackings.clone();
         let mut context = Context {
+            unpackings,
             producing: client.producing(),
             transactional_id: self.transactional_id.as_deref(),
             version: self.tag.version,
