@@ -111,6 +111,10 @@ ask $tools.consumer.group.ConsumerGroupCommand --group "$group" --delete-offsets
     --topic "$topic" | expect delete-offsets 'Successful'
 ask $tools.consumer.group.ConsumerGroupCommand --delete --group "$group" | expect delete-group 'was successful'
 
+# A consumer of the protocol of KIP-848 is told that it is not served.
+tool "$(dirname "$0")/ConsumerProtocol.java" "$broker" "$topic" \
+    | expect consumer-protocol 'refused: .*group.protocol=classic'
+
 ask $tools.GetOffsetShell --topic "$topic" | expect offsets "$topic:0:"
 ask $tools.LogDirsCommand --describe --topic-list "$topic" | expect log-dirs "\"partition\":\"$topic-0\""
 printf '{"partitions": [{"topic": "%s", "partition": 0, "offset": -1}], "version": 1}' "$topic" >"$work/delete.json"

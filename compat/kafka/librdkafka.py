@@ -355,6 +355,17 @@ def admin(broker):
     check(len(described.nodes) == 1, "one broker")
 
 
+def consumer_protocol(broker):
+    """A consumer of the protocol of KIP-848 is told that it is not served."""
+    topic = broker.topic("protocol")
+    consumer = broker.consumer(fresh("group"), **{"group.protocol": "consumer"})
+    consumer.subscribe([topic])
+    message = consumer.poll(PATIENCE_S)
+    check(message is not None and message.error() is not None, "an error")
+    check("group.protocol=classic" in message.error().str(), message.error())
+    consumer.close()
+
+
 PARTS = {
     it.__name__: it
     for it in (
@@ -369,6 +380,7 @@ PARTS = {
         transactions,
         fencing,
         exactly_once,
+        consumer_protocol,
         admin,
     )
 }

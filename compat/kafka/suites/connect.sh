@@ -19,22 +19,20 @@ offset.flush.interval.ms=1000
 listeners=http://127.0.0.1:0
 plugin.discovery=hybrid_warn
 END
-cat >"$work/source.properties" <<END
-name=source-$topic
-connector.class=org.apache.kafka.connect.file.FileStreamSourceConnector
+# Writes the configuration of a connector: its kind, its class, and further lines.
+connector() {
+    cat >"$work/$1.properties" <<END
+name=$1-$topic
+connector.class=org.apache.kafka.connect.file.$2
 tasks.max=1
-file=$work/source.txt
-topic=$topic
+file=$work/$1.txt
+$3
+END
+}
+connector source FileStreamSourceConnector "topic=$topic
 topic.creation.default.partitions=1
-topic.creation.default.replication.factor=1
-END
-cat >"$work/sink.properties" <<END
-name=sink-$topic
-connector.class=org.apache.kafka.connect.file.FileStreamSinkConnector
-tasks.max=1
-file=$work/sink.txt
-topics=$topic
-END
+topic.creation.default.replication.factor=1"
+connector sink FileStreamSinkConnector "topics=$topic"
 
 start() {
     java -Xmx256m org.apache.kafka.connect.cli.ConnectStandalone \

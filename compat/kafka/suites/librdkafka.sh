@@ -1,6 +1,7 @@
 #!/bin/sh
 # librdkafka's own tests: librdkafka.sh HOST:PORT DIRECTORY, with the jars of Kafka's tools in CLASSPATH.
 # Tests that need no broker, or librdkafka's mock of one, are left out (-L); so is whatever takes long (-Q).
+# 0053 is left out by itself unless RapidJSON (rapidjson-dev) was there when librdkafka was configured.
 set -eu
 broker=$1
 scripts=$(cd "$(dirname "$0")" && pwd)
@@ -25,10 +26,17 @@ export RDKAFKA_TEST_CONF="$work/test.conf" KAFKA_PATH="$work" BROKERS="$broker"
 export TEST_KAFKA_VERSION=4.1.0 TEST_LEVEL=1 TESTS_SKIP="${skip#,}" CI=1
 export LD_LIBRARY_PATH="$2/src:$2/src-cpp"
 cd "$2/tests"
+# The log without colours.
+plain() {
+    sed 's/\x1b\[[0-9;]*m//g' "$work/log"
+}
 ./test-runner -p2 -Q -L >"$work/log" 2>&1 || {
-    sed 's/\x1b\[[0-9;]*m//g' "$work/log" | grep -A 4 'TEST FAILURE' || true
-    tail -n 20 "$work/log"
+    plain | grep -A 4 'TEST FAILURE' || true
+    plain | tail -n 20
     exit 1
 }
-# The runner's own summary.
-sed 's/\x1b\[[0-9;]*m//g' "$work/log" | grep -E '^TEST .* (summary|PASSED|FAILED)|tests (run|passed|failed|skipped)' || true
+# The runner ends with a table of all tests.
+passed=$(plain | grep -v '<MAIN>' | grep -c '^| .*| *PASSED |' || true)
+skipped=$(plain | grep -c '^| .*| *SKIPPED |' || true)
+echo "$passed passed, $skipped skipped"
+test "$passed" -gt 0

@@ -145,7 +145,7 @@ macro_rules! apis {
 // bare bytes would follow, in no frame: it stands here because librdkafka does no SCRAM without it. EndTxn 5 and TxnOffsetCommit 5 belong to the second version of
 // transactions (KIP-890), which nobody asks for where a broker does not say that it has it.
 // ConsumerGroupHeartbeat is advertised so that it can be refused: librdkafka waits for ever for a broker
-// that does not claim it. franz-go would use version 1 where it is claimed.
+// that does not claim version 1. franz-go goes on with the classic protocol when it is refused.
 apis! {
     Produce = 0: produce, 0..=13, flexible 9;
     Fetch = 1: fetch, 4..=18, flexible 12;
@@ -192,7 +192,7 @@ apis! {
     DescribeProducers = 61: describe_producers, 0..=0, flexible 0;
     DescribeTransactions = 65: describe_transactions, 0..=0, flexible 0;
     ListTransactions = 66: list_transactions, 0..=2, flexible 0;
-    ConsumerGroupHeartbeat = 68: consumer_group_heartbeat, 0..=0, flexible 0;
+    ConsumerGroupHeartbeat = 68: consumer_group_heartbeat, 0..=1, flexible 0;
     ListConfigResources = 74: list_config_resources, 0..=1, flexible 0;
     DescribeTopicPartitions = 75: describe_topic_partitions, 0..=0, flexible 0;
 }
