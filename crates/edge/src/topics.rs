@@ -111,7 +111,7 @@ impl From<AdminError> for Refused {
                 TopicError::Unknown => ErrorCode::NotFound,
                 TopicError::Room { .. } => ErrorCode::Denied,
             },
-            AdminError::ReadOnly(ReadOnly) => ErrorCode::Denied,
+            AdminError::Names { .. } | AdminError::ReadOnly(ReadOnly) => ErrorCode::Denied,
             AdminError::Storage(storage) => return storage.clone().into(),
         };
         Self::new(code, error.to_string())

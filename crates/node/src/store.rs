@@ -75,7 +75,8 @@ pub struct Options {
     /// Deliveries after which a message that nobody acknowledged is a dead letter; 0 for as many as
     /// it takes.
     pub deliveries_max: u32,
-    /// Mailboxes, streams and conversations of one namespace.
+    /// Mailboxes, streams and conversations of one namespace; and partitions of all topics, those of
+    /// deleted topics included.
     pub names_per_namespace_max: usize,
     /// Of conversations.
     pub conversations: crate::conversations::Options,
@@ -203,6 +204,17 @@ impl Store {
             "namespace `{namespace}` has too many names (limit {limit}, `namespace.names_max`)"
         );
         Err((ErrorCode::Denied, message))
+    }
+
+    /// Whether topics may have had so many partitions: like a namespace, they have a limit on the names
+    /// that were ever made. The limit, if not.
+    pub(crate) fn check_partitions(&self, count: usize) -> Result<(), usize> {
+        let limit = self.options.names_per_namespace_max;
+        if count <= limit {
+            return Ok(());
+        }
+        self.names_refused.fetch_add(1, Ordering::Relaxed);
+        Err(limit)
     }
 
     /// The same, made in that shard.

@@ -207,9 +207,10 @@ impl Topics {
         unix_ms.saturating_add(since_ns / 1_000_000)
     }
 
-    /// The time by which records, offsets and transactional ids expire.
+    /// The time by which records, offsets and transactional ids expire: the wall clock without steps
+    /// that are not confirmed.
     fn expiry_ms(&self) -> i64 {
-        self.time_ms()
+        i64::try_from(self.inner.expiry_ms()).unwrap_or(i64::MAX)
     }
 
     /// As the engines count it.

@@ -74,7 +74,7 @@ pub enum TopicError {
         now: u32,
     },
     /// POLICY_VIOLATION.
-    #[error("there is room for {left} more partitions, of {max}")]
+    #[error("too many partitions: {left} more may be made (limit {max}, `topics.partitions_max`)")]
     Room {
         /// How many there can be more.
         left: u32,

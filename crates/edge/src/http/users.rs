@@ -115,13 +115,7 @@ async fn put(
         let detail = format!("a password has 1 to {PASSWORD_SIZE_MAX} bytes");
         return Err(body::wrong_at("password", &detail));
     }
-    let hashing = super::off_thread(move || {
-        Ok(Hash::ALL.map(|hash| {
-            let kept = credential(hash, &password, &salt(), ITERATIONS);
-            UserChange::Set(hash, kept)
-        }))
-    });
-    let changes = hashing.await?;
+    let changes = hashed(password).await?;
     change(&topics, &user, &changes).await
 }
 
@@ -142,6 +136,17 @@ async fn delete(
     Path(user): Path<String>,
 ) -> Result<StatusCode, Problem> {
     change(&of(&shared)?, &user, &[UserChange::RemoveAll]).await
+}
+
+/// Salts and hashes a password for every mechanism, apart from the threads that serve connections.
+async fn hashed(password: String) -> Result<[UserChange; Hash::ALL.len()], Problem> {
+    let hashing = super::off_thread(move || {
+        Ok(Hash::ALL.map(|hash| {
+            let credential = credential(hash, &password, &salt(), ITERATIONS);
+            UserChange::Set(hash, credential)
+        }))
+    });
+    hashing.await
 }
 
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(ITERATIONS_MIN).expect("4,096 is not 0");
@@ -204,6 +209,25 @@ mod tests {
         fn next_u64(&self) -> u64 {
             7
         }
+    }
+
+    #[test]
+    fn a_password_is_hashed_apart_from_the_threads_of_connections() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let (release, gate) = std::sync::mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || gate.recv());
+            let mut hashing = tokio::spawn(hashed("secret".to_owned()));
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            assert!(!hashing.is_finished(), "the only thread for it is busy");
+            release.send(()).unwrap();
+            busy.await.unwrap().unwrap();
+            let changes = (&mut hashing).await.unwrap().unwrap();
+            assert_eq!(changes.len(), 2);
+        });
     }
 
     #[tokio::test(start_paused = true)]

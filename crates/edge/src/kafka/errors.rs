@@ -193,7 +193,7 @@ impl Coded for AdminError {
             Self::Topic(TopicError::Exists { .. }) => ErrorCode::TopicAlreadyExists,
             Self::Topic(TopicError::Unknown) => ErrorCode::UnknownTopicOrPartition,
             Self::Topic(TopicError::Partitions { .. }) => ErrorCode::InvalidPartitions,
-            Self::Topic(TopicError::Room { .. }) => ErrorCode::PolicyViolation,
+            Self::Topic(TopicError::Room { .. }) | Self::Names { .. } => ErrorCode::PolicyViolation,
             Self::Topic(TopicError::Config(_)) => ErrorCode::InvalidConfig,
             Self::Storage(storage) => of_written(storage),
         }

@@ -290,3 +290,26 @@ async fn a_damaged_batch_is_not_recompressed_but_refused() {
     let told = &response.responses[0].partition_responses[0];
     assert_eq!(told.error_code, ErrorCode::CorruptMessage);
 }
+
+#[tokio::test]
+async fn more_partitions_than_a_node_may_have_violate_its_policy() {
+    let mut bench = Bench::of_topics(node::topics::Options {
+        partitions_max: 2,
+        ..node::topics::Options::default()
+    });
+    let mut client = bench.connect();
+    let mut large = topic("large", &[]);
+    large.topics[0].num_partitions = 3;
+    let (code, message) = created(&mut bench, &mut client, &large).await;
+    assert_eq!(code, ErrorCode::PolicyViolation);
+    assert!(
+        message.contains("limit 2, `topics.partitions_max`"),
+        "{message}"
+    );
+    for name in ["one", "two"] {
+        let (code, _) = created(&mut bench, &mut client, &topic(name, &[])).await;
+        assert_eq!(code, ErrorCode::None);
+    }
+    let (code, _) = created(&mut bench, &mut client, &topic("three", &[])).await;
+    assert_eq!(code, ErrorCode::PolicyViolation);
+}

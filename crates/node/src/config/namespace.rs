@@ -5,6 +5,7 @@ options! {
     namespace, "Namespaces";
 
     /// Names that one namespace may have: mailboxes, streams and conversations together. A name is
-    /// stored for ever, also that of an erased conversation.
+    /// stored for ever, also that of an erased conversation. The partitions of all topics have the
+    /// same limit, those of deleted topics included.
     "namespace.names_max" => names_max: u32 = 1_000_000, from "1" to "100000000";
 }

@@ -145,3 +145,6 @@ impl Store {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -169,12 +169,16 @@ impl Topics {
 
     /// Writes a topic and takes it; with streams for the partitions that are new.
     fn write(&self, writing: &mut Writing, about: About, execution: Execution) -> Made {
+        let before = self.find(TopicRef::Id(about.id));
+        let old = before.as_ref().map_or(&[][..], |it| &it.slots);
+        let made = writing.partitions_made + about.partitions as usize - old.len();
+        if made > writing.partitions_made {
+            self.check_names(made)?;
+        }
         if execution == Execution::Try {
             return Ok((about, self.state.durable(None)));
         }
         let refused = |error| Storage::append(&self.state.journal, error);
-        let before = self.find(TopicRef::Id(about.id));
-        let old = before.as_ref().map_or(&[][..], |it| &it.slots);
         let mut places = Vec::new();
         for index in old.len() as u32..about.partitions {
             places.push(self.place(about.id, index).map_err(refused)?);
@@ -185,6 +189,7 @@ impl Topics {
             .state
             .enter(writing, record::TOPIC, &bytes, self.now_ms());
         let ticket = appended.map_err(refused)?;
+        writing.partitions_made = made;
         let new = places.into_iter().map(|at| {
             let State {
                 journal,
@@ -202,6 +207,17 @@ impl Topics {
         self.state.known.write().put(about.clone(), slots);
         self.inner.need_sweep();
         Ok((about, self.state.durable(Some(ticket))))
+    }
+
+    /// Whether there may have been so many partitions.
+    fn check_names(&self, count: usize) -> Result<(), AdminError> {
+        let checked = self
+            .inner
+            .store
+            .as_ref()
+            .map(|it| it.check_partitions(count));
+        let checked = checked.unwrap_or(Ok(()));
+        checked.map_err(|limit| AdminError::Names { limit })
     }
 
     /// The stream of a new partition.

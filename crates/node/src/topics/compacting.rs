@@ -1,8 +1,8 @@
 //! Compacting partitions, one at a time, away from the threads that serve connections.
 //!
 //! First the keys of what is new are gathered; then everything from the beginning is judged, a few
-//! megabytes at a time, and what is left is written into the stream beside. When all is there it takes
-//! the place of what was: under one guard, so that a stop finds the one or the other.
+//! megabytes at a time, and what is left is written into the stream beside. When all of it is durable it
+//! takes the place of what was: under one guard, so that a stop finds the one or the other.
 //!
 //! The dirtiest partition comes first. One whose compaction fails is left alone for a while, longer after
 //! each failure, so that it holds up no other; where the journal takes nothing at the moment, the
@@ -18,7 +18,8 @@ use std::sync::atomic::Ordering;
 use ::topics::compaction::{Left, Survivor, Sweep};
 use ::topics::record::{BATCH, Compacted};
 use bytes::Bytes;
-use journal::{AppendError, ReadLimit};
+use journal::record::RECORD_HEADER_SIZE;
+use journal::{AppendError, ReadLimit, Status, Ticket};
 use recordbatch::Batch;
 
 use super::Topics;
@@ -34,7 +35,7 @@ pub(super) use failures::Failures;
 
 /// Bytes that are judged before others have their turn.
 const AT_ONCE: usize = 8 << 20;
-/// Bytes that are written under one guard.
+/// Bytes that are written under one guard, in one block of the journal.
 const CHUNK: usize = 256 << 10;
 /// Read at a time.
 const READ: ReadLimit = ReadLimit {
@@ -55,6 +56,8 @@ pub(super) struct Compaction {
     /// The records that it has written.
     first: Option<u64>,
     end: u64,
+    /// The last of them.
+    written: Option<Ticket>,
     /// What was judged and is not written yet: offsets and batches.
     unwritten: VecDeque<(u64, Bytes)>,
     /// The next record of the partition when the compaction began, if all before it is compacted.
@@ -217,7 +220,7 @@ impl Topics {
         let (mut gather, left, range, cleaned, from, first, places, behind) = {
             let live = slot.lock(&self.state.journal).map_err(|_| Halt::Gone)?;
             let partition = &live.partition;
-            let decided = partition.decide_compaction(&live.rules.compaction, self.time_ms());
+            let decided = partition.decide_compaction(&live.rules.compaction, self.expiry_ms());
             let Some((range, _)) = decided else {
                 return Ok(None);
             };
@@ -264,13 +267,14 @@ impl Topics {
         Ok(Some(Compaction {
             slot,
             places,
-            sweep: gather.sweep(self.time_ms(), keep_ms),
+            sweep: gather.sweep(self.expiry_ms(), keep_ms),
             log_start: range.start,
             until,
             from: first,
             left,
             first: None,
             end: 0,
+            written: None,
             unwritten: VecDeque::new(),
             behind,
             rest: None,
@@ -285,9 +289,15 @@ impl Topics {
             self.judge_some(compaction)?;
             self.write_left(compaction)?;
         }
+        // Readers see records that are durable, and would take the others for the end of the partition.
+        let status = |ticket| self.state.journal.status(ticket);
+        let is_pending = compaction.written.map(status) == Some(Status::Pending);
         match compaction.rest {
-            None => Ok(true),
-            Some(rest) => self.finish_compaction(compaction, rest).map(|()| false),
+            Some(rest) if !is_pending => {
+                self.finish_compaction(compaction, rest)?;
+                Ok(false)
+            }
+            _ => Ok(true),
         }
     }
 
@@ -342,21 +352,25 @@ impl Topics {
     fn write_left(&self, compaction: &mut Compaction) -> Result<(), Halt> {
         let journal = &self.state.journal;
         let at = compaction.places.at;
+        let chunk_size_max = CHUNK.min(journal.record_size_max());
         while !compaction.unwritten.is_empty() {
             // A topic that is gone has been emptied, or will be.
             drop(compaction.slot.lock(journal).map_err(|_| Halt::Gone)?);
-            let mut size = 0;
+            let (count, size) = chunk(&compaction.unwritten, chunk_size_max);
             let mut guard = journal.lock(at.shard, self.now_ms());
-            while let Some((offset, bytes)) = compaction.unwritten.front()
-                && (size == 0 || size + bytes.len() <= CHUNK)
-            {
-                size += bytes.len();
+            let reserved = guard.reserve(size, count);
+            reserved.map_err(|error| Storage::append(journal, error))?;
+            for _ in 0..count {
+                let Some((offset, bytes)) = compaction.unwritten.front() else {
+                    break;
+                };
                 let (batch, _) = Batch::split(bytes).map_err(Storage::unreadable)?;
                 let appended = guard.append(compacted_of(at.stream), None, BATCH, bytes);
                 let appended = appended.map_err(|error| Storage::append(journal, error))?;
                 let record = appended.offset;
                 compaction.first.get_or_insert(record);
                 compaction.end = record + 1;
+                compaction.written = Some(appended.ticket);
                 compaction.left.push(&Survivor {
                     record,
                     offset: *offset,
@@ -390,4 +404,17 @@ impl Topics {
         live.hints = super::hints::Hints::default();
         Ok(())
     }
+}
+
+/// The first batches to write under one guard: their count, and their bytes. At least one.
+fn chunk(unwritten: &VecDeque<(u64, Bytes)>, size_max: usize) -> (usize, usize) {
+    let (mut count, mut size) = (0, 0);
+    for (_, bytes) in unwritten {
+        let next = size + bytes.len();
+        if count > 0 && next + (count + 1) * RECORD_HEADER_SIZE > size_max {
+            break;
+        }
+        (count, size) = (count + 1, next);
+    }
+    (count, size)
 }

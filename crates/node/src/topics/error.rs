@@ -170,6 +170,15 @@ pub enum AdminError {
     /// See [`TopicError`].
     #[error(transparent)]
     Topic(#[from] TopicError),
+    /// POLICY_VIOLATION.
+    #[error(
+        "too many partitions of topics, those of deleted topics included (limit {limit}, \
+         `namespace.names_max`)"
+    )]
+    Names {
+        /// How many there may be.
+        limit: usize,
+    },
     /// See [`ReadOnly`].
     #[error(transparent)]
     ReadOnly(#[from] ReadOnly),

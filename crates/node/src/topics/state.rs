@@ -157,6 +157,8 @@ pub(super) struct Writing {
     pub(super) at: Location,
     /// Records since it was written anew.
     pub(super) records: usize,
+    /// Partitions that were ever made, those of deleted topics included.
+    pub(super) partitions_made: usize,
 }
 
 /// The shard of the catalogue: that of the directory.
@@ -171,12 +173,17 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
     let find = |name| store.find_or_create_in(Kind::Topics, name, SHARD, now_ms);
     let at = find("catalogue")?;
     let (mut catalogue, records) = catalogue(store, at)?;
+    let partitions = partitions_by_topic(store);
     let state = State {
         journal: store.journal.clone(),
         opened: (now_ms, inner.ports.clock.now_ns()),
         leading: Leading::of(&store.journal),
         known: RwLock::default(),
-        writing: Mutex::new(Writing { at, records }),
+        writing: Mutex::new(Writing {
+            at,
+            records,
+            partitions_made: partitions.len(),
+        }),
         doomed: Mutex::default(),
         groups: groups::open(store, &options, now_ms)?,
         transactions: Mutex::new(Coordinating::open(store, &options, now_ms)?),
@@ -190,7 +197,6 @@ pub(super) fn open(inner: &Arc<Inner>, options: Options) -> Result<(), OpenError
         unpacked: crate::records::Unpacked::new(options.unpacked_size_max),
         options,
     };
-    let partitions = partitions_by_topic(store);
     let mut known = Known {
         catalogue: Catalogue::new(Room {
             partitions_max: state.options.partitions_max,

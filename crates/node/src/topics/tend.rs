@@ -64,6 +64,7 @@ impl Topics {
         let mut is_any = false;
         let mut dirtiest: Option<Dirty> = None;
         let now_ns = self.inner.ports.clock.now_ns();
+        let (wall_ms, expiry_ms) = (self.time_ms(), self.expiry_ms());
         let topics = self.list();
         let count = topics.iter().map(|topic| topic.slots.len() as u64).sum();
         let unsaved_max = unsaved_max(count);
@@ -74,10 +75,11 @@ impl Topics {
                 let Ok(mut live) = slot.lock(&self.state.journal) else {
                     continue;
                 };
-                self.retain(slot, &mut live, config);
+                live.partition.notice_time(wall_ms);
+                self.retain(slot, &mut live, config, expiry_ms);
                 self.save(slot, &mut live, unsaved_max);
                 is_any |= live.is_touched || live.unsaved_bytes > 0;
-                if let Some(dirty) = Dirty::of(&topic, slot, &live, self.time_ms())
+                if let Some(dirty) = Dirty::of(&topic, slot, &live, expiry_ms)
                     && !self.compaction_failures().is_paused(slot.at, now_ns)
                 {
                     dirtiest = Some(dirty.or_dirtier(dirtiest));
@@ -88,7 +90,7 @@ impl Topics {
     }
 
     /// Lets go what is too old or too much.
-    fn retain(&self, slot: &Slot, live: &mut Live, config: &Config) {
+    fn retain(&self, slot: &Slot, live: &mut Live, config: &Config, now_ms: i64) {
         if !config.cleanup().deletes {
             return;
         }
@@ -98,8 +100,6 @@ impl Topics {
             fresh_ms: self.state.options.retention_check_interval_ms,
             bytes: of(Key::RetentionBytes).retention_bytes(),
         };
-        let now_ms = self.expiry_ms();
-        live.partition.notice_time(now_ms);
         if let Some(change) = live.partition.decide_retention(retention, now_ms) {
             // What cannot go now goes another time.
             let _ = self.change_partition(slot, live, change);

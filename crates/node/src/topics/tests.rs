@@ -5,6 +5,7 @@ mod caught_up;
 mod compacted;
 mod full;
 mod grouped;
+mod halted;
 mod kept_users;
 mod led;
 mod marked;

@@ -129,7 +129,9 @@ fn hint(topic: &str, code: ErrorCode, start: Option<u64>) -> String {
         (ErrorCode::TooLarge, _) => {
             "max.message.bytes of the topic says how much it takes at once".to_owned()
         }
-        (ErrorCode::Denied, _) => "topics.partitions_max of the node says how many".to_owned(),
+        (ErrorCode::Denied, _) => {
+            "topics.partitions_max and namespace.names_max of the node say how many".to_owned()
+        }
         (code, _) => CallError::new(code, "").hint().to_owned(),
     }
 }

@@ -474,3 +474,34 @@ fn a_namespace_has_a_limit_on_names() {
     run("append acme/other/one x").expect(0);
     assert_eq!(node.metric("telpher_names_refused_total"), 2);
 }
+
+#[test]
+fn topics_have_a_limit_on_partitions_deleted_ones_included() {
+    let place = Place::new();
+    let node = place.serve("--namespace-names-max 4 --topics-partitions-max 3");
+    let url = node.url("native");
+    let run = |line: &str| place.run(&format!("{line} --url {url}"));
+    run("topic create one --partitions 4").expect(6).tells(
+        "too many partitions: 3 more may be made (limit 3, `topics.partitions_max`)",
+        "",
+    );
+    run("topic create one --partitions 3").expect(0);
+    run("topic delete one").expect(0);
+    run("topic create two --partitions 2").expect(6).tells(
+        "those of deleted topics included (limit 4, `namespace.names_max`)",
+        "",
+    );
+    run("topic create two --partitions 1").expect(0);
+    let answer = place.shell(&format!(
+        "curl -s -w '%{{http_code}}' -H 'content-type: application/json' \
+         -d '{{\"name\": \"three\", \"partitions\": 1}}' {}/v1/topics",
+        node.url("http")
+    ));
+    assert!(answer.stdout.ends_with("403"), "{}", answer.stdout);
+    assert!(
+        answer.stdout.contains("namespace.names_max"),
+        "{}",
+        answer.stdout
+    );
+    assert_eq!(node.metric("telpher_names_refused_total"), 2);
+}

@@ -69,7 +69,8 @@ impl Partition {
         policy: &CompactionPolicy,
         now_ms: i64,
     ) -> Option<(Range<u64>, f64)> {
-        let is_older = |block: &Block, ms| now_ms.saturating_sub(block.appended_ms) >= ms;
+        // A block that was appended by a clock that was ahead is new, not younger than that.
+        let is_older = |block: &Block, ms| now_ms.saturating_sub(block.appended_ms).max(0) >= ms;
         let stable = self.last_stable().min(self.durable);
         let (mut total, mut new, mut until) = (0, 0, self.log_start);
         let mut is_overdue = false;

@@ -4,6 +4,7 @@ use super::grouped::caller;
 use super::*;
 
 const DAY_MS: i64 = 24 * 3_600_000;
+const MINUTE_MS: u64 = 60_000;
 
 impl World {
     fn step_clock(&mut self, by_ms: i64) {
@@ -90,4 +91,58 @@ fn a_transactional_id_outlives_the_memory_of_producers() {
     world.end(&writer, Ending::Commit).unwrap();
     world.pass_ms(8 * DAY_MS as u64);
     assert!(world.topics.transaction("tx").is_none());
+}
+
+/// A batch of one record of that moment.
+fn record(timestamp: i64) -> Vec<u8> {
+    batch_of(&["value"], timestamp, None, &Template::default())
+}
+
+#[test]
+fn a_step_of_the_wall_clock_deletes_no_records_until_it_has_lasted() {
+    let mut world = World::new();
+    let topic = world.create("t", &[("retention.ms", "86400000")]);
+    let log_start = |world: &World| world.topics.view(&topic, 0).unwrap().log_start;
+    world.produce(&topic, &["value"]);
+    world.pass_ms(10 * MINUTE_MS);
+    world.step_clock(30 * DAY_MS);
+    world.pass_ms(5 * MINUTE_MS);
+    assert_eq!(log_start(&world), 0);
+    world.step_clock(-30 * DAY_MS);
+    world.pass_ms(20 * MINUTE_MS);
+    assert_eq!(log_start(&world), 0);
+    world.step_clock(30 * DAY_MS);
+    world.pass_ms(12 * MINUTE_MS);
+    assert_eq!(log_start(&world), 1);
+}
+
+#[test]
+fn records_appended_after_the_clock_was_set_right_stay_for_their_retention() {
+    let mut world = World::new();
+    let topic = world.create("t", &[("retention.ms", "86400000")]);
+    world.pass_ms(MINUTE_MS);
+    // A machine without a battery for its clock: it starts in the past and is set right later.
+    world.step_clock(365 * DAY_MS);
+    world.pass_ms(MINUTE_MS);
+    for timestamp in [world.clock.unix_ms() as i64, recordbatch::NO_TIMESTAMP] {
+        let placed = world.append(&topic, &record(timestamp)).unwrap();
+        world.settle(placed);
+    }
+    world.pass_ms(60 * MINUTE_MS);
+    let log_start = |world: &World| world.topics.view(&topic, 0).unwrap().log_start;
+    assert_eq!(log_start(&world), 0);
+    world.pass_ms(DAY_MS as u64 - 30 * MINUTE_MS);
+    assert_eq!(log_start(&world), 2);
+}
+
+#[test]
+fn a_clock_that_was_ahead_stops_no_compaction() {
+    let mut world = World::new();
+    let topic = world.create("t", &[("cleanup.policy", "compact")]);
+    world.step_clock(DAY_MS);
+    world.write_keys(&topic, 0..3_000, recordbatch::Compression::None);
+    world.step_clock(-DAY_MS);
+    world.pass_ms(20_000);
+    let (_, count) = world.newest(&topic);
+    assert!(count < 3_000, "{count}");
 }
