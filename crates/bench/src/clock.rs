@@ -8,6 +8,8 @@ use std::io;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use chrono::DateTime;
+
 /// The largest process id Linux gives out (`PID_MAX_LIMIT`).
 const PID_MAX: u32 = 4 * 1024 * 1024;
 
@@ -146,26 +148,19 @@ impl Utc {
     /// `2026-06-26 08:01:47`.
     #[must_use]
     pub fn display(self) -> String {
-        let (year, month, day) = self.date();
-        let (hour, minute, second) = self.time();
-        format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+        self.moment().format("%Y-%m-%d %H:%M:%S").to_string()
     }
 
     /// `20260626T080147Z`, for names of files; sorts by time.
     #[must_use]
     pub fn compact(self) -> String {
-        let (year, month, day) = self.date();
-        let (hour, minute, second) = self.time();
-        format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+        self.moment().format("%Y%m%dT%H%M%SZ").to_string()
     }
 
-    fn time(self) -> (u64, u64, u64) {
-        let second = self.unix_s % 86_400;
-        (second / 3_600, second / 60 % 60, second % 60)
-    }
-
-    fn date(self) -> (u64, u64, u64) {
-        ::model::date_of_day(self.unix_s / 86_400)
+    fn moment(self) -> DateTime<chrono::Utc> {
+        let seconds = i64::try_from(self.unix_s).ok();
+        let moment = seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+        moment.unwrap_or(DateTime::<chrono::Utc>::MAX_UTC)
     }
 }
 

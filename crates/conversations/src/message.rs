@@ -151,8 +151,5 @@ pub fn estimated_tokens(size: usize) -> u32 {
 /// A call's id as the engine knows it, the same on every machine and for ever (FNV-1a, 64 bit);
 /// never 0.
 pub fn call_hash(id: &str) -> u64 {
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    hash.max(1)
+    model::fnv1a_64(id.bytes()).max(1)
 }

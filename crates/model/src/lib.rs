@@ -4,16 +4,16 @@
 //! deliberately knows nothing of async code, serialization or I/O, so that anything may depend
 //! on it.
 
-mod date;
 mod error_code;
+mod hash;
 pub mod limits;
 mod name;
 mod nearest;
 mod size;
 pub mod wall_clock;
 
-pub use date::{date_of_day, day_of_date};
 pub use error_code::{ErrorCode, Executed, Retry};
+pub use hash::{fnv1a_32, fnv1a_64};
 pub use name::{Name, NameError, PART_LENGTH_MAX};
 pub use nearest::nearest;
 pub use size::{ByteSize, ByteSizeError};

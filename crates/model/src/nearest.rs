@@ -1,10 +1,10 @@
-//! "Did you mean": the nearest of the valid words to one that is not.
+//! The valid word nearest to a mistyped one, for "did you mean" hints.
 
-/// The candidate with the fewest edits to `word`, when it is near enough to be a likely slip: at
-/// most a third of the longer word, and at least one letter in common.
+/// Returns the candidate with the fewest edits to `word`, in any case of letters. More edits than a
+/// third of the longer word are no likely typing error: then it returns nothing.
 ///
 /// The distance is Damerau's (optimal string alignment): insertion, deletion, substitution and
-/// the swap of two neighbours each count one.
+/// the swap of two neighbours each count one. Words above 256 bytes have no nearest one.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -19,25 +19,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 const LENGTH_MAX: usize = 256;
 
 fn edits(left: &str, right: &str) -> usize {
-    let (left, right) = (left.as_bytes(), right.as_bytes());
-    let width = right.len() + 1;
-    let mut before_last = vec![0; width];
-    let mut last: Vec<usize> = (0..width).collect();
-    let mut row = vec![0; width];
-    for (i, l) in left.iter().enumerate() {
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let substituted = last[j] + usize::from(!l.eq_ignore_ascii_case(r));
-            row[j + 1] = substituted.min(last[j + 1] + 1).min(row[j] + 1);
-            let swapped = i > 0 && j > 0 && *l == right[j - 1] && left[i - 1] == *r;
-            if swapped {
-                row[j + 1] = row[j + 1].min(before_last[j - 1] + 1);
-            }
-        }
-        std::mem::swap(&mut before_last, &mut last);
-        std::mem::swap(&mut last, &mut row);
-    }
-    last[right.len()]
+    strsim::osa_distance(&left.to_ascii_lowercase(), &right.to_ascii_lowercase())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Stretches of the calendar in which a budget may be spent.
 
-use model::{date_of_day, day_of_date};
+use chrono::{Datelike, NaiveDate};
 
 use crate::zone::Zone;
 
@@ -53,8 +53,9 @@ impl Every {
             Self::Day => day,
             Self::Week => (day + 7 - MONDAY) / 7,
             Self::Month => {
-                let (year, month, _) = date_of_day(day);
-                year * 12 + month - 1
+                let date = i32::try_from(day).ok().and_then(NaiveDate::from_epoch_days);
+                let date = date.unwrap_or(NaiveDate::MAX);
+                date.year() as u64 * 12 + u64::from(date.month0())
             }
             Self::Never => 0,
         }
@@ -76,7 +77,10 @@ impl Every {
             Self::Week => (period.checked_mul(7)? + MONDAY)
                 .checked_sub(7)?
                 .checked_mul(DAY_S)?,
-            Self::Month => day_of_date(period / 12, period % 12 + 1, 1)?.checked_mul(DAY_S)?,
+            Self::Month => {
+                let year = i32::try_from(period / 12).ok()?;
+                day_of_date(year, (period % 12) as u32 + 1, 1)?.checked_mul(DAY_S)?
+            }
             Self::Never => return None,
         };
         i64::try_from(local_s).ok()
@@ -103,6 +107,12 @@ impl Every {
     }
 }
 
+/// The day since 1970-01-01 of a date; `None` for dates before that and for days that do not exist.
+pub(crate) fn day_of_date(year: i32, month: u32, day: u32) -> Option<u64> {
+    let date = NaiveDate::from_ymd_opt(year, month, day)?;
+    u64::try_from(date.to_epoch_days()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -110,7 +120,7 @@ mod tests {
     use super::*;
     use crate::zone::OFFSET_MAX_S;
 
-    fn at(year: u64, month: u64, day: u64, second: u64) -> u64 {
+    fn at(year: i32, month: u32, day: u32, second: u64) -> u64 {
         (day_of_date(year, month, day).unwrap() * DAY_S + second) * 1_000_000_000
     }
 

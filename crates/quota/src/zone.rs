@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn days_have_23_or_25_hours_when_the_clock_is_changed() {
-        let day = |year, month, day| model::day_of_date(year, month, day).unwrap();
+        let day = |year, month, day| crate::calendar::day_of_date(year, month, day).unwrap();
         for (date, hours) in [
             (day(2026, 3, 28), 24),
             (day(2026, 3, 29), 23),

@@ -1,6 +1,8 @@
-//! Moments as people write them.
+//! Times of the wall clock as text.
 
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use chrono::{DateTime, SecondsFormat, Utc};
 
 /// Seconds since 1970-01-01 UTC; 0 when the clock is before that.
 pub(crate) fn now_s() -> u64 {
@@ -15,10 +17,10 @@ pub(crate) fn now_s() -> u64 {
 
 /// `2026-03-21T12:00:00Z` (RFC 3339), from seconds since 1970-01-01 UTC.
 pub(crate) fn format(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = model::date_of_day(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let seconds = i64::try_from(seconds).ok();
+    let moment = seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    let moment = moment.unwrap_or(DateTime::<Utc>::MAX_UTC);
+    moment.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ pub(crate) const LAYERS: [Layer; 20] = [
     },
     Layer {
         name: "conversations",
-        may_use: &[],
+        may_use: &["model"],
         must_not_know: ENGINE,
     },
     Layer {
@@ -107,7 +107,7 @@ pub(crate) const LAYERS: [Layer; 20] = [
     },
     Layer {
         name: "net",
-        may_use: &["model"],
+        may_use: &[],
         must_not_know: &["axum", "hyper", "serde"],
     },
     Layer {

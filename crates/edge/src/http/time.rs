@@ -1,67 +1,36 @@
-//! Moments as JSON has them.
+//! Times as JSON and HTTP headers have them.
 
 use std::io::Write;
+use std::time::{Duration, UNIX_EPOCH};
 
-use model::{date_of_day, day_of_date};
+use chrono::{DateTime, SecondsFormat, Utc};
+use httpdate::HttpDate;
 
-/// Appends `2026-03-21T12:00:00.000Z` (RFC 3339), from milliseconds since 1970-01-01 UTC.
+/// Appends `2026-03-21T12:00:00.000Z` (RFC 3339), from milliseconds since 1970-01-01 UTC. Times after the
+/// year 262142, which no clock shows, are the last moment of that year.
 pub(super) fn push_rfc3339(out: &mut Vec<u8>, unix_ms: u64) {
-    let (seconds, ms) = (unix_ms / 1000, unix_ms % 1000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = date_of_day(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    // A Vec takes everything that is written to it.
-    let _ = write!(
-        out,
-        "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"
-    );
+    let moment = i64::try_from(unix_ms)
+        .ok()
+        .and_then(DateTime::from_timestamp_millis);
+    let moment = moment.unwrap_or(DateTime::<Utc>::MAX_UTC);
+    let text = moment.to_rfc3339_opts(SecondsFormat::Millis, true);
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Appends `Sat, 21 Mar 2026 12:00:00 GMT` (RFC 9110, IMF-fixdate), from seconds since 1970-01-01 UTC.
 pub(super) fn push_http_date(out: &mut Vec<u8>, unix_s: u64) {
-    // 1970-01-01 was a Thursday.
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let (days, second) = (unix_s / 86_400, unix_s % 86_400);
-    let (year, month, day) = date_of_day(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let (name, month) = (DAYS[(days % 7) as usize], MONTHS[(month - 1) as usize]);
-    // A Vec takes everything that is written to it.
-    let _ = write!(
-        out,
-        "{name}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT"
-    );
+    /// 9999-12-31T23:59:59Z: the format has four digits for the year.
+    const LAST_S: u64 = 253_402_300_799;
+    let moment = UNIX_EPOCH + Duration::from_secs(unix_s.min(LAST_S));
+    // Writing to a Vec does not fail.
+    let _ = write!(out, "{}", HttpDate::from(moment));
 }
 
-/// Milliseconds since 1970-01-01 UTC of a moment as [`push_rfc3339`] writes it, with any number of
-/// digits behind the second, or none; `None` for anything else.
+/// Milliseconds since 1970-01-01 UTC of an RFC 3339 time with any offset and any number of digits
+/// behind the second; `None` for other texts and for times before 1970.
 pub(super) fn parse_rfc3339(text: &str) -> Option<u64> {
-    let (date, rest) = text.strip_suffix('Z')?.split_once('T')?;
-    let (time, fraction) = rest.split_once('.').unwrap_or((rest, "0"));
-    let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
-    let [hour, minute, second] = numbers(time, ':', [2, 2, 2])?;
-    let is_time = hour < 24 && minute < 60 && second < 60;
-    let digits = fraction.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_time || !digits || fraction.is_empty() {
-        return None;
-    }
-    let days = day_of_date(year, month, day)?;
-    let ms = format!("{:0<3.3}", fraction).parse::<u64>().ok()?;
-    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms)
-}
-
-/// Three numbers of so many digits.
-fn numbers(text: &str, between: char, sizes: [usize; 3]) -> Option<[u64; 3]> {
-    let mut pieces = text.split(between);
-    let mut read = [0; 3];
-    for (number, size) in read.iter_mut().zip(sizes) {
-        let piece = pieces.next()?;
-        let is_whole = piece.len() == size && piece.bytes().all(|byte| byte.is_ascii_digit());
-        *number = is_whole.then(|| piece.parse().ok()).flatten()?;
-    }
-    pieces.next().is_none().then_some(read)
+    let moment = DateTime::parse_from_rfc3339(text).ok()?;
+    u64::try_from(moment.timestamp_millis()).ok()
 }
 
 #[cfg(test)]
@@ -84,10 +53,11 @@ mod tests {
         assert_eq!(parse_rfc3339("1970-01-01T00:00:01Z"), Some(1_000));
         assert_eq!(parse_rfc3339("1970-01-01T00:00:01.25Z"), Some(1_250));
         assert_eq!(parse_rfc3339("1970-01-01T00:00:00.0019Z"), Some(1));
+        assert_eq!(parse_rfc3339("1970-01-01T02:00:01+02:00"), Some(1_000));
     }
 
     #[test]
-    fn what_is_no_moment_is_refused() {
+    fn texts_that_are_no_times_are_refused() {
         for text in [
             "",
             "1970-01-01",

@@ -28,10 +28,7 @@ pub(crate) fn delivery_id(conversation: StreamId, agent: &str, from: u64, to: u6
 }
 
 fn prefix(conversation: StreamId, agent: &str) -> String {
-    // FNV-1a, 32 bit: the same for ever.
-    let agent = agent.bytes().fold(0x811c_9dc5, |hash: u32, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
+    let agent = model::fnv1a_32(agent.bytes());
     format!("d-{:x}-{agent:08x}-", conversation.0)
 }
 

@@ -408,14 +408,12 @@ pub(super) fn id_of(subject: &Subject<'_>, id: &str) -> String {
     format!("{subject}\n{id}")
 }
 
-/// What tells two costs apart: the sum of FNV-1a of each unit and its count, so that their order does
+/// Digest of a list of costs: the sum of the hashes of each unit with its count, so that the order does
 /// not matter. Never 0. It is stored, and must never change.
 fn cost_digest(costs: &[Cost]) -> u64 {
     let of = |(unit, count): &Cost| {
         let bytes = unit.as_str().bytes().chain([0]).chain(count.to_le_bytes());
-        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+        model::fnv1a_64(bytes)
     };
     let sum = costs.iter().map(of).fold(0, u64::wrapping_add);
     sum.max(1)

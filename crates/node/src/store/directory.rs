@@ -129,21 +129,15 @@ impl NamedStream {
     }
 }
 
-/// The shard of a new stream of that name, the same on every machine and for ever (FNV-1a, 64 bit).
+/// The shard of a new stream of that name: the same on every machine and for ever.
 pub(super) fn shard_of(name: &str, shard_count: u16) -> ShardId {
-    let hash = hash(name.as_bytes().iter().copied());
+    let hash = model::fnv1a_64(name.bytes());
     ShardId((hash % u64::from(shard_count.max(1))) as u16)
 }
 
 /// `org/namespace` of `org/namespace/x`.
 pub(super) fn namespace_of(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(namespace, _)| namespace)
-}
-
-fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -248,7 +242,7 @@ impl Directory {
 
     fn first_slot(&self, kind: Kind, name: &str) -> usize {
         let bytes = std::iter::once(kind as u8).chain(name.bytes());
-        hash(bytes) as usize & (self.slots.len() - 1)
+        model::fnv1a_64(bytes) as usize & (self.slots.len() - 1)
     }
 
     fn place(&mut self, number: u32) {

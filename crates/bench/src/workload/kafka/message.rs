@@ -134,9 +134,7 @@ pub(super) fn id_of(tag: u32, value: &[u8]) -> Option<Id> {
 
 /// The partition of a key: FNV-1a, which spreads as the hashes of real clients do and is none of them.
 pub(super) fn partition_of(key: &[u8], partitions: usize) -> usize {
-    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash = ::model::fnv1a_64(key.iter().copied());
     // The low bits alone are weak in short keys.
     ((hash ^ hash >> 32) % partitions.max(1) as u64) as usize
 }

@@ -136,7 +136,7 @@ pub(super) async fn context(
     let cutting = move || Ok(of(&shared)?.context(&name, Some(&policy))?);
     let pending = off_thread(cutting).await?;
     let out = render(&answered(pending).await?, budget)?;
-    let tag = format!("\"{:016x}\"", fnv(&out));
+    let tag = format!("\"{:016x}\"", model::fnv1a_64(out.iter().copied()));
     let known = headers.get(header::IF_NONE_MATCH);
     let is_known = known
         .and_then(|known| known.to_str().ok())
@@ -198,11 +198,4 @@ fn push_dropped(out: &mut Vec<u8>, counts: &[u32]) {
         }
     }
     push_json(out, &dropped);
-}
-
-/// FNV-1a, 64 bit: two windows that differ have different tags, but for bad luck.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }

@@ -217,7 +217,7 @@ impl Quotas<'_> {
     }
 }
 
-/// FNV-1a over the limits as they would be kept: the same for the same configuration.
+/// Hash of the limits as they are stored: equal for equal configurations.
 fn digest(limits: &[Limit]) -> u64 {
     let mut bytes = Vec::new();
     if let Ok(policies) = Policies::default().next(limits.to_vec()) {
@@ -228,7 +228,5 @@ fn digest(limits: &[Limit]) -> u64 {
         };
         record.encode(&mut bytes);
     }
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    model::fnv1a_64(bytes)
 }
