@@ -1,4 +1,4 @@
-//! All limits together, checked as a whole.
+//! The set of all limits, validated as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,37 +7,37 @@ use crate::limit::{AMOUNT_MAX, Bucket, Kind, Limit, LimitId, Mode, PERIOD_NS_MAX
 use crate::subject::Subject;
 use crate::unit::Unit;
 
-/// Limits at most.
+/// Maximum number of limits.
 pub const LIMITS_MAX: usize = 1_024;
 const NAME_SIZE_MAX: usize = 128;
 const THRESHOLDS_MAX: usize = 16;
 
-/// The limits of one version.
+/// The limits of one version of the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
     version: u64,
-    /// In the order in which they were written.
+    /// The limits in configuration order.
     limits: Vec<(LimitId, Arc<Limit>)>,
     next_id: u32,
-    /// Limits whose pattern begins with any org, and those that begin with one.
+    /// Indices of limits by the org of their pattern: those for any org, and those for one.
     anywhere: Vec<u32>,
     by_org: BTreeMap<Box<str>, Vec<u32>>,
     units: BTreeSet<Unit>,
 }
 
-/// What is wrong with one limit.
+/// An invalid limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("limit `{limit}`: {reason}")]
 pub struct Mistake {
-    /// What it is called.
+    /// The name of the limit.
     pub limit: String,
-    /// For people.
+    /// The reason, as a text for users.
     pub reason: String,
 }
 
 impl Policies {
-    /// The version that follows this one, or everything that is wrong with it. A limit keeps the
-    /// number that one of its name has.
+    /// Returns the version that follows this one, or all mistakes in `limits`. A limit keeps the id
+    /// of the previous limit with the same name.
     pub fn next(&self, limits: Vec<Limit>) -> Result<Self, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         if limits.len() > LIMITS_MAX {
@@ -75,7 +75,7 @@ impl Policies {
         Ok(Self::restored(self.version + 1, limits, next_id))
     }
 
-    /// As they were kept.
+    /// Rebuilds policies from a journal record.
     pub(crate) fn restored(version: u64, limits: Vec<(LimitId, Arc<Limit>)>, next_id: u32) -> Self {
         let mut policies = Self {
             version,
@@ -94,12 +94,12 @@ impl Policies {
         policies
     }
 
-    /// Counts changes; 0 for none.
+    /// Returns the number of the version; 0 if no limits were ever set.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The limits, with their numbers, in the order in which they were written.
+    /// Returns the limits with their ids, in configuration order.
     pub fn limits(&self) -> &[(LimitId, Arc<Limit>)] {
         &self.limits
     }
@@ -108,24 +108,24 @@ impl Policies {
         self.next_id
     }
 
-    /// Where the limit of that name stands.
+    /// Returns the index of the limit with that name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.limits
             .iter()
             .position(|(_, limit)| *limit.name == *name)
     }
 
-    /// Where the limit of that number stands.
+    /// Returns the index of the limit with that id.
     pub fn index(&self, id: LimitId) -> Option<usize> {
         self.limits.iter().position(|(known, _)| *known == id)
     }
 
-    /// Whether any limit counts that.
+    /// Returns whether any limit counts the unit.
     pub fn counts(&self, unit: Unit) -> bool {
         self.units.contains(&unit)
     }
 
-    /// Where those limits stand that are for the subject and are not off.
+    /// Returns the indices of the limits that cover the subject and are not off.
     pub(crate) fn covering<'a>(
         &'a self,
         subject: &'a Subject<'_>,
