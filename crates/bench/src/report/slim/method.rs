@@ -1,4 +1,4 @@
-//! The words of the technical report: what was done, how it was measured, how to read it.
+//! Prose of the technical report: execution, measurement methods, interpretation.
 
 use super::parameters;
 use crate::flags;
@@ -6,7 +6,7 @@ use crate::format::ABSENT;
 use crate::model::{Results, SCHEMA_VERSION};
 use crate::process::Role;
 
-/// Scope, set-up, methodology and test types.
+/// Renders scope, set-up, methodology and test types.
 pub(super) fn before(results: &Results) -> String {
     let mut text = String::from(
         "## Scope\n\nThis report documents a repeated benchmark campaign executed by `telpher bench`. Each \
@@ -34,7 +34,7 @@ pub(super) fn before(results: &Results) -> String {
     text
 }
 
-/// How to read it, and what the raised flags mean.
+/// Renders how to interpret the results, and the meaning of the raised flags.
 pub(super) fn after(results: &Results) -> String {
     let mut text = String::from(INTERPRETATION);
     let raised = flags::kinds(results);

@@ -1,4 +1,4 @@
-//! The receiving process: stands for every destination, echoes what is asked and counts.
+//! Receiver process: serves every destination, echoes requests and counts messages.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::clock::now_ns;
 use crate::measurement::{Arrivals, Sink};
 use crate::workload::role::{Failure, Ready, answer_lines, runtime, say};
 
-/// The method of the exchange before the window, which is not counted.
+/// Method of the warm-up exchange, which is not counted.
 pub(super) const WARM_UP: &str = "warm-up";
 
-/// Plays the receiver: each line is answered with what was received so far.
+/// Plays the receiver: answers each line with the counts so far.
 ///
 /// # Errors
 /// When the node cannot be reached.

@@ -1,4 +1,4 @@
-//! Runs a matrix: every case of ours, followed by its floors.
+//! Run of a journal matrix: each of our cases, followed by its floors.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::workload::role::{self, Ready, Spec};
 use crate::workload::rpc::Transport;
 use crate::workload::{OURS, PATIENCE, Placement, Surroundings, WorkloadError, place, take_turns};
 
-/// Runs every case of the matrix and, where the floors are, what they make of the same.
+/// Runs every case of the matrix, and the same cases on the floors if they are available.
 ///
 /// # Errors
 /// When a process fails. An append that fails is counted, not an error.
@@ -52,7 +52,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Each case of ours, followed by what does the least of the same.
+/// Returns each of our cases, followed by its floors.
 fn beside_floors(cases: Vec<Case>, floors: &Floors) -> Vec<Case> {
     let mut all = Vec::new();
     for case in cases {
@@ -68,11 +68,11 @@ fn beside_floors(cases: Vec<Case>, floors: &Floors) -> Vec<Case> {
     all
 }
 
-/// The floors, where they are wanted.
+/// The floors, if they are wanted.
 struct Floors {
     disk: Option<Program>,
     echoes: Vec<Peer>,
-    /// Holds the echoes' files.
+    /// Directory of the echoes' files.
     _place: Option<TempDir>,
 }
 
@@ -139,7 +139,7 @@ impl Floors {
     }
 }
 
-/// One run of ours within a process.
+/// Runs one of our cases within a process.
 fn measure_process(
     surroundings: &Surroundings,
     case: &Case,
@@ -157,7 +157,7 @@ fn measure_process(
     });
     let mut writers = role::start(&surroundings.executable, &spec, Pin::Nowhere)?;
     let Ready { setup_ns, .. } = writers.json()?;
-    // Writers and journal are one process: what it uses is what the journal costs.
+    // Writers and journal are one process: its usage is the journal's cost.
     let watch = Watch::start(&[(Role::Node, writers.pid())])?;
     writers.say("go")?;
     let line = writers.line_within(matrix.window + PATIENCE)?;
@@ -175,7 +175,7 @@ fn measure_process(
     })
 }
 
-/// One run of ours through a node.
+/// Runs one of our cases through a node.
 fn measure_door(
     surroundings: &Surroundings,
     case: &Case,

@@ -1,7 +1,7 @@
-//! The brokers that are measured: each started once for all runs, or running already.
+//! Measured brokers: each is started once for all runs, or is already running.
 //!
-//! What the virtual machine of Apache Kafka has compiled stays compiled from run to run, which is to its
-//! favour. While one is measured the others have nothing to do.
+//! Code that Apache Kafka's virtual machine has compiled stays compiled from run to run, which is
+//! to its advantage. While one broker is measured, the others are idle.
 
 use std::path::Path;
 use std::thread;
@@ -22,12 +22,12 @@ use crate::workload::rival::free_port;
 use crate::workload::role::Failure;
 use crate::workload::{PATIENCE, Surroundings, WorkloadError, place};
 
-/// The program that runs Apache Kafka, in the directory of peers.
+/// Name of the program that runs Apache Kafka, in the directory of peers.
 pub(super) const PROGRAM: &str = "kafka";
 
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Those that run.
+/// The running brokers.
 pub(super) struct Brokers<'a> {
     surroundings: &'a Surroundings,
     subject: &'a Subject,
@@ -36,11 +36,11 @@ pub(super) struct Brokers<'a> {
     kafka: Option<Running>,
 }
 
-/// A broker.
+/// One running broker.
 pub(super) struct Running {
     address: String,
     process: Process,
-    /// Holds its data.
+    /// Directory of its data.
     place: TempDir,
 }
 
@@ -50,7 +50,7 @@ enum Process {
 }
 
 impl<'a> Brokers<'a> {
-    /// None yet; whoever is asked for is started.
+    /// Makes an empty set; brokers are started on first use.
     pub(super) fn new(
         surroundings: &'a Surroundings,
         subject: &'a Subject,
@@ -65,10 +65,10 @@ impl<'a> Brokers<'a> {
         }
     }
 
-    /// The broker of a target: where it is, and what runs if we have started it.
+    /// Returns the address of a target's broker, and the broker if it was started here.
     ///
     /// # Errors
-    /// When it does not start.
+    /// When the broker does not start.
     pub(super) fn of(
         &mut self,
         target: Target,
@@ -107,7 +107,7 @@ impl Running {
         }
     }
 
-    /// The process's number.
+    /// Returns the pid.
     pub(super) fn pid(&self) -> u32 {
         match &self.process {
             Process::Node(node) => node.pid(),
@@ -115,7 +115,7 @@ impl Running {
         }
     }
 
-    /// Fails when it has ended.
+    /// Fails if the process has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), ChildError> {
         match &mut self.process {
             Process::Node(node) => node.check_alive(),
@@ -123,7 +123,7 @@ impl Running {
         }
     }
 
-    /// What it has done to the disk so far, if it tells.
+    /// Returns the broker's disk counters, if it reports them.
     pub(super) fn counted(&self) -> Option<Counted> {
         match &self.process {
             Process::Node(node) => Some(Counted::of(node, self.place.path())),
@@ -173,7 +173,7 @@ fn start_kafka(surroundings: &Surroundings, directory: &Path) -> Result<Running,
     Ok(running)
 }
 
-/// Waits until it knows itself as a broker.
+/// Waits until the broker lists itself in its metadata.
 fn wait_until_open(running: &mut Running) -> Result<(), WorkloadError> {
     let limit_ns = now_ns() + PATIENCE.as_nanos() as u64;
     loop {
@@ -201,10 +201,10 @@ fn told(failure: Failure) -> WorkloadError {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Apache Kafka does not end with its input, and nothing of its data is kept.
+        // Apache Kafka does not end when its input closes, and its data is not needed any more.
         if let Process::Kafka(kafka) = &self.process {
             let pid = i32::try_from(kafka.pid()).ok().and_then(Pid::from_raw);
-            // One that has ended by itself cannot be ended.
+            // A process that has already ended cannot be killed.
             let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
         }
     }

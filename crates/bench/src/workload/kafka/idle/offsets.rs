@@ -1,4 +1,4 @@
-//! Groups that have read some partitions, and whose consumers are not there.
+//! Groups with committed offsets and without connected consumers.
 
 use std::thread;
 
@@ -8,18 +8,19 @@ use crate::workload::kafka::link::word;
 use crate::workload::kafka::session::Session;
 use crate::workload::role::Failure;
 
-/// Connections over which they are made and looked for.
+/// Number of connections over which offsets are committed and read.
 const CONNECTIONS: u32 = 8;
 
-/// Partitions that a group has read.
+/// Partitions with an offset per group.
 const EACH: u32 = 10;
 
-/// Offsets of each group.
+/// Returns the number of offsets of each group.
 pub(super) fn of_each(partitions: u32) -> u32 {
     EACH.min(partitions)
 }
 
-/// The partitions of a group and how far it has read them: neighbours, another stretch for each.
+/// Returns the partitions and offsets of a group: neighbouring partitions, a different range for
+/// each group.
 fn of(group: u32, partitions: u32) -> impl Iterator<Item = (i32, i64)> {
     let all = i64::from(partitions.max(1));
     (0..of_each(partitions)).map(move |number| {
@@ -65,7 +66,8 @@ pub(super) fn commit(
     .map(drop)
 }
 
-/// Asks for the offsets of all groups: how many there are, and how many are not what was committed.
+/// Fetches the offsets of all groups. Returns their number, and how many differ from the committed
+/// ones.
 pub(super) fn read_back(
     address: &str,
     topic: &str,
@@ -99,7 +101,7 @@ pub(super) fn read_back(
     })
 }
 
-/// Does something for each group, over several connections; the sums of what comes of it.
+/// Runs `each` for every group over several connections, and returns the sums of its results.
 fn share(
     address: &str,
     groups: u32,
