@@ -1,10 +1,10 @@
-//! A copy of a journal that is being written, whole by itself.
+//! Online backup: copies a journal that is in use into a consistent directory.
 //!
-//! Whoever wants one seals the line ([`Journal::seal`]), waits until everything before that
-//! position is filed ([`Journal::is_filed`]), and then copies: the manifest, the extents that it
-//! names, which never change, and an empty segment that goes on where the manifest ends. What is
-//! appended meanwhile is in no copy and disturbs none. Merging may take an extent away before it
-//! was copied; then there is a newer manifest, and the copy begins again with that.
+//! The caller seals the line ([`Journal::seal`]), waits until everything before that position is
+//! filed ([`Journal::is_filed`]), and then copies. The copy has the manifest, the extents that it
+//! names, which never change, and an empty segment that continues after the filed data. Records
+//! appended meanwhile are not in the copy. A merge may remove an extent before it is copied; then
+//! there is a newer manifest, and the copy starts over with it.
 
 use std::io;
 use std::sync::Arc;
@@ -17,61 +17,61 @@ use crate::segment::{self, LINE_DIR, SEGMENT_HEADER_SIZE, Segment, SegmentError}
 use crate::zeros::write_zeros;
 use crate::{Journal, Position};
 
-/// Read and written at once.
+/// Bytes per read and write.
 const CHUNK_SIZE: u64 = 1 << 20;
 
-/// How often a copy begins again before somebody else should look.
+/// Limit on restarts of a copy.
 const ATTEMPTS_MAX: usize = 100;
 
-/// Where the copy's segment lies until it is complete.
+/// Path of the copy's segment until it is complete.
 const SEGMENT_UNFINISHED: &str = "line/spare-1.new";
 
-/// What a copy consists of.
+/// Statistics of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Files that are shared with the journal, because they never change.
+    /// Files hard-linked to the journal's, which never change.
     pub linked: u64,
-    /// Files that were copied byte by byte.
+    /// Files copied byte by byte.
     pub copied: u64,
     /// Bytes of all extents.
     pub bytes: u64,
-    /// Everything before it is in the copy.
+    /// Everything before this position is in the copy.
     pub filed: Position,
 }
 
-/// A copy that could not be made.
+/// A failed copy.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// The manifest cannot be read.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// The segment that the copy goes on with cannot be read.
+    /// The segment after the filed data cannot be read.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// An extent is not what was written, and a copy would not be either.
+    /// An extent is damaged.
     #[error(transparent)]
     Extent(#[from] ExtentError),
-    /// The disk refused something.
+    /// An I/O error.
     #[error("cannot copy {path}: {source}")]
     Io {
-        /// The file.
+        /// Path of the file.
         path: String,
-        /// What the disk said.
+        /// The error.
         source: io::Error,
     },
-    /// Merging was faster, every time.
+    /// Merges removed extents faster than they could be copied.
     #[error("the journal changed faster than it could be copied")]
     Restless,
 }
 
 impl Journal {
-    /// Asks for the end of the active segment. Everything that was acked before the call is
-    /// before the position that is returned.
+    /// Asks for the end of the active segment. Everything acknowledged before the call is before
+    /// the returned position.
     pub fn seal(&self) -> Position {
         self.shared().seal()
     }
 
-    /// Whether everything before the position is in extents that a durable manifest names.
+    /// Returns true if everything before the position is in extents that a durable manifest names.
     pub fn is_filed(&self, position: Position) -> bool {
         let segments = self.shared().segments.lock();
         let oldest = segments.open.front();
@@ -79,8 +79,8 @@ impl Journal {
     }
 }
 
-/// Copies what is filed into an empty directory. `link` gives a file the same path there without
-/// copying it; where it cannot, the bytes are copied.
+/// Copies the filed data into an empty directory. `link` hard-links a file to the same path there;
+/// if it fails, the bytes are copied.
 pub fn copy(
     source: &dyn Disk,
     target: &dyn Disk,
@@ -107,7 +107,7 @@ fn of(path: &str) -> impl Fn(io::Error) -> BackupError {
     }
 }
 
-/// Copies what this manifest names; none if something of it is gone meanwhile.
+/// Copies the files of one manifest. Returns `None` if one of them has been removed meanwhile.
 fn copy_manifest(
     source: &dyn Disk,
     target: &dyn Disk,
@@ -139,7 +139,7 @@ fn copy_manifest(
     Ok(Some(copied))
 }
 
-/// The segment, unless it was filed and used again meanwhile.
+/// Returns the segment, unless it has been filed and recycled meanwhile.
 fn look_for(opened: Result<Segment, SegmentError>) -> Result<Option<Segment>, BackupError> {
     match opened {
         Ok(segment) => Ok(Some(segment)),
@@ -149,7 +149,7 @@ fn look_for(opened: Result<Segment, SegmentError>) -> Result<Option<Segment>, Ba
     }
 }
 
-/// False: the extent is gone.
+/// Copies one extent. Returns false if it has been removed.
 fn copy_extent(
     source: &dyn Disk,
     target: &dyn Disk,
@@ -159,7 +159,7 @@ fn copy_extent(
 ) -> Result<bool, BackupError> {
     let path = identity.path();
     if let Ok(file) = target.open(&path) {
-        // An earlier attempt brought it.
+        // An earlier attempt copied it.
         copied.bytes += file.size().map_err(of(&path))?;
         return Ok(true);
     }
@@ -171,7 +171,8 @@ fn copy_extent(
     match link(&path) {
         Ok(()) => copied.linked += 1,
         Err(_) => {
-            // Another file system, or one without links; or it is gone, and open it is still there.
+            // The link fails on another file system, without link support, or if the extent has
+            // been removed. The open file can still be read.
             copy_bytes(&*file, target, &path).map_err(of(&path))?;
             copied.copied += 1;
         }
@@ -191,7 +192,7 @@ fn copy_bytes(file: &dyn File, target: &dyn Disk, path: &str) -> io::Result<()> 
     copy.sync_all()
 }
 
-/// Removes extents that only an earlier attempt wanted.
+/// Removes extents of earlier attempts that this manifest does not name.
 fn remove_others(target: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
     for name in target.list(extent::DIRECTORY)? {
         let path = format!("{}/{name}", extent::DIRECTORY);
@@ -202,7 +203,7 @@ fn remove_others(target: &dyn Disk, manifest: &Manifest) -> io::Result<()> {
     Ok(())
 }
 
-/// A segment like this one in which nothing was written yet.
+/// Writes an empty segment with the same header.
 fn write_segment(target: &dyn Disk, like: &Segment) -> io::Result<()> {
     let header = &like.header;
     let file: Arc<dyn File> = target.create(SEGMENT_UNFINISHED)?;

@@ -1,32 +1,32 @@
-//! What the background has done and how much there is, for whoever watches a node.
+//! Statistics of filing, for metrics.
 
 use crate::filing::{Line as _, Totals};
 use crate::{Journal, ShardId};
 
-/// How the filing stands.
+/// Statistics of filing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FilingStats {
-    /// Extents that there are.
+    /// Number of extents.
     pub extents: usize,
-    /// Their bytes.
+    /// Bytes of all extents.
     pub extent_bytes: u64,
-    /// Bytes in them of records below the start of their stream, as far as they were counted.
+    /// Bytes of records in extents that are below the start of their stream, as far as counted.
     pub dead_bytes: u64,
-    /// Sealed segments that wait to be filed.
+    /// Sealed segments that wait for filing.
     pub waiting: usize,
-    /// Bytes of the line that are not filed: what is in those segments and in the one that is written.
+    /// Bytes of the line that are not filed yet: those segments and the active one.
     pub unfiled_bytes: u64,
-    /// Segments that were filed since the journal was opened.
+    /// Segments filed since the journal was opened.
     pub filed_segments: u64,
-    /// Bytes of the extents that they became.
+    /// Bytes of the extents that filing wrote.
     pub filed_bytes: u64,
-    /// Merges that were completed since then.
+    /// Merges completed since the journal was opened.
     pub merges: u64,
-    /// Bytes of the extents that others were merged into.
+    /// Bytes of the extents that merges wrote.
     pub merged_bytes: u64,
 }
 
-/// What the background's thread leaves for others.
+/// Counters that the filing thread publishes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FilingCounts {
     pub(crate) totals: Totals,
@@ -34,10 +34,10 @@ pub(crate) struct FilingCounts {
 }
 
 impl Journal {
-    /// How the filing stands.
+    /// Returns the statistics of filing.
     pub fn filing(&self) -> FilingStats {
         let shared = self.shared();
-        // Every shard knows the extents of all.
+        // All shards hold the same set of extents.
         let extents = shared.shard(ShardId(0)).state.lock().extents.clone();
         let FilingCounts { totals, dead_bytes } = *shared.counters.filing.lock();
         FilingStats {

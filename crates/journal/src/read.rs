@@ -1,8 +1,8 @@
-//! Reading a stream back: from memory, from segments, from extents.
+//! Reading a stream from memory, segments and extents.
 //!
-//! Only what is committed is shown. Every byte was checked by a CRC on this read, or has been in
-//! memory since it was written. A segment may be filed and recycled while it is being read; then
-//! what was read does not match, and the read starts over and finds the extent.
+//! Only committed records are returned. Every byte was checked by a CRC on this read, or has been
+//! in memory since it was written. A segment may be filed and recycled while it is being read. Then
+//! the check fails, and the read starts over and finds the extent.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::stream::Stream;
 use crate::tail::Placed;
 use crate::{Index, Position, StreamId};
 
-/// How much a read brings at most; at least one record, if there is any.
+/// Limits of a read. At least one record is returned, if there is any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimit {
-    /// Records.
+    /// Number of records.
     pub records: usize,
     /// Bytes of payloads.
     pub bytes: usize,
@@ -30,55 +30,56 @@ pub struct ReadLimit {
 /// A record that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its place in the stream.
+    /// Offset of the record in the stream.
     pub offset: u64,
-    /// When it was appended, in milliseconds since 1970, or a little later: the time of its block.
+    /// Time of its block in milliseconds since 1970: the time of its append, or a little later.
     pub time_ms: u64,
-    /// The caller's.
+    /// The caller's tag.
     pub tag: u8,
-    /// A part of the block or page that it lies in; whoever keeps it for long copies it.
+    /// A slice of the block or page that contains it. Copy it to hold it for long.
     pub payload: Bytes,
 }
 
-/// What a read brought.
+/// Result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// Ascending, without a gap but where loss was accepted.
+    /// Records in ascending order, without a gap except where a loss was accepted.
     pub records: Vec<Record>,
-    /// Where the stream starts.
+    /// Start of the stream.
     pub start: u64,
-    /// Where it ends for readers; to follow it, ask from the offset behind the last record.
+    /// End of the stream for readers. To follow the stream, read from the offset after the last
+    /// record.
     pub next_durable: u64,
 }
 
 /// A read that could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// What was asked for is gone.
+    /// The requested records were trimmed.
     #[error("the stream starts at {start}")]
     Trimmed {
-        /// The first offset there is.
+        /// Offset of the first record.
         start: u64,
     },
-    /// What was written is not what was read.
+    /// A block does not match its checksum.
     #[error("the block at position {} is damaged", position.0)]
     Damaged {
-        /// Where the block stands.
+        /// Position of the block.
         position: Position,
     },
     /// An extent could not be read, or is damaged.
     #[error(transparent)]
     Extent(#[from] ExtentError),
-    /// The disk did not read.
-    #[error("cannot read the line: {0}")]
+    /// An I/O error.
+    #[error("cannot read the write-ahead log: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// Where to find records, as the shard's lock knew it at one moment.
+/// Locations of the wanted records, taken under the shard's lock.
 struct Plan {
     start: u64,
     next_durable: u64,
-    /// Where unfiled records begin: what is before is in the extents.
+    /// Offset at which unfiled records begin. Records before it are in the extents.
     unfiled: u64,
     extents: Arc<ExtentSet>,
     runs: Vec<PlannedRun>,
@@ -87,14 +88,14 @@ struct Plan {
 struct PlannedRun {
     index: Index,
     place: usize,
-    /// Behind the last offset in the block.
+    /// Offset after the last one in the block.
     end: u64,
     placed: Placed,
-    /// If it is in memory.
+    /// The body, if it is in memory.
     body: Option<Bytes>,
 }
 
-/// Reads on from an offset.
+/// Reads records from an offset on.
 pub(crate) fn read(
     shared: &Shared,
     shard: &Shard,
@@ -132,7 +133,7 @@ pub(crate) fn read(
     }
 }
 
-/// The same without the disk; `None` if that is not enough.
+/// Reads like [`read`] but without the disk. Returns `None` if memory does not hold enough.
 pub(crate) fn read_in_memory(
     shard: &Shard,
     stream: StreamId,
@@ -167,7 +168,7 @@ pub(crate) fn read_in_memory(
 fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
     let none = Stream::default();
     let entry = state.streams.get(&stream).unwrap_or(&none);
-    // A run that is filed already and not yet dropped is in the extents.
+    // The first runs may be filed already and not dropped yet; the extents have them.
     let (unfiled, runs) = entry.runs_from(state.tail.first(), from);
     let mut plan = Plan {
         start: entry.start,
@@ -205,10 +206,10 @@ fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
     plan
 }
 
-/// What came of reading a block from a segment.
+/// Outcome of reading the unfiled part.
 enum Found {
     Read,
-    /// Its segment has been filed meanwhile.
+    /// A segment was filed meanwhile.
     Recycled,
 }
 
@@ -249,7 +250,7 @@ fn read_runs(
     Ok(Found::Read)
 }
 
-/// The body of the block there, if it is whole.
+/// Reads the body of a block; `None` if it is not whole.
 pub(crate) fn read_block(shared: &Shared, placed: Placed) -> std::io::Result<Option<Bytes>> {
     let segment = shared.segments.lock().find(placed.position).cloned();
     let Some(segment) = segment else {
@@ -290,7 +291,7 @@ fn take_run(body: &Bytes, stream: StreamId, from: u64, run: &PlannedRun, taken: 
     }
 }
 
-/// Records that fit in a limit.
+/// Collects records up to a limit.
 struct Taken {
     records: Vec<Record>,
     limit: ReadLimit,
@@ -316,7 +317,7 @@ impl Taken {
         if !self.records.is_empty()
             && (self.records.len() >= self.limit.records || bytes > self.limit.bytes)
         {
-            // What follows does not fit either: a read has no gap.
+            // Later records must not be taken either: a read has no gap.
             self.bytes = self.limit.bytes;
             return ControlFlow::Break(());
         }

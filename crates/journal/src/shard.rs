@@ -1,8 +1,8 @@
-//! A shard: its streams, and the block that is being built.
+//! A shard: its streams, its durable blocks and the block that is being built.
 //!
-//! One lock. Whoever appends decides and encodes under it, so the order of decisions is the order
-//! of records in the line. What is durable is published under it too, so that a reader sees a
-//! stream's table, the places of its blocks and the extents of one moment.
+//! One lock guards all of it. A writer decides and encodes under the lock, so records are in the
+//! line in the order of decisions. Durable blocks are published under the lock too, so a reader
+//! sees streams, block positions and extents of the same moment.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use crate::sync::Mutex;
 use crate::tail::{Placed, Tail};
 use crate::{Index, Position, ShardId, StreamId};
 
-/// A block that has this size is closed when the next writer comes: who reads one record back
-/// reads its block.
+/// Size at which a block is closed when the next writer comes. Reading one record reads its whole
+/// block.
 const BLOCK_SIZE_CLOSE: usize = 1 << 20;
 
-/// A new block has room for as much as the last one held, up to here: what comes while the disk is
-/// busy is not copied again and again as it grows.
+/// Capacity limit of a new block. Otherwise a block is allocated as large as the last one was, so
+/// that it is not copied repeatedly while it grows.
 const BLOCK_CAPACITY_MAX: usize = BLOCK_SIZE_CLOSE + BLOCK_SIZE_CLOSE / 4;
 
-/// Time of records goes back when the caller's clock is this many milliseconds behind the last
-/// record: one minute. Below that it stands still, so that small corrections keep records in the
-/// order of their times.
+/// Milliseconds by which the caller's clock may be behind the last record without record times
+/// going back: one minute. Up to that they stand still, so that small corrections of the clock
+/// leave records in time order.
 const TIME_BACK_MS_MAX: u64 = 60_000;
 
-/// See the module's documentation.
+/// One shard of the journal.
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub(crate) id: ShardId,
@@ -43,7 +43,7 @@ pub(crate) struct Shard {
     pub(crate) followers: Followers,
 }
 
-/// What the lock guards.
+/// The part of a shard that the lock guards.
 #[derive(Debug)]
 pub(crate) struct State {
     id: ShardId,
@@ -53,17 +53,17 @@ pub(crate) struct State {
     building: Option<Built>,
     buffers: Buffers,
     closed: Vec<Built>,
-    /// The next block's.
+    /// Index of the next block.
     next: Index,
     term: u64,
-    /// Blocks' times never go back.
+    /// Time of the newest record.
     time_ms: u64,
     capacity: usize,
-    /// Readers see blocks up to here.
+    /// Readers see blocks up to this index.
     committed: Index,
-    /// In blocks that are not committed, in order.
+    /// Trims in blocks that are not committed, in order.
     trims: VecDeque<Trim>,
-    /// Cuts that are not in the line yet.
+    /// Number of cuts that are not in the line yet.
     cuts_pending: usize,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Trim {
     pub(crate) time_ms: u64,
 }
 
-/// A block that waits for its place in the line.
+/// A block that is built and not written yet.
 #[derive(Debug)]
 pub(crate) struct Built {
     pub(crate) kind: BlockKind,
@@ -86,7 +86,7 @@ pub(crate) struct Built {
     pub(crate) term: u64,
     pub(crate) count: u32,
     pub(crate) time_ms: u64,
-    /// Room for the header, then the body.
+    /// Room for the header, followed by the body.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct Written {
     pub(crate) kind: BlockKind,
     pub(crate) index: Index,
     pub(crate) placed: Placed,
-    /// Bytes of memory that the body takes.
+    /// Bytes of memory that the body occupies.
     pub(crate) room: usize,
     pub(crate) body: Bytes,
 }
@@ -133,7 +133,7 @@ impl State {
         }
     }
 
-    /// Its last block, whether on disk or not.
+    /// Returns the shard's last block, on disk or not.
     pub(crate) fn end(&self) -> ShardEnd {
         ShardEnd {
             index: Index(self.next.0 - 1),
@@ -141,27 +141,27 @@ impl State {
         }
     }
 
-    /// Readers see blocks up to here.
+    /// Returns the index up to which readers see blocks.
     pub(crate) fn committed(&self) -> Index {
         self.committed
     }
 
-    /// Blocks that are begun from now on carry this term.
+    /// Sets the term of blocks that are begun from now on.
     pub(crate) fn set_term(&mut self, term: u64) {
         self.term = term;
     }
 
-    /// Bytes that the block being built has already.
+    /// Returns the size of the block being built; 0 if there is none.
     pub(crate) fn building_size(&self) -> usize {
         self.building.as_ref().map_or(0, |built| built.bytes.len())
     }
 
-    /// Whether the next writer should find an empty block.
+    /// Returns true if the next writer should begin a new block.
     pub(crate) fn is_due_to_close(&self) -> bool {
         self.building_size() >= BLOCK_SIZE_CLOSE
     }
 
-    /// Closes the block being built; the next record begins another.
+    /// Closes the block being built; the next record begins a new one.
     pub(crate) fn close_block(&mut self) {
         if let Some(built) = self.building.take() {
             self.capacity = built.bytes.len().min(BLOCK_CAPACITY_MAX);
@@ -169,14 +169,14 @@ impl State {
         }
     }
 
-    /// The next record's block.
+    /// Returns the index of the block that the next record goes into.
     pub(crate) fn building_index(&self) -> Index {
         self.building
             .as_ref()
             .map_or(self.next, |built| built.index)
     }
 
-    /// Appends a record to a stream, whose next offset it gets.
+    /// Appends a record to a stream. `offset` must be the stream's next offset.
     pub(crate) fn append(
         &mut self,
         stream: StreamId,
@@ -197,7 +197,7 @@ impl State {
         entry.push(index, place, payload.len() as u32);
     }
 
-    /// Adds a trim or an erase; it counts when its block is committed.
+    /// Appends a trim or an erase. It takes effect when its block is committed.
     pub(crate) fn mark(&mut self, kind: RecordKind, stream: StreamId, start: u64, now_ms: u64) {
         let record = RecordView {
             stream,
@@ -217,7 +217,7 @@ impl State {
     }
 
     fn encode(&mut self, record: &RecordView<'_>, now_ms: u64) -> (Index, u32) {
-        // A clock that was ahead for a while, and is right again, is followed back.
+        // If the clock was ahead for a while and is right again, the record times follow it back.
         if now_ms > self.time_ms || self.time_ms - now_ms > TIME_BACK_MS_MAX {
             self.time_ms = now_ms;
         }
@@ -251,14 +251,14 @@ impl State {
         }
     }
 
-    /// Hands over what is built, in order. The table keeps nothing of it but places.
+    /// Moves the built blocks to `queue`, in order.
     pub(crate) fn take_built(&mut self, queue: &mut VecDeque<Built>) {
         self.close_block();
         queue.extend(self.closed.drain(..));
     }
 
-    /// A block is on disk; it follows the last one that was. Returns the index up to which the
-    /// shard is durable.
+    /// Records that a block is on disk, directly after the previous one. Returns the index up to
+    /// which the shard is durable.
     pub(crate) fn place(&mut self, written: Written) -> Index {
         match written.kind {
             BlockKind::Cut => {
@@ -272,18 +272,19 @@ impl State {
         }
     }
 
-    /// Blocks up to `index` need not be in memory any more.
+    /// Drops the bodies of blocks up to `index` from memory.
     pub(crate) fn forget(&mut self, index: Index) {
         self.tail.forget(index, |body| self.buffers.give(body));
     }
 
-    /// Gives back the memory that is held for blocks to come.
+    /// Frees the memory that is held for future blocks.
     pub(crate) fn rest(&mut self) {
         self.buffers.clear();
         self.capacity = 0;
     }
 
-    /// Readers see blocks up to `index`. Shows what is trimmed by it.
+    /// Shows blocks up to `index` to readers and applies their trims, each of which is passed to
+    /// `visit`.
     pub(crate) fn commit(&mut self, index: Index, mut visit: impl FnMut(&Trim)) {
         self.committed = self.committed.max(index);
         let committed = self.trims.partition_point(|trim| trim.index <= index);
@@ -296,8 +297,8 @@ impl State {
         }
     }
 
-    /// Blocks from `index` on are void, and a block that says so is built. They are above the
-    /// committed index, and none of the shard's blocks waits for its place.
+    /// Voids the blocks from `index` on and builds a block that says so. They must be above the
+    /// committed index, and no block of the shard may be pending.
     pub(crate) fn cut(&mut self, index: Index) {
         self.void_from(index);
         let built = self.begin(BlockKind::Cut, index, 0);
@@ -305,13 +306,13 @@ impl State {
         self.cuts_pending += 1;
     }
 
-    /// Whether everything of the shard before a position is committed, or void by a cut that is in
-    /// the line.
+    /// Returns true if all blocks of the shard before a position are committed, or voided by a cut
+    /// that is in the line.
     pub(crate) fn is_settled_before(&self, position: Position) -> bool {
         self.cuts_pending == 0 && self.last_before(position) <= self.committed
     }
 
-    /// Forgets blocks from `index` on.
+    /// Drops all blocks from `index` on.
     pub(crate) fn void_from(&mut self, index: Index) {
         for stream in self.streams.values_mut() {
             stream.cut(index);
@@ -321,7 +322,7 @@ impl State {
         self.next = index;
     }
 
-    /// Takes back in a block that recovery found. Its records' offsets were checked.
+    /// Adds a block that recovery found. The offsets of its records must have been checked.
     pub(crate) fn replay(&mut self, index: Index, term: u64, placed: Placed, body: &[u8]) {
         self.next = Index(index.0 + 1);
         self.term = term;
@@ -345,7 +346,7 @@ impl State {
         }
     }
 
-    /// Blocks up to `last` are not there; nothing will be looked for in them.
+    /// Adds empty entries for missing blocks up to `last`; they have no records.
     pub(crate) fn skip_to(&mut self, last: Index, position: Position) {
         while self.next <= last {
             self.tail.push_unread(Placed {
@@ -357,7 +358,7 @@ impl State {
         }
     }
 
-    /// Where the shard's last block before a position is.
+    /// Returns the index of the shard's last block before a position.
     fn last_before(&self, position: Position) -> Index {
         self.tail.last_before(position)
     }

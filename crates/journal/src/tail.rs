@@ -1,4 +1,4 @@
-//! A shard's durable blocks that are not filed: where they stand, and the youngest in memory.
+//! Durable blocks of a shard that are not filed: all their positions, and the newest bodies.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::{Index, Position};
 
-/// Where a durable block stands in the line.
+/// Position of a durable block in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) position: Position,
@@ -15,18 +15,18 @@ pub(crate) struct Placed {
     pub(crate) time_ms: u64,
 }
 
-/// See the module's documentation. Indexes in it are dense.
+/// Unfiled blocks of one shard. Their indexes are dense.
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
-    /// The index of the first in `placed`.
+    /// Index of the first block.
     first: u64,
     placed: VecDeque<Placed>,
-    /// The bodies of the last blocks, as many as memory allows.
+    /// Bodies of the newest blocks, as many as memory allows.
     bodies: VecDeque<Bytes>,
 }
 
 impl Tail {
-    /// Nothing is there; the next block has this index.
+    /// Creates an empty tail; the next block has index `next`.
     pub(crate) fn starting_at(next: Index) -> Tail {
         Tail {
             first: next.0,
@@ -34,23 +34,23 @@ impl Tail {
         }
     }
 
-    /// The index of the first block that is not filed, whether it is there yet or not.
+    /// Returns the index of the first unfiled block; it may not exist yet.
     pub(crate) fn first(&self) -> Index {
         Index(self.first)
     }
 
-    /// The last block's index.
+    /// Returns the index of the last block.
     pub(crate) fn last(&self) -> Index {
         Index(self.end() - 1)
     }
 
-    /// Adds the next block; its body stays in memory until it is forgotten.
+    /// Adds the next block with its body.
     pub(crate) fn push(&mut self, placed: Placed, body: Bytes) {
         self.placed.push_back(placed);
         self.bodies.push_back(body);
     }
 
-    /// Adds the next block without its body. Bodies of blocks before it are forgotten.
+    /// Adds the next block without its body. Drops the bodies of all blocks before it.
     pub(crate) fn push_unread(&mut self, placed: Placed) {
         self.placed.push_back(placed);
         self.bodies.clear();
@@ -61,14 +61,14 @@ impl Tail {
         self.placed.get(place as usize).copied()
     }
 
-    /// The body, if it is in memory.
+    /// Returns the body if it is in memory.
     pub(crate) fn body(&self, index: Index) -> Option<Bytes> {
         let first = self.end() - self.bodies.len() as u64;
         let place = index.0.checked_sub(first)?;
         self.bodies.get(place as usize).cloned()
     }
 
-    /// Forgets the bodies of blocks up to `index`, each of which is handed over.
+    /// Drops the bodies of blocks up to `index` and passes each to `visit`.
     pub(crate) fn forget(&mut self, index: Index, mut visit: impl FnMut(Bytes)) {
         while self.end() - self.bodies.len() as u64 <= index.0
             && let Some(body) = self.bodies.pop_front()
@@ -80,7 +80,8 @@ impl Tail {
         }
     }
 
-    /// The last block before a position; 0 if all are behind it.
+    /// Returns the index of the last block before a position; the one before the first if there is
+    /// none.
     pub(crate) fn last_before(&self, position: Position) -> Index {
         let before = self
             .placed
@@ -88,7 +89,7 @@ impl Tail {
         Index(self.first + before as u64 - 1)
     }
 
-    /// Blocks up to `index` are filed. Whether that is news.
+    /// Drops blocks up to `index`, which are filed. Returns true if there were any.
     pub(crate) fn file(&mut self, index: Index) -> bool {
         let first = self.first;
         self.forget(index, drop);
@@ -99,7 +100,7 @@ impl Tail {
         first < self.first
     }
 
-    /// Blocks from `index` on are void.
+    /// Drops blocks from `index` on, which are void.
     pub(crate) fn cut(&mut self, index: Index) {
         while self.end() > index.0 && self.placed.pop_back().is_some() {
             self.bodies.pop_back();

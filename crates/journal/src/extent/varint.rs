@@ -1,5 +1,5 @@
-//! Whole numbers in as few bytes as they need: seven bits a byte, lowest first, the high bit says
-//! that more follow (LEB128).
+//! Variable-length integers (LEB128): seven bits per byte, lowest first; the high bit marks that
+//! more bytes follow.
 
 /// Appends `value`, 1 to 10 bytes.
 pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
@@ -10,7 +10,7 @@ pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Takes a number off the front. `None`: the bytes end within it, or it exceeds 64 bits.
+/// Removes a number from the front. `None` if the bytes end within it, or it exceeds 64 bits.
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
@@ -28,12 +28,12 @@ pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// A difference as a whole number in which small ones of either sign stay small.
+/// Encodes a signed difference so that small absolute values stay small (zigzag).
 pub(super) fn fold(difference: i64) -> u64 {
     ((difference << 1) ^ (difference >> 63)) as u64
 }
 
-/// The difference that was folded.
+/// Decodes a difference encoded by [`fold`].
 pub(super) fn unfold(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }

@@ -1,4 +1,4 @@
-//! Filing one segment, piece by piece, and what filing and merging share at their ends.
+//! Filing of one segment, piece by piece, and helpers shared with merging.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ pub(super) struct Filing {
     pub(super) generation: u64,
     begin: Position,
     collected: Collected,
-    /// Shards that still have to be written.
+    /// Shards that are not written yet.
     left: Vec<ShardId>,
     writer: Option<Writer>,
     written: Vec<Identity>,
 }
 
 impl Filing {
-    /// Reads the segment; everything before `begin` is filed.
+    /// Reads the segment. Everything before `begin` must be filed.
     pub(super) fn begin(
         sealed: Sealed,
         begin: Position,
@@ -45,7 +45,7 @@ impl Filing {
         })
     }
 
-    /// Writes some, about `budget` bytes. True: that was the last.
+    /// Writes about `budget` bytes. Returns true after the last.
     pub(super) fn advance(
         &mut self,
         disk: &dyn Disk,
@@ -60,7 +60,7 @@ impl Filing {
             Some(writer) => writer,
             None => {
                 let identity = self.identity(shard, manifest);
-                // On the list before it exists, so that a failure removes it.
+                // Listed before it exists, so that a failure removes it.
                 self.written.push(identity);
                 Writer::create(disk, identity)?
             }
@@ -74,12 +74,12 @@ impl Filing {
         Ok(self.left.is_empty())
     }
 
-    /// The extents that were written.
+    /// Returns the extents that were written.
     pub(super) fn extents(&self) -> &[Identity] {
         &self.written
     }
 
-    /// How the shards stand when this is filed.
+    /// Updates the manifest for the filed segment.
     pub(super) fn note(&self, manifest: &mut Manifest) {
         manifest.filed = self.end();
         manifest.sequence = self.sealed.segment.header.sequence;
@@ -94,7 +94,7 @@ impl Filing {
         if self.collected.has_lost {
             self.note_lost(manifest);
         } else if !self.sealed.is_inherited {
-            // What this run began continues what it found.
+            // Segments that this run began continue the earlier ones.
             manifest.has_lost = false;
         }
         for extent in &self.written {
@@ -104,7 +104,7 @@ impl Filing {
         }
     }
 
-    /// Blocks whose loss was accepted count as filed: nothing looks for them any more.
+    /// Counts blocks whose loss was accepted as filed, so that no start looks for them.
     fn note_lost(&self, manifest: &mut Manifest) {
         manifest.has_lost = true;
         manifest.has_holes = true;
@@ -121,7 +121,7 @@ impl Filing {
         }
     }
 
-    /// Removes what was written; what cannot be removed now is nobody's and goes at the next start.
+    /// Removes the written extents. The next start removes those for which it fails.
     pub(super) fn abandon(&self, disk: &dyn Disk) {
         abandon(disk, &self.written);
     }
@@ -143,13 +143,14 @@ impl Filing {
         }
     }
 
-    /// The whole file is filed, its unused end too: positions of the next segment come behind it.
+    /// Returns the end of the file, including its unused rest: the next segment's positions begin
+    /// there.
     fn end(&self) -> Position {
         self.sealed.segment.header.limit()
     }
 }
 
-/// Gives complete extents their names, durably, and opens them.
+/// Renames complete extents to their final names, syncs the names and opens them.
 pub(super) fn publish(
     disk: &dyn Disk,
     extents: &[Identity],
@@ -162,7 +163,7 @@ pub(super) fn publish(
     extents.iter().map(open).collect()
 }
 
-/// Removes extents that no manifest names, under either name.
+/// Removes extents that no manifest names, under both names.
 pub(super) fn abandon(disk: &dyn Disk, extents: &[Identity]) {
     for identity in extents {
         let _ = disk.remove(&identity.path_unfinished());

@@ -1,45 +1,45 @@
-//! Which extents of a shard are merged next.
+//! Selects the extents of a shard to merge next.
 //!
-//! Sizes are sorted into tiers, each four times the last. Four neighbours of one tier, with what
-//! is smaller between them, become one; so of each tier few are left and a stream lies in
-//! O(log n) extents, while a byte is copied about once per tier. Where a stream's records lie together
-//! for long already, as those of a topic do that much is written to, merging makes reading little
-//! faster: sixteen become one, and a byte is copied half as often. An extent of which more than half
-//! is dead is written anew without it, and before all others one that holds erased bytes.
+//! Extents are sorted by size into tiers, each four times the previous one. Four neighbours of one
+//! tier, with smaller ones between them, become one. So few extents are left per tier and a stream
+//! is in O(log n) extents, while each byte is copied about once per tier. If streams already have
+//! long contiguous runs, as those of a busy topic do, merging hardly makes reads faster: then
+//! sixteen become one, and each byte is copied half as often. An extent with more than half dead
+//! bytes is rewritten without them. An extent with erased bytes has priority over all others.
 
 use std::ops::Range;
 
 use crate::extent::SIZE_MAX;
 
-/// Extents of one tier that are merged.
+/// Extents of one tier per merge.
 const MERGE_COUNT: usize = 4;
 
-/// The same where each stream has [`LONG_SIZE`] bytes or more in an extent.
+/// Extents per merge if each stream has [`LONG_SIZE`] bytes or more in an extent.
 const MERGE_COUNT_LONG: usize = 16;
 
-/// Bytes that lie together for so long that finding them takes nothing beside reading them.
+/// Bytes of a contiguous run that is so long that seeking to it is negligible.
 const LONG_SIZE: u64 = 1 << 20;
 
-/// Extents that are merged at once, at most.
+/// Extents per merge at most.
 const WIDTH_MAX: usize = 32;
 
 /// The smallest tier, in bytes.
 const TIER_SIZE: u64 = 64 << 10;
 
-/// An extent as the plan sees it.
+/// An extent and its counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Candidate {
     /// Bytes of the file.
     pub(super) size: u64,
     /// Bytes of payloads.
     pub(super) bytes: u64,
-    /// Streams that have them.
+    /// Number of its streams.
     pub(super) streams: u64,
-    /// How many of those bytes are dead.
+    /// Dead bytes of payloads.
     pub(super) dead: u64,
-    /// Some of them must leave the disk.
+    /// Some bytes must be erased.
     pub(super) is_unerased: bool,
-    /// It is being merged.
+    /// It is being merged already.
     pub(super) is_busy: bool,
 }
 
@@ -54,7 +54,7 @@ impl Candidate {
         self.dead > self.bytes / 2
     }
 
-    /// How many like it are merged.
+    /// Returns how many extents like this one are merged at once.
     fn merge_count(&self) -> usize {
         match self.bytes / self.streams.max(1) >= LONG_SIZE {
             true => MERGE_COUNT_LONG,
@@ -63,7 +63,7 @@ impl Candidate {
     }
 }
 
-/// What a merge is for.
+/// The purpose of a merge, most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Purpose {
     Erase,
@@ -71,7 +71,7 @@ pub(super) enum Purpose {
     Order,
 }
 
-/// The next merge of a shard whose extents are these, oldest first.
+/// Returns the next merge of a shard. `extents` are oldest first.
 pub(super) fn next(extents: &[Candidate]) -> Option<(Purpose, Range<usize>)> {
     let one = |wanted: fn(&Candidate) -> bool| {
         let place = extents
@@ -89,12 +89,12 @@ pub(super) fn next(extents: &[Candidate]) -> Option<(Purpose, Range<usize>)> {
     erase.or_else(room).or_else(order)
 }
 
-/// More extents than this and filing waits for merging.
+/// Returns true if there are so many extents that filing should wait for merging.
 pub(super) fn is_behind(extents: &[Candidate]) -> bool {
     extents.len() > 2 * count_max(extents)
 }
 
-/// How many extents a shard may have when nothing is left to merge.
+/// Returns the number of extents that a shard may have without a due merge.
 pub(super) fn count_max(extents: &[Candidate]) -> usize {
     let total = extents.iter().map(|extent| extent.size).sum();
     let tiers = Candidate {
@@ -107,7 +107,7 @@ pub(super) fn count_max(extents: &[Candidate]) -> usize {
     counts.max().unwrap_or(MERGE_COUNT) * tiers
 }
 
-/// Enough neighbours of one tier, the lowest first.
+/// Finds enough neighbours of one tier, the lowest tier first.
 fn tiered(extents: &[Candidate]) -> Option<Range<usize>> {
     let tiers = extents.iter().map(Candidate::tier).max()?;
     (0..=tiers).find_map(|tier| {
@@ -126,7 +126,8 @@ fn tiered(extents: &[Candidate]) -> Option<Range<usize>> {
     })
 }
 
-/// From the first to the last of a tier in a run, if there are enough and they fit in one.
+/// Returns the range from the first to the last extent of a tier, if there are enough and the
+/// result is not too large.
 fn of_tier(run: &[Candidate], tier: u32) -> Option<Range<usize>> {
     let places: Vec<usize> = (0..run.len())
         .filter(|&place| run[place].tier() == tier)
@@ -141,8 +142,8 @@ fn of_tier(run: &[Candidate], tier: u32) -> Option<Range<usize>> {
         .map(|end| first..end)
 }
 
-/// The smallest two neighbours, if there are too many extents for what they hold. It bounds the
-/// number where trims left small ones between large ones.
+/// Returns the smallest two neighbours, if there are too many extents. It bounds their number when
+/// trims left small extents between large ones.
 fn closest(extents: &[Candidate]) -> Option<Range<usize>> {
     let is_settled = extents.iter().all(|extent| !extent.is_busy);
     if !is_settled || extents.len() <= count_max(extents) {

@@ -1,4 +1,4 @@
-//! The extents: every page of each.
+//! Inspection of the extents: checks every page.
 
 use std::io;
 use std::sync::Arc;
@@ -10,34 +10,34 @@ use crate::extent::{self, DamagedPage, Entry, Extent, ExtentError, Identity};
 use crate::manifest::Manifest;
 use crate::{Position, ShardId, StreamId};
 
-/// An extent that the manifest names; without a manifest, any that there is.
+/// An extent that the manifest names; without a manifest, any extent in the directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtentView {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Whose records it holds.
+    /// Shard of the records.
     pub shard: ShardId,
-    /// Bytes of the file; 0 if it cannot be used.
+    /// Size of the file in bytes; 0 if it cannot be used.
     pub size: u64,
-    /// The stretch of the line that it holds.
+    /// The extent's range of the line.
     pub positions: (Position, Position),
-    /// Streams that it mentions.
+    /// Streams in the stream table.
     pub streams: u64,
-    /// Records that were read.
+    /// Records read.
     pub records: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
-    /// Of those, bytes that no reader sees any more.
+    /// Bytes of trimmed records among them.
     pub dead_bytes: u64,
 }
 
-/// An extent that could be opened, and where its view is.
+/// An opened extent and the index of its view.
 pub(super) struct Opened {
     extent: Arc<Extent>,
     view: usize,
 }
 
-/// Opens what the manifest names; each is one damage at most.
+/// Opens the extents of the manifest. One that cannot be opened is one damage.
 pub(super) fn open(
     disk: &dyn Disk,
     manifest: &Manifest,
@@ -64,8 +64,8 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// Opens every extent that there is: nothing says which of them count, so one that was merged into
-/// another and not removed yet is among them.
+/// Opens every extent in the directory. Without a manifest it is unknown which of them are valid,
+/// so extents that were merged and not yet removed are included.
 pub(super) fn open_all(
     disk: &dyn Disk,
     found: &mut Inspection,
@@ -101,7 +101,7 @@ fn take(extent: Extent, found: &mut Inspection) -> Opened {
     }
 }
 
-/// Of an extent of which nothing but this is known.
+/// Creates the view of an extent of which only the identity is known.
 fn view(identity: &Identity) -> ExtentView {
     ExtentView {
         path: identity.path(),
@@ -115,12 +115,13 @@ fn view(identity: &Identity) -> ExtentView {
     }
 }
 
-/// Bytes of all of them.
+/// Returns the bytes of all extents.
 pub(super) fn bytes(opened: &[Opened]) -> u64 {
     opened.iter().map(|one| one.extent.size()).sum()
 }
 
-/// Without its header, its footer or its index nothing of an extent can be read.
+/// Describes an extent that cannot be opened: its header, footer or index is damaged, or it is
+/// missing.
 fn unusable(disk: &dyn Disk, path: &str, error: ExtentError) -> Result<Damage, InspectError> {
     let size = disk.open(path).and_then(|file| file.size());
     let (place, size, what) = match (error, size) {
@@ -134,7 +135,7 @@ fn unusable(disk: &dyn Disk, path: &str, error: ExtentError) -> Result<Damage, I
     Ok(Damage::at(path, place, length, what))
 }
 
-/// Learns from every stream table how streams stand.
+/// Reads the states of streams from every stream table.
 pub(super) fn read_tables(
     opened: &[Opened],
     table: &mut Table,
@@ -150,7 +151,7 @@ pub(super) fn read_tables(
     Ok(())
 }
 
-/// Counts every record.
+/// Reads and counts every record.
 pub(super) fn read_records(
     opened: &[Opened],
     table: &mut Table,
@@ -181,7 +182,7 @@ pub(super) fn read_records(
         let expected: u64 = entries.iter().map(|entry| entry.records).sum();
         let is_counted = (view.records, view.bytes) == (expected, extent.bytes());
         if pages.is_empty() && !is_counted {
-            let what = "its records are not those that its stream table and footer count";
+            let what = "its records do not match the counts in its stream table and footer";
             let (begin, end) = view.positions;
             let damage = Damage::of_file(extent.path(), extent.size(), what);
             found.damage.push(damage.positions(begin, end));
@@ -193,7 +194,7 @@ pub(super) fn read_records(
     Ok(())
 }
 
-/// The entries that can be read.
+/// Returns the readable entries of the stream table.
 fn entries(extent: &Arc<Extent>) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     extent.check_streams(&mut |entry| entries.push(*entry))?;
@@ -217,12 +218,12 @@ fn damaged(extent: &Extent, page: &DamagedPage, entries: &[Entry]) -> Damage {
     for entry in entries.iter().filter(|entry| is_on(page, entry)) {
         depends(entry.stream, Some(entry.first));
     }
-    // Which streams lie between is not known if it is the table that is damaged.
+    // If a page of the stream table is damaged, the streams on it are unknown.
     damage.has_more_dependents |= !page.held_records;
     damage
 }
 
-/// Whether a stream has records on a page.
+/// Returns true if a stream has records on a page.
 fn is_on(page: &DamagedPage, entry: &Entry) -> bool {
     let begins_before_next = page
         .next

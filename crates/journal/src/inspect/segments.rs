@@ -1,4 +1,4 @@
-//! The files of the line: which there are, which are missing, and where each ends.
+//! Inspection of the line's files: which exist, which are missing, and where each ends.
 
 use super::{Damage, InspectError, Inspection};
 use crate::Position;
@@ -6,58 +6,58 @@ use crate::disk::Disk;
 use crate::manifest::Manifest;
 use crate::segment::{self, LINE_DIR, Segment, SegmentError};
 
-/// A file of the line.
+/// A segment, as found by an inspection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentView {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// Its number.
+    /// Sequence of the segment.
     pub sequence: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub size: u64,
-    /// What it is for now.
+    /// State of the segment.
     pub state: SegmentState,
-    /// Where it begins in the line, and where its blocks end.
+    /// Positions of its start and of the end of its blocks.
     pub positions: (Position, Position),
-    /// Whole blocks.
+    /// Number of whole blocks.
     pub blocks: u64,
-    /// Records in them.
+    /// Number of records in them.
     pub records: u64,
 }
 
-/// What a segment is for.
+/// State of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentState {
-    /// Its records are in extents; it will be used again.
+    /// Its records are in extents; the file will be recycled.
     Filed,
-    /// Whole and waiting to be filed.
+    /// Complete, and waiting to be filed.
     Sealed,
-    /// The last one: appends go there.
+    /// The last segment, to which records are appended.
     Active,
-    /// Its header cannot be used.
+    /// Its header is invalid.
     Unreadable,
 }
 
-/// A segment that is not filed, and whether the next one is there.
+/// An unfiled segment and its successor.
 pub(super) struct Opened {
     pub(super) segment: Segment,
-    /// Its place among the views.
+    /// Index of its view.
     pub(super) view: usize,
     pub(super) successor: Successor,
 }
 
-/// What follows a segment.
+/// The successor of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Successor {
-    /// Nothing: it is the last.
+    /// None: the segment is the last.
     None,
-    /// A segment that says where this one ends.
+    /// A segment that states the end of this one.
     Says(Position),
-    /// One that cannot be read.
+    /// A segment that cannot be read.
     Unreadable,
 }
 
-/// Opens every segment, and says which are missing or have no header.
+/// Opens every segment, and reports those that are missing or have no header.
 pub(super) fn open(
     disk: &dyn Disk,
     manifest: Option<&Manifest>,
@@ -118,7 +118,7 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// The segment before `sequence` learns what follows it.
+/// Sets the successor of the segment before `sequence`.
 fn follow(last: Option<&mut Opened>, sequence: u64, next: Option<&Segment>) {
     let Some(last) = last else { return };
     let is_next = last.segment.header.sequence + 1 == sequence;
@@ -163,7 +163,7 @@ fn open_one(
     }
 }
 
-/// Bytes of all that will be read once.
+/// Returns the bytes of all segments to read.
 pub(super) fn bytes(opened: &[Opened]) -> u64 {
     opened.iter().map(|one| one.segment.header.size).sum()
 }

@@ -1,9 +1,9 @@
-//! The files of the unfiled line, and what can be known of one that has no header.
+//! The files of the unfiled line, and the reconstruction of missing headers.
 //!
-//! What a header says is known without it: where the segment stands follows from its neighbours,
-//! how far the shards were from the blocks before it, and its epoch stands in every block. So a
-//! segment whose header is damaged loses nothing else if its first block is whole; otherwise, or
-//! if the file is missing, all of it is lost. Nothing is changed before the loss is accepted.
+//! The contents of a header follow from other data: the position from the neighbours, the shards'
+//! ends from earlier blocks, and the epoch from any of its blocks. So if only a header is damaged,
+//! and the first block is whole, nothing else is lost. Otherwise, or if the file is missing, the
+//! whole segment is lost. Nothing is changed on disk before the loss is accepted.
 
 use std::io;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::line::Epochs;
 use crate::manifest::Manifest;
 use crate::segment::{self, SEGMENT_HEADER_SIZE, Scan, Segment, SegmentError, SegmentHeader};
 
-/// A file that is being made in the place of a missing one; a later start removes it.
+/// Path of the replacement of a missing segment while it is made; a later start removes it.
 const RESTORED: &str = "line/spare-0.new";
 
-/// Bytes that are written again at once.
+/// Bytes per rewrite.
 const COPY_SIZE: u64 = 1 << 20;
 
-/// The line's names.
+/// Names of the line's segments.
 pub(super) struct Names {
-    /// Paths of segments that are filed.
+    /// Paths of filed segments.
     pub(super) filed: Vec<String>,
-    /// Sequences of those that are not, ascending.
+    /// Sequences of unfiled segments, ascending.
     pub(super) unfiled: Vec<u64>,
 }
 
-/// A segment that must be there.
+/// A segment that exists or must have existed.
 pub(super) struct Found {
-    /// What its header says, or must have said.
+    /// The header, read or reconstructed.
     pub(super) header: Arc<SegmentHeader>,
     file: Option<Arc<dyn File>>,
     evidence: Evidence,
@@ -40,11 +40,11 @@ pub(super) struct Found {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
-    /// It has a header.
+    /// The header is valid.
     Header,
-    /// It has none, and its first block is whole.
+    /// The header is invalid, but the first block is whole.
     Blocks,
-    /// Nothing of it can be used.
+    /// Nothing of the segment is usable.
     None,
 }
 
@@ -53,14 +53,14 @@ impl Found {
         self.evidence == Evidence::Header
     }
 
-    /// To read blocks from, if there are any.
+    /// Returns the segment to read blocks from, if it has any.
     pub(super) fn segment(&self) -> Option<Segment> {
         let file = self.file.clone()?;
         let header = self.header.clone();
         (self.evidence != Evidence::None).then_some(Segment { file, header })
     }
 
-    /// Gives it the header that it must have, and a file if it has none.
+    /// Writes the reconstructed header, and creates the file if it is missing.
     pub(super) fn restore(self, disk: &dyn Disk) -> Result<Segment, LineError> {
         let header = self.header.clone();
         self.try_restore(disk)
@@ -74,7 +74,7 @@ impl Found {
             evidence,
         } = self;
         let Some(file) = file else {
-            // It may be there from a start that was stopped.
+            // The file may exist from an interrupted start.
             let file = disk.create(RESTORED).or_else(|_| disk.open(RESTORED))?;
             file.set_size(0)?;
             file.set_size(header.size)?;
@@ -90,7 +90,7 @@ impl Found {
     }
 }
 
-/// Lists the line.
+/// Lists the segments of the line.
 pub(super) fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<Names, LineError> {
     sync_names_before_trust(disk)?;
     let names = disk
@@ -111,8 +111,8 @@ pub(super) fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<Names, LineEr
     })
 }
 
-/// Opens the segments and checks that each continues the one before it. One that is missing
-/// between two others, or whose header is damaged, is taken for what it must have been.
+/// Opens the segments and checks that each continues the previous one. Reconstructs a segment that
+/// is missing between two others, or whose header is damaged.
 pub(super) fn find(
     disk: &dyn Disk,
     manifest: &Manifest,
@@ -201,11 +201,11 @@ fn check_continues(
     if continues && header.shards.len() == manifest.shards.len() {
         return Ok(());
     }
-    let what = "it does not continue the segment before";
+    let what = "it does not continue the previous segment";
     Err(contradiction(header, header.base, what))
 }
 
-/// A segment without a header.
+/// A segment without a valid header.
 struct Doubt {
     sequence: u64,
     file: Option<Arc<dyn File>>,
@@ -227,7 +227,8 @@ impl Doubt {
         })
     }
 
-    /// What it must have been, between two positions. How far the shards were is added later.
+    /// Reconstructs the header between two positions, except for the shards' ends, which are added
+    /// later.
     fn resolve(
         self,
         manifest: &Manifest,
@@ -262,7 +263,7 @@ impl Doubt {
     }
 }
 
-/// The epoch that the first block says it was written in, if the block is whole.
+/// Returns the epoch in the first block, if that block is whole.
 fn epoch_of(file: &Arc<dyn File>, header: &SegmentHeader) -> io::Result<Option<u64>> {
     let mut bytes = [0; BLOCK_HEADER_SIZE];
     if file.size()? < header.size {
@@ -284,7 +285,8 @@ fn epoch_of(file: &Arc<dyn File>, header: &SegmentHeader) -> io::Result<Option<u
     Ok(scan.next_block()?.map(|block| block.header.epoch))
 }
 
-/// A name may be there and not on disk: whoever gave it was stopped before it was synced.
+/// Syncs the directory: a name may exist without being durable, if an earlier run crashed before
+/// its sync.
 fn sync_names_before_trust(disk: &dyn Disk) -> Result<(), LineError> {
     disk.sync_dir(segment::LINE_DIR)
         .map_err(|error| LineError::Io {
@@ -293,9 +295,9 @@ fn sync_names_before_trust(disk: &dyn Disk) -> Result<(), LineError> {
         })
 }
 
-/// Writes a part of a segment again as it is read, and syncs it. After a sync that failed, what was
-/// to be synced may be readable and count as written without being on disk, and only what is
-/// written anew is taken up by the next sync.
+/// Rewrites a part of a segment with the bytes that it reads as, and syncs it. After a failed sync,
+/// pages may be readable and marked clean without being on disk; only newly written pages are
+/// covered by the next sync.
 pub(super) fn write_again(
     segment: &Segment,
     from: Position,

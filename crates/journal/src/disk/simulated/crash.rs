@@ -1,43 +1,43 @@
-//! What becomes of what was not synced when the power goes.
+//! Effects of a crash on unsynced changes.
 
-/// Something that a crash may keep, lose or tear.
+/// An unsynced change, which a crash may retain, lose or tear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unsynced {
-    /// Bytes of a file, 512 of them.
+    /// A sector of 512 bytes of a file.
     Sector {
-        /// Which file, by a number that its names do not change.
+        /// The file's number, which renames do not change.
         file: u64,
-        /// Counted from the file's start.
+        /// Number of the sector, from 0.
         sector: u64,
     },
-    /// A file's new size.
+    /// New size of a file.
     Size {
-        /// Which file.
+        /// The file's number.
         file: u64,
     },
-    /// A name that came, went or moved.
+    /// A created, removed or renamed name.
     Name {
-        /// Which directory.
+        /// The directory's number.
         directory: u64,
-        /// Counted from the directory's last sync.
+        /// Number of the change since the directory's last sync.
         change: usize,
     },
 }
 
-/// What becomes of it.
+/// Effect of a crash on an unsynced change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// As if it had been synced.
+    /// The change is retained, as if synced.
     Kept,
-    /// As if it had never been.
+    /// The change is lost.
     Lost,
-    /// Of a sector, so many new bytes in front of the old ones; of a size, so many bytes more
-    /// than the smaller one. Names are not torn: they are lost.
+    /// A sector keeps this many new bytes at its front; a size gets this many bytes more than the
+    /// smaller one. Names are not torn but lost.
     Torn(u16),
 }
 
-/// Fates by chance. Each file and each directory has a habit of its own, because what goes wrong
-/// in practice is seldom the average: everything stays, nothing does, all up to a point, or any.
+/// Chooses fates at random. Each file and directory gets its own pattern, because real failures are
+/// seldom the average: all changes are retained, none, all up to some point, or a random subset.
 pub(super) struct Chance<'a> {
     rng: &'a mut fastrand::Rng,
     of: Option<u64>,

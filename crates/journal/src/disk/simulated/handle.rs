@@ -9,7 +9,7 @@ use super::trace::Operation;
 use super::{SimulatedDisk, State, at, broken, size};
 use crate::disk::File;
 
-/// It ends with the process that opened it.
+/// An open file. It becomes invalid when the process that opened it dies.
 pub(super) struct Handle {
     pub(super) disk: SimulatedDisk,
     pub(super) generation: u64,
@@ -60,7 +60,7 @@ impl Handle {
         })
     }
 
-    /// How many of these bytes are written before it goes wrong.
+    /// Returns how many of `count` bytes are written before the fault.
     fn written(state: &mut State, count: usize, fault: Option<Fault>) -> usize {
         match fault {
             Some(Fault::Broken | Fault::Short) if count > 0 => state.rng.usize(..count),
@@ -68,7 +68,7 @@ impl Handle {
         }
     }
 
-    /// How far the file may grow.
+    /// Returns the size up to which the file may grow.
     fn size_max(&self, state: &mut State, old: u64) -> u64 {
         match state.capacity {
             u64::MAX => u64::MAX,
