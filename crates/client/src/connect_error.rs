@@ -31,7 +31,9 @@ pub enum ConnectError {
         cause: io::Error,
     },
     /// The peer accepted the connection and sent no WELCOME frame in time.
-    #[error("no answer from {address} within {timeout:?}\nhint: check that a Telpher node or server listens there")]
+    #[error(
+        "no answer from {address} within {timeout:?}\nhint: check that a Telpher node or server listens there"
+    )]
     Timeout {
         /// Address as given.
         address: String,

@@ -174,7 +174,9 @@ impl Driver {
                     self.refusals = 0;
                     return Some(established);
                 }
-                Ok(_) => self.note(format!("{address} has changed its role between node and RPC server")),
+                Ok(_) => self.note(format!(
+                    "{address} has changed its role between node and RPC server"
+                )),
                 Err(error) => {
                     self.note(error.brief());
                     self.refusals = match is_refused_token(&error) {

@@ -325,7 +325,9 @@ impl Engine {
                     intake.take_oversize(header, fatal);
                     let limit = self.frame_size_max;
                     let size = header.length;
-                    let message = format!("a payload of {size} bytes is too far above the limit of {limit} to be skipped (`frame_size_max`)");
+                    let message = format!(
+                        "a payload of {size} bytes is too far above the limit of {limit} to be skipped (`frame_size_max`)"
+                    );
                     match fatal {
                         true => Err(Broken::Peer(ErrorCode::TooLarge, message)),
                         false => Ok(()),
@@ -392,7 +394,9 @@ impl Engine {
             match self.heartbeat.beat(now) {
                 Beat::Quiet => {}
                 Beat::Ping => wire::encode_ping(Correlation::NONE, &mut self.out),
-                Beat::Dead => return Some(self.end("the peer does not answer (keepalive timeout)")),
+                Beat::Dead => {
+                    return Some(self.end("the peer does not answer (keepalive timeout)"));
+                }
             }
         }
         if self.drain_until.is_some_and(|until| until <= now) {

@@ -147,7 +147,9 @@ impl ReplyTo {
 impl Drop for ReplyTo {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.send(Err(Fault::new("the handler dropped the request without a reply")));
+            self.send(Err(Fault::new(
+                "the handler dropped the request without a reply",
+            )));
         }
     }
 }

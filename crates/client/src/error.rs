@@ -160,14 +160,18 @@ fn hint(code: ErrorCode, sent: Sent) -> &'static str {
         ErrorCode::HandlerError => "the handler ran and returned this error",
         ErrorCode::InvalidArgument => "correct the name, the option or the body",
         ErrorCode::Unauthenticated => "give a valid token; `telpher token add` makes one",
-        ErrorCode::Unsupported => "the peer does not support this; upgrade the peer or do not use it",
-        ErrorCode::Unavailable => {
-            "it was not executed; retry once the cause is gone"
+        ErrorCode::Unsupported => {
+            "the peer does not support this; upgrade the peer or do not use it"
         }
+        ErrorCode::Unavailable => "it was not executed; retry once the cause is gone",
         ErrorCode::Protocol => "the two sides do not understand each other; compare their versions",
         ErrorCode::Internal => "this is a defect; the log of the side that raised it has details",
-        ErrorCode::Replaced => "another connection uses the same instance; give each connection its own",
-        ErrorCode::Conflict => "read the messages that others appended, then append with the new end as expected",
+        ErrorCode::Replaced => {
+            "another connection uses the same instance; give each connection its own"
+        }
+        ErrorCode::Conflict => {
+            "read the messages that others appended, then append with the new end as expected"
+        }
         ErrorCode::NotFound => "check the name; the first write creates it",
         ErrorCode::Gone => "it was deleted; use another name",
         ErrorCode::IdReused => "use a new id for new content",

@@ -331,7 +331,8 @@ pub(crate) fn leave(core: &Core, ticket: Ticket) {
 
 pub(crate) fn window_is_full(link: Option<&Link>) -> CallError {
     let count = link.map_or(0, |link| link.pending.occupied());
-    let message = format!("the window of this client is full: {count} calls are in flight (`in_flight_max`)");
+    let message =
+        format!("the window of this client is full: {count} calls are in flight (`in_flight_max`)");
     CallError::new(ErrorCode::Busy, message)
 }
 

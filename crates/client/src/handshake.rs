@@ -92,7 +92,10 @@ async fn introduce(
         Ok(frame) => frame,
         Err(FirstFrame::Io(cause)) => return Err(io_error(cause)),
         Err(FirstFrame::Oversize) => {
-            return Err(protocol(address, "the first frame is larger than {FIRST_FRAME_SIZE_MAX} bytes"));
+            return Err(protocol(
+                address,
+                "the first frame is larger than {FIRST_FRAME_SIZE_MAX} bytes",
+            ));
         }
     };
     let peer = judge_welcome(address, header, &payload)?;
@@ -113,7 +116,10 @@ pub(crate) fn judge_welcome(
         Kind::WELCOME => {
             let welcome = Welcome::decode(payload).map_err(|error| protocol(address, error))?;
             if !(VERSION_MIN..=VERSION).contains(&welcome.version) {
-                let cause = format!("the peer chose version {}, supported are {VERSION_MIN} to {VERSION}", welcome.version);
+                let cause = format!(
+                    "the peer chose version {}, supported are {VERSION_MIN} to {VERSION}",
+                    welcome.version
+                );
                 return Err(protocol(address, cause));
             }
             Ok(Peer {
@@ -131,7 +137,10 @@ pub(crate) fn judge_welcome(
                 message: failure.message.to_owned(),
             })
         }
-        kind => Err(protocol(address, format!("the first frame is {kind:?}, not WELCOME"))),
+        kind => Err(protocol(
+            address,
+            format!("the first frame is {kind:?}, not WELCOME"),
+        )),
     }
 }
 

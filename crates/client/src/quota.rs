@@ -106,7 +106,10 @@ impl Quota {
             return Ok(Vec::new());
         }
         if takes.len() > TAKES_MAX {
-            let message = format!("{} takes in a batch are above the limit of {TAKES_MAX}", takes.len());
+            let message = format!(
+                "{} takes in a batch are above the limit of {TAKES_MAX}",
+                takes.len()
+            );
             return Err(CallError::new(ErrorCode::TooLarge, message));
         }
         let mut body = Vec::new();

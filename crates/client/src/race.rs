@@ -74,7 +74,12 @@ impl Future for Race<'_> {
         if self.calls.iter().any(Option::is_some) {
             return Poll::Pending;
         }
-        let no_callers = || CallError::new(ErrorCode::InvalidArgument, "`race` needs at least one caller");
+        let no_callers = || {
+            CallError::new(
+                ErrorCode::InvalidArgument,
+                "`race` needs at least one caller",
+            )
+        };
         Poll::Ready(Err(last_error.unwrap_or_else(no_callers)))
     }
 }

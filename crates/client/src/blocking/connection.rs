@@ -244,7 +244,9 @@ impl Connection {
             let payload = body.len() + 4;
             let limit = self.peer.window.frame_size_max;
             if payload > limit as usize {
-                let message = format!("a payload of {payload} bytes is above the limit of {limit} (`frame_size_max` of the peer)");
+                let message = format!(
+                    "a payload of {payload} bytes is above the limit of {limit} (`frame_size_max` of the peer)"
+                );
                 settle(*next, Err(CallError::new(ErrorCode::TooLarge, message)));
                 *next += 1;
                 continue;
@@ -377,7 +379,9 @@ impl Connection {
         settle: Settle<'_>,
     ) -> Result<(), CallError> {
         let (size, limit) = (header.length, self.frame_size_max);
-        let message = format!("the answer of {size} bytes is above this client's limit of {limit} (`frame_size_max`)");
+        let message = format!(
+            "the answer of {size} bytes is above this client's limit of {limit} (`frame_size_max`)"
+        );
         let error = CallError::new(ErrorCode::TooLarge, message).with_sent(Sent::Yes);
         if fatal {
             return Err(error);

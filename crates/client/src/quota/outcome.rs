@@ -110,7 +110,10 @@ impl fmt::Display for Denied {
             need,
             ..
         } = self;
-        write!(f, "limit `{limit}` has {have} {unit} left, the take needs {need}")?;
+        write!(
+            f,
+            "limit `{limit}` has {have} {unit} left, the take needs {need}"
+        )?;
         match self.is_exhausted {
             true => f.write_str(", and the limit does not refill"),
             false => Ok(()),

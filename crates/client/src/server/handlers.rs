@@ -248,7 +248,10 @@ where
         done: &mut dyn Done,
     ) -> Option<Pin<Box<dyn Job>>> {
         let Some(items) = items else {
-            let message = format!("`{}` streams its reply: call it with `stream`", arrival.method());
+            let message = format!(
+                "`{}` streams its reply: call it with `stream`",
+                arrival.method()
+            );
             done.refuse(&Fault::with_code(ErrorCode::InvalidArgument, message));
             return None;
         };

@@ -36,7 +36,9 @@ pub enum ListenError {
 fn listen_hint(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::AddrInUse => "another process listens there; port 0 takes any free port",
-        io::ErrorKind::PermissionDenied => "choose a port above 1023, or a directory that you may write to",
+        io::ErrorKind::PermissionDenied => {
+            "choose a port above 1023, or a directory that you may write to"
+        }
         io::ErrorKind::InvalidInput => "give `tls` a certificate and its key",
         _ => "use an address of this machine, such as tcp://127.0.0.1:0",
     }

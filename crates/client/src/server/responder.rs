@@ -164,7 +164,9 @@ impl Responder {
             Kind::REQUEST => {
                 let limit = self.window.frame_size_max;
                 let size = header.length;
-                let message = format!("a request of {size} bytes is above the limit of {limit} (`frame_size_max`)");
+                let message = format!(
+                    "a request of {size} bytes is above the limit of {limit} (`frame_size_max`)"
+                );
                 let fault = Fault::with_code(ErrorCode::TooLarge, message);
                 fault.encode(Ran::No, header.correlation, out);
             }
@@ -216,7 +218,10 @@ impl Responder {
         let deadline = match self.clock.deadline(message.deadline_ms) {
             Ok(deadline) => deadline,
             Err(Expired) => {
-                let fault = Fault::with_code(ErrorCode::DeadlineExceeded, "the deadline passed before the handler started");
+                let fault = Fault::with_code(
+                    ErrorCode::DeadlineExceeded,
+                    "the deadline passed before the handler started",
+                );
                 fault.encode(Ran::No, correlation, out);
                 return Ok(());
             }
@@ -272,7 +277,8 @@ impl Responder {
     fn full(&self) -> Fault {
         let count = self.jobs.count();
         let size = self.jobs.size() + self.outlet.port.held_size();
-        let message = format!("{count} calls and {size} bytes of requests are in flight on this connection");
+        let message =
+            format!("{count} calls and {size} bytes of requests are in flight on this connection");
         Fault::with_code(ErrorCode::Busy, message)
     }
 
@@ -285,7 +291,9 @@ impl Responder {
         let fits = bytes <= self.window.credit_bytes || messages == 0;
         match fits && messages < u64::from(self.window.credit_messages) {
             true => Ok(()),
-            false => Err(Violation("one-way messages exceed the granted credit".to_owned())),
+            false => Err(Violation(
+                "one-way messages exceed the granted credit".to_owned(),
+            )),
         }
     }
 
