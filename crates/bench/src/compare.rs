@@ -85,7 +85,7 @@ pub enum Fails {
     Below,
 }
 
-/// What a rule says about a case.
+/// Result of a rule for one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judgement {
     /// The rule.

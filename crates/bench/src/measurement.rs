@@ -73,7 +73,7 @@ pub struct Sink {
     pub received: u64,
     /// First and last of these messages.
     pub arrivals: Option<Arrivals>,
-    /// How long the sink ran; needed only to reproduce reports that divide by it.
+    /// Lifetime of the sink; needed only to reproduce reports that divide by it.
     pub elapsed_ns: Option<u64>,
     /// Failures by kind.
     pub errors: BTreeMap<String, u64>,

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::clock;
 
-/// How progress is shown.
+/// Kind of progress display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
     /// A panel below the live lines.

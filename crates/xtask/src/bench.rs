@@ -1,8 +1,8 @@
 //! `cargo xtask bench NAME`: runs a benchmark whose result is committed.
 //!
-//! What it leaves in `bench/results/NAME/` is everything that was measured (`results.json`, every
-//! repeat) and a page made from it (`README.md`: command, commit, machine, tables, flags). It quotes
-//! nothing and decides nothing: run it on a machine that does nothing else.
+//! The task writes to `bench/results/NAME/`: `results.json` with every repeat, and `README.md` with
+//! command, commit, machine, tables and flags. It makes no judgement. Run it on an otherwise idle
+//! machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::step::{self, cargo};
 
-/// A benchmark with a name.
+/// A named benchmark.
 struct Suite {
     name: &'static str,
     about: &'static str,
-    /// What `telpher bench` is asked for, words separated by blanks.
+    /// Arguments of `telpher bench`, separated by blanks.
     line: &'static str,
-    /// Whether floors and peers take part.
+    /// Participation of floors and peers.
     peers: Peers,
 }
 
@@ -245,11 +245,11 @@ const SUITES: [Suite; 32] = [
     },
 ];
 
-/// What measures nothing, and whose result is committed all the same: what it found, or it fails.
+/// A check whose result is committed: its report, or it fails.
 struct Check {
     name: &'static str,
     about: &'static str,
-    /// What `telpher` is asked for.
+    /// Arguments of `telpher`.
     line: &'static str,
 }
 
@@ -298,7 +298,7 @@ const RESULTS: &str = "bench/results";
 const BUILD_LIMIT: Duration = Duration::from_secs(40 * 60);
 const RUN_LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Builds the release and runs the suites and checks that are named.
+/// Builds the release and runs the named suites and checks.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let named = |name: &str| args.iter().any(|arg| arg == name);
     let is_known = |arg: &&String| {
@@ -328,7 +328,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
 }
 
 impl Check {
-    /// Runs it and keeps what it found.
+    /// Runs the check and stores its report.
     fn run(&self, commit: &str) -> Result<()> {
         let place = Path::new(RESULTS).join(self.name);
         fs::create_dir_all(&place)?;
@@ -360,7 +360,7 @@ fn names() -> String {
     )
 }
 
-/// The commit that is measured, and whether the sources differ from it.
+/// Returns the measured commit, marked if the sources differ from it.
 pub(crate) fn commit() -> Result<String> {
     let head = step::read(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]))?;
     let sources = [
@@ -396,7 +396,7 @@ impl Suite {
         self.keep(&made.join("results.json"))
     }
 
-    /// Puts the result where it is committed, with its page.
+    /// Copies the result to its committed directory, and renders its page.
     fn keep(&self, results: &Path) -> Result<()> {
         let place = Path::new(RESULTS).join(self.name);
         fs::create_dir_all(&place)?;
@@ -414,7 +414,7 @@ impl Suite {
         Ok(())
     }
 
-    /// The report under the name of the suite, with the way to run it again.
+    /// Returns the report under the name of the suite, with the command to repeat it.
     fn page(&self, report: &str) -> String {
         let body = report.split_once("\n\n").map_or(report, |(_, body)| body);
         format!(
@@ -426,7 +426,7 @@ impl Suite {
     }
 }
 
-/// The picture of the memory beside a result, where there is one.
+/// Returns the memory plot next to a result, if there is one.
 fn memory_plot(results: &Path) -> Result<Option<PathBuf>> {
     let plots = entries(&results.with_file_name("plots"))?;
     let is_memory = |path: &PathBuf| {
@@ -448,7 +448,7 @@ fn telpher(args: &[&str]) -> Command {
     command
 }
 
-/// What stands in a directory.
+/// Lists the entries of a directory; empty if it does not exist.
 fn entries(parent: &Path) -> Result<Vec<PathBuf>> {
     if !parent.is_dir() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! `cargo xtask deps`: the layers, and what nobody may depend on.
+//! `cargo xtask deps`: checks the layers of the crates, and banned dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,21 @@ use crate::step::{self, cargo};
 
 const PREFIX: &str = "telpher-";
 
-/// Names of packages.
+/// Package names.
 type Names = BTreeSet<String>;
 
-/// What the check looks at.
+/// Dependencies of the workspace.
 #[derive(Default)]
 struct Tree {
-    /// Each of our crates with what it depends on itself.
+    /// Direct dependencies of each of our crates.
     direct: BTreeMap<String, Names>,
-    /// Each of our crates with everything that it drags in.
+    /// Direct and indirect dependencies of each of our crates.
     whole: BTreeMap<String, Names>,
-    /// Everything, build scripts and tests too.
+    /// All packages, including those of build scripts and tests.
     all: Names,
 }
 
-/// Reads the tree and reports everything that is wrong with it.
+/// Reads the dependencies and reports all problems.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     expect_none(args)?;
     step::heading("dependencies");
@@ -69,7 +69,7 @@ fn names(args: &[&str]) -> Result<Names> {
         .collect())
 }
 
-/// The crate's name without the product's.
+/// Returns the name of a package without the prefix of the product.
 fn short(package: &str) -> String {
     package.strip_prefix(PREFIX).unwrap_or(package).to_owned()
 }
@@ -123,7 +123,7 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    /// A tree in which every crate exists and depends on all that it may.
+    /// Returns a tree in which every crate exists and has all allowed dependencies.
     fn lawful() -> Tree {
         let mut tree = Tree::default();
         for layer in LAYERS {

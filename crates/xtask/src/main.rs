@@ -1,7 +1,7 @@
 //! Developer commands: `cargo xtask TASK`.
 //!
-//! Each task is a list of steps that run one after the other, say what they do and how long it
-//! took, and end after a bounded time. A further tier is a module and a line in [`TASKS`].
+//! Each task is a list of steps that run one after the other, print what they do and how long it
+//! took, and end after a bounded time. To add a task: a module, and a line in [`TASKS`].
 
 mod bench;
 mod check;
@@ -160,7 +160,7 @@ fn usage() -> String {
     format!("Tasks:\n{}", tasks.concat())
 }
 
-/// For tasks that take no arguments.
+/// Fails if a task that takes no arguments has any.
 fn expect_none(args: &[String]) -> Result<()> {
     match args.first() {
         Some(arg) => bail!("this task takes no arguments: `{arg}`"),

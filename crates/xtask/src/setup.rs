@@ -1,4 +1,5 @@
-//! `cargo xtask setup`: what building and testing need beside the Rust toolchain.
+//! `cargo xtask setup`: installs the programs that building and testing need in addition to the
+//! Rust toolchain.
 
 use std::process::Command;
 use std::time::Duration;
@@ -8,15 +9,15 @@ use anyhow::{Context, Result, bail};
 use crate::expect_none;
 use crate::step::{self, cargo, is_installed};
 
-/// A program, and the Debian package that has it.
+/// A program, and the Debian package that contains it.
 struct Need {
     program: &'static str,
     package: &'static str,
     reason: &'static str,
 }
 
-/// What building and testing start or call. `cc` is what the `x` script looks for too, before there
-/// is an xtask.
+/// Programs that building and testing use. The `x` script checks for `cc` too, before xtask is
+/// built.
 const NEEDS: [Need; 9] = [
     Need {
         program: "cc",
@@ -65,14 +66,14 @@ const NEEDS: [Need; 9] = [
     },
 ];
 
-/// No program of its own says whether it is there.
+/// Python's `venv` module, which no program of its own indicates.
 const VENV: Need = Need {
     program: "python3 -m venv",
     package: "python3-venv",
     reason: "tests of the SLIM door run SLIM's own bindings, from PyPI",
 };
 
-/// Parts of the toolchain that a minimal installation leaves out, by `cargo` command.
+/// Components that a minimal toolchain lacks, by `cargo` command.
 const COMPONENTS: [(&str, &str); 2] = [("fmt", "rustfmt"), ("clippy", "clippy")];
 
 const LIMIT: Duration = Duration::from_secs(15 * 60);
@@ -125,7 +126,7 @@ fn install(needs: &[Need]) -> Result<()> {
     step::run("apt-get install", install.args(packages), LIMIT)
 }
 
-/// `apt-get` as root: by being root, or by `sudo`, which asks for a password if it must.
+/// Returns `apt-get` as root: directly, or by `sudo`, which may ask for a password.
 fn apt_get(args: &[&str]) -> Result<Command> {
     let root = step::read(Command::new("id").arg("-u"))
         .context("who are we?")?

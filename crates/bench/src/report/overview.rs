@@ -22,7 +22,7 @@ pub struct Section {
     pub notes: Vec<String>,
 }
 
-/// How much of each figure a table shows.
+/// Level of detail of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// Means with their margins, to fit a terminal.

@@ -1,4 +1,4 @@
-//! Consumer groups: joined, committed for, looked at, left.
+//! Comparison of consumer groups: join, commit, describe, leave.
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -13,13 +13,13 @@ use super::topics::{make, topic};
 const TOPIC: &str = "grouped";
 const GROUP: &str = "group";
 
-/// What a consumer says of itself: version 0, one topic, no data of its own. Apache Kafka reads it, and leaves
-/// a join without an answer for ever where it cannot.
+/// Subscription of a consumer: version 0, one topic, no user data. It must be valid: Apache Kafka
+/// never answers a join with a subscription that it cannot parse.
 const SUBSCRIPTION: &[u8] = b"\0\0\0\0\0\x01\0\x07grouped\xff\xff\xff\xff";
-/// What a consumer is assigned: version 0, partition 0 of the topic, no data of its own.
+/// Assignment of a consumer: version 0, partition 0 of the topic, no user data.
 const ASSIGNMENT: &[u8] = b"\0\0\0\0\0\x01\0\x07grouped\0\0\0\x01\0\0\0\0\xff\xff\xff\xff";
 
-/// What each broker calls the member.
+/// Member id on each broker.
 type Members = [String; 2];
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
@@ -38,12 +38,13 @@ fn coordinators(script: &mut Script) -> Result<()> {
         key_type,
         coordinator_keys: vec![key.to_owned()],
     };
-    // Apache Kafka makes what its coordinators keep when one is looked for, and not before.
+    // Apache Kafka creates its coordinators' internal topics when a coordinator is looked up, and
+    // not before.
     script.both("of a group", 3, &find(GROUP, 0))?;
     script.both("of groups", 4, &find(GROUP, 0))?;
     script.both("of a group without a name", 4, &find("", 0))?;
     script.both("of a kind that is none", 4, &find(GROUP, 9))?;
-    // A coordinator that still loads answers heartbeats as if all were well.
+    // A coordinator that is still loading answers heartbeats without an error.
     for group in [GROUP, "nobody", "simple", "stranger", ""] {
         let name = format!("of {group:?}, which is not there yet");
         script.both(&name, 5, &fetch(group, Some(&[(TOPIC, 0)])))?;
@@ -54,7 +55,7 @@ fn coordinators(script: &mut Script) -> Result<()> {
 fn join(group: &str, member: &str) -> join_group::Request {
     join_group::Request {
         group_id: group.to_owned(),
-        // Longer than what is asked of a member takes on a busy machine.
+        // Longer than all requests for a member take on a busy machine.
         session_timeout_ms: 120_000,
         rebalance_timeout_ms: 120_000,
         member_id: member.to_owned(),
@@ -182,7 +183,7 @@ fn without_members(script: &mut Script) -> Result<()> {
         ..join("nobody", "")
     };
     script.both("without a protocol", 9, &bare)?;
-    // Whoever commits without a group has one made.
+    // A commit without a group creates one.
     script.both("without a group", 8, &commit("simple", -1, "", TOPIC, 0))?;
     script.both(
         "without a group, of no topic",
@@ -235,7 +236,7 @@ fn without_a_name(script: &mut Script) -> Result<()> {
     Ok(())
 }
 
-/// A member on both sides: the leader of the first generation.
+/// Joins a member on both brokers: the leader of the first generation.
 fn joined(script: &mut Script) -> Result<Option<Members>> {
     let answers = script.both("without an id", 9, &join(GROUP, ""))?;
     let [Some(theirs), Some(ours)] = answers else {
@@ -249,7 +250,7 @@ fn joined(script: &mut Script) -> Result<Option<Members>> {
 }
 
 fn with_a_member(script: &mut Script, members: &Members) -> Result<()> {
-    /// The same asked for the member of each.
+    /// Sends the request for each broker's member.
     macro_rules! each {
         ($name:literal, $version:literal, |$member:ident| $request:expr) => {{
             let requests = members.each_ref().map(|$member| $request);

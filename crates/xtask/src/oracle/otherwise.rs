@@ -1,7 +1,7 @@
-//! What a node answers otherwise than Apache Kafka, and means to: the request, and why.
+//! Intended differences from Apache Kafka: the request, and the reason.
 
-/// Requests as they are told of. One that is answered alike, or is not asked, is an error: what stands
-/// here is true.
+/// Requests by their title. An entry whose request is not sent, or whose responses are equal, is an
+/// error, so the list stays true.
 pub(super) const OTHERWISE: &[(&str, &str)] = &[
     ("CreateTopics v4, two that collide", COLLIDE),
     (

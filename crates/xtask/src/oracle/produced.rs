@@ -1,4 +1,4 @@
-//! The idempotent producer: what is taken once, and what is taken for another.
+//! Comparison of idempotent producers: duplicates, sequences and epochs.
 
 use anyhow::Result;
 use kafka::init_producer_id;
@@ -10,7 +10,7 @@ use super::topics::{make, topic};
 
 const TOPIC: &str = "produced";
 
-/// A producer of each broker.
+/// Producer id and epoch on each broker.
 type Ids = [(i64, i16); 2];
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {

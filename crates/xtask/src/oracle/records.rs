@@ -1,4 +1,4 @@
-//! Records: produced, fetched, looked for, deleted.
+//! Comparison of records: produce, fetch, offset queries, deletion.
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use super::topics::{make, topic, topic_with};
 const TOPIC: &str = "records";
 const COMPACTED: &str = "records-compacted";
 const SMALL: &str = "records-small";
-/// Takes what one of them may take and the other not.
+/// Topic for batches that only one of the brokers may accept.
 const STRANGE: &str = "records-strange";
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
@@ -24,7 +24,7 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
         topic_with(SMALL, "max.message.bytes", "200"),
     ];
     script.both("for records", 4, &make(topics))?;
-    // A leader that has just become one may not know it yet.
+    // A new leader may not know its leadership yet.
     std::thread::sleep(std::time::Duration::from_secs(2));
     refused(script)?;
     taken(script)?;
@@ -33,7 +33,7 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
     deleted(script)
 }
 
-/// A batch of so many records of that time and later, as the template says.
+/// Encodes a batch of `count` records with times from `time` on, by the template.
 pub(super) fn batch(count: i64, time: i64, template: &Template) -> Vec<u8> {
     let mut builder = Builder::new();
     for number in 0..count {
@@ -49,7 +49,7 @@ fn plain(count: i64, time: i64) -> Vec<u8> {
     batch(count, time, &Template::default())
 }
 
-/// A request to append it to a partition.
+/// Returns a request that appends a batch to a partition.
 pub(super) fn append(topic: &str, index: i32, acks: i16, batch: Vec<u8>) -> produce::Request {
     produce::Request {
         acks,
@@ -66,7 +66,7 @@ pub(super) fn append(topic: &str, index: i32, acks: i16, batch: Vec<u8>) -> prod
     }
 }
 
-/// Bytes of a good batch, one field of it overwritten, with a checksum that is right again.
+/// Returns a valid batch with one field overwritten and a correct checksum.
 fn altered(at: usize, field: &[u8]) -> Vec<u8> {
     let mut bytes = plain(2, 1_000);
     bytes[at..at + field.len()].copy_from_slice(field);
@@ -160,7 +160,7 @@ fn refused(script: &mut Script) -> Result<()> {
     Ok(())
 }
 
-/// Offsets 0 to 9 in four batches, times 1,000 and on.
+/// Appends offsets 0 to 9 in four batches, with times from 1,000 on.
 fn taken(script: &mut Script) -> Result<()> {
     for (version, count, time) in [(3, 1, 1_000), (7, 2, 2_000), (9, 3, 3_000), (11, 4, 4_000)] {
         let request = append(TOPIC, 0, -1, plain(count, time));
@@ -169,7 +169,7 @@ fn taken(script: &mut Script) -> Result<()> {
     Ok(())
 }
 
-/// A request for a partition, which waits for nothing.
+/// Returns a fetch request for one partition, which does not wait.
 pub(super) fn fetch_from(topic: &str, partition: i32, offset: i64) -> fetch::Request {
     fetch::Request {
         max_wait_ms: 0,
@@ -199,7 +199,7 @@ fn fetched(script: &mut Script) -> Result<()> {
     script.both("of no topic", 12, &fetch_from("absent", 0, 0))?;
     script.both("of no partition", 12, &fetch_from(TOPIC, 7, 0))?;
     script.both("by an id that is none", 13, &fetch_from("", 0, 0))?;
-    // The first batch comes whole, whatever may be taken.
+    // The first batch is returned whole, independent of the size limit.
     for bytes in [0, 1, 100] {
         let mut request = fetch_from(TOPIC, 0, 0);
         request.max_bytes = bytes;
@@ -215,7 +215,7 @@ fn fetched(script: &mut Script) -> Result<()> {
     of_epochs(script)
 }
 
-/// An epoch of its leader, of each broker: each counts them in its own way.
+/// Current leader epoch on each broker: each counts in its own way.
 type Epochs = [i32; 2];
 
 fn epochs_now(script: &mut Script) -> Result<Option<Epochs>> {

@@ -1,4 +1,4 @@
-//! Topics: made, looked at, changed, removed.
+//! Comparison of topics: create, describe, change, delete.
 
 use anyhow::Result;
 use kafka::{
@@ -9,7 +9,7 @@ use kafka::{
 
 use super::script::Script;
 
-/// A topic resource in requests about configuration.
+/// Resource type of topics in configuration requests.
 const TOPIC: i8 = 2;
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
@@ -39,7 +39,7 @@ pub(super) fn compare(script: &mut Script) -> Result<()> {
     deletions(script)
 }
 
-/// What one broker answers about its leadership, and about moves to others.
+/// Compares responses about leadership, and about moves to other brokers.
 fn leaders(script: &mut Script) -> Result<()> {
     let of = |topic: &str, partitions: &[i32]| elect_leaders::Request {
         topic_partitions: Some(vec![elect_leaders::TopicPartitions {
@@ -95,7 +95,7 @@ fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
             include_topic_authorized_operations: true,
             include_cluster_authorized_operations: true,
         };
-        // Version 1 cannot say that nothing is to be made.
+        // Version 1 cannot disable automatic creation.
         if version >= 4 {
             script.in_the_end(title, version, &request)?;
         }
@@ -103,7 +103,7 @@ fn metadata_of(script: &mut Script, title: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// A topic to be, with one partition.
+/// Returns a new topic with one partition.
 pub(super) fn topic(name: &str) -> create_topics::Topic {
     create_topics::Topic {
         name: name.to_owned(),
@@ -113,7 +113,7 @@ pub(super) fn topic(name: &str) -> create_topics::Topic {
     }
 }
 
-/// The same with a setting.
+/// Returns a new topic with a setting.
 pub(super) fn topic_with(name: &str, setting: &str, value: &str) -> create_topics::Topic {
     create_topics::Topic {
         configs: vec![create_topics::Config {
@@ -124,7 +124,7 @@ pub(super) fn topic_with(name: &str, setting: &str, value: &str) -> create_topic
     }
 }
 
-/// A request to make them.
+/// Returns a request that creates the topics.
 pub(super) fn make(topics: Vec<create_topics::Topic>) -> create_topics::Request {
     create_topics::Request {
         topics,
@@ -249,7 +249,7 @@ fn partitions(script: &mut Script) -> Result<()> {
     Ok(())
 }
 
-/// What a broker of ours knows as well.
+/// Topic settings that our node supports.
 const SETTINGS: [&str; 32] = [
     "cleanup.policy",
     "compression.gzip.level",
@@ -297,7 +297,7 @@ fn describe(resource_type: i8, name: &str, settings: &[&str]) -> describe_config
     }
 }
 
-/// One setting after the other: in an answer they have no order.
+/// Compares one setting after the other, because settings have no order in a response.
 fn described(script: &mut Script, when: &str) -> Result<()> {
     for setting in SETTINGS {
         let request = describe(TOPIC, "plain", &[setting]);

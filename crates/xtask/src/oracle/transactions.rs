@@ -1,4 +1,4 @@
-//! Transactions: begun, ended, fenced, and what a reader of committed records sees meanwhile.
+//! Comparison of transactions: begin, end, fencing, and the view of a reader of committed records.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,7 +17,7 @@ use super::views;
 const TOPIC: &str = "transacted";
 const ID: &str = "transactional";
 
-/// A producer of each broker.
+/// Producer id and epoch on each broker.
 type Ids = [(i64, i16); 2];
 
 pub(super) fn compare(script: &mut Script) -> Result<()> {
@@ -118,8 +118,8 @@ fn append_of((id, epoch): (i64, i16), sequence: i32) -> kafka::produce::Request 
     };
     kafka::produce::Request {
         transactional_id: Some(ID.to_owned()),
-        // What is much older than a marker behind it lies in a segment of its own with Apache Kafka, which
-        // reads one segment at a time.
+        // Apache Kafka stores a record in a segment of its own if it is much older than a later
+        // marker, and reads one segment at a time.
         ..append(TOPIC, 0, -1, batch(1, now_ms(), &template))
     }
 }
@@ -167,14 +167,15 @@ fn written(script: &mut Script, ids: Ids) -> Result<()> {
     Ok(())
 }
 
-/// What readers see, of everything and of what is committed.
+/// Compares the views of readers with both isolation levels.
 fn seen(script: &mut Script, when: &str) -> Result<()> {
     for isolation_level in [0, 1] {
         let fetch = kafka::fetch::Request {
             isolation_level,
             ..fetch_from(TOPIC, 0, 0)
         };
-        // Who aborted is told by a producer id, which is masked, and an offset, which is not.
+        // Aborted transactions have a producer id, which is masked, and an offset, which is
+        // compared.
         script.both(&format!("level {isolation_level}, {when}"), 11, &fetch)?;
         let end = list_offsets::Request {
             replica_id: -1,

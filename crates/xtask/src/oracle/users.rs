@@ -1,4 +1,4 @@
-//! Users, and what their passwords are known by: made, changed, looked at, removed.
+//! Comparison of SCRAM users: create, change, describe, delete.
 
 use anyhow::Result;
 use kafka::{alter_user_scram_credentials as alter, describe_user_scram_credentials as describe};
@@ -28,7 +28,7 @@ fn looked_at(users: &[&str]) -> describe::Request {
     }
 }
 
-/// Apache Kafka tells of the mechanisms of a user in whatever order its table has them.
+/// Sorts a user's mechanisms, which Apache Kafka returns in the order of its table.
 fn by_mechanism(answer: &mut describe::Response) {
     for user in &mut answer.results {
         user.credential_infos.sort_by_key(|it| it.mechanism);

@@ -1,5 +1,5 @@
-//! What operators look at: transactions, who writes to a partition, markers written by hand, access rules
-//! and quotas.
+//! Comparison of administrative requests: transactions, producers of a partition, markers written
+//! by an operator, ACLs and client quotas.
 
 use anyhow::Result;
 use kafka::{
@@ -9,7 +9,7 @@ use kafka::{
 
 use super::script::Script;
 
-/// Everything that is told of a transaction and the partition that it writes to.
+/// Compares the descriptions of a transaction and of the partition that it writes to.
 pub(super) fn of_transaction(script: &mut Script, id: &str, topic: &str, when: &str) -> Result<()> {
     let transactions = describe_transactions::Request {
         transactional_ids: ["absent", id].map(str::to_owned).to_vec(),
@@ -39,7 +39,7 @@ pub(super) fn of_transaction(script: &mut Script, id: &str, topic: &str, when: &
     Ok(())
 }
 
-/// Transactions that nobody coordinates any more are ended by hand.
+/// Ends transactions without a coordinator by markers written by an operator.
 pub(super) fn markers(script: &mut Script, topic: &str, ids: [(i64, i16); 2]) -> Result<()> {
     let marker = |(producer_id, producer_epoch), topic: &str| write_txn_markers::Request {
         markers: vec![write_txn_markers::Marker {
@@ -62,7 +62,7 @@ pub(super) fn markers(script: &mut Script, topic: &str, ids: [(i64, i16); 2]) ->
     Ok(())
 }
 
-/// Access rules and quotas, of which there are none.
+/// Compares ACLs and client quotas, of which there are none.
 pub(super) fn rules(script: &mut Script) -> Result<()> {
     let any = 1;
     let rules = describe_acls::Request {

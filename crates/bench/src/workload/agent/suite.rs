@@ -62,7 +62,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Each case, followed by the peer's of the same workload where it has one.
+/// Returns each case, followed by the peer's case of the same workload if it supports it.
 fn beside_peers(cases: Vec<Case>, peer: Option<&Peer>) -> Vec<Case> {
     let Some(peer) = peer else { return cases };
     let mut all = Vec::new();

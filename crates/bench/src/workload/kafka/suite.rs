@@ -1,4 +1,4 @@
-//! Runs a matrix: the subject, and beside it the floors and Apache Kafka.
+//! Run of a Kafka matrix: the subject, the floors and Apache Kafka.
 
 use super::brokers::{Brokers, PROGRAM, Running};
 use super::compare::compare;
@@ -18,11 +18,11 @@ use crate::workload::counted::Counted;
 use crate::workload::role::{self, Failure, Ready, Spec};
 use crate::workload::{PATIENCE, Surroundings, WorkloadError, take_turns};
 
-/// Runs every case of the subject and, where peers are, what floors and Apache Kafka make of the same.
+/// Runs every case of the subject and, if peers are available, the same on floors and Apache Kafka.
 ///
 /// # Errors
-/// When a process fails, or a broker refuses what a run is made of. A message that fails is counted, not
-/// an error.
+/// When a process fails, or a broker rejects a request that a run depends on. A message that fails
+/// is counted, not an error.
 pub fn run(
     surroundings: &Surroundings,
     matrix: &Matrix,
@@ -75,7 +75,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Each kind of case, and behind it its floors, once.
+/// Returns each kind of case, followed by its floors, which appear once.
 fn beside_floors(
     plans: Vec<Plan>,
     floors: Option<&Floors>,
@@ -95,7 +95,7 @@ fn beside_floors(
     entries
 }
 
-/// `None` where Apache Kafka is not installed or not wanted.
+/// Returns the version of Apache Kafka; `None` if it is not installed or not wanted.
 fn version_of_kafka(surroundings: &Surroundings) -> Option<String> {
     let program = surroundings.peers.as_ref()?.join(PROGRAM);
     let said = std::process::Command::new(program)
@@ -114,7 +114,7 @@ struct Bench<'a> {
     runs: u32,
 }
 
-/// What a load made of its window.
+/// Results of a load's window.
 struct Window {
     measured: Measurement,
     storage: Option<Storage>,
@@ -123,7 +123,7 @@ struct Window {
 }
 
 impl Bench<'_> {
-    /// One run, with a topic of its own unless somebody's own is to be used.
+    /// Runs one repeat, with a topic of its own unless a topic is given.
     fn measure(&mut self, plan: &Plan) -> Result<Measurement, WorkloadError> {
         self.runs += 1;
         let (address, running) = self.brokers.of(plan.target)?;
@@ -168,7 +168,7 @@ impl Bench<'_> {
         Ok(measured)
     }
 
-    /// What is left to do when everything has been measured.
+    /// Deletes the given topic if requested.
     fn end(&mut self) -> Result<(), WorkloadError> {
         match (&self.matrix.topic, &self.matrix.subject) {
             (Some(topic), Subject::Broker(address)) if topic.delete => {
@@ -187,7 +187,7 @@ fn start(surroundings: &Surroundings, spec: LoadSpec) -> Result<Actor, WorkloadE
     )?)
 }
 
-/// Drives a load, measures while its window is open, and has it read back what was acknowledged.
+/// Runs a load: measures while its window is open, then reads back the acknowledged messages.
 fn drive(
     mut load: Actor,
     matrix: &Matrix,
@@ -299,7 +299,8 @@ fn is_empty(address: &str, topic: &str) -> Result<bool, Failure> {
     Ok(first? == next?)
 }
 
-/// By which the messages of a run are known, also from those of other suites on the same topic.
+/// Returns a tag that identifies the messages of a run, also among those of other suites on the
+/// same topic.
 fn tag(run: u32) -> u32 {
     (now_ns() as u32) ^ std::process::id().rotate_left(16) ^ run
 }

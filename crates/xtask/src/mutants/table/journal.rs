@@ -1,4 +1,4 @@
-//! Ways to break the journal.
+//! Mutants of the journal.
 
 use super::{Edit, Mutant, Subject};
 

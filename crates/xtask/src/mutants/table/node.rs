@@ -1,4 +1,4 @@
-//! Ways to break what the node promises of conversations.
+//! Mutants of the node's conversations and webhooks.
 
 use super::{Edit, Mutant, Subject};
 

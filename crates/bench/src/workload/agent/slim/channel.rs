@@ -1,6 +1,6 @@
 //! Raw connection to a node's data plane: a link, subscriptions, and messages without a session.
 //!
-//! It uses none of SLIM's libraries, so thousands of connections cost little compared with the
+//! SLIM's own libraries are not used, so thousands of connections cost little compared with the
 //! node.
 
 use std::collections::VecDeque;
