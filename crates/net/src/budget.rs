@@ -1,9 +1,9 @@
 //! The limit on sockets that all listeners of a process share.
 //!
-//! Every accepted socket costs a file descriptor, whatever protocol it speaks and whether the client
-//! has authenticated or not. A listener takes a [`SocketPermit`] right after `accept` and keeps it
-//! until the socket is closed. The limit stays below the process limit, so that the journal can
-//! always open files.
+//! Every accepted socket costs a file descriptor, for any protocol, before and after
+//! authentication. A listener takes a [`SocketPermit`] right after `accept` and holds it until the
+//! socket is closed. The limit is below the process limit, so that the journal can always open
+//! files.
 
 use std::io;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ struct Counts {
 }
 
 impl SocketBudget {
-    /// A budget of `limit` sockets.
+    /// Creates a budget of `limit` sockets.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Counts {
@@ -37,14 +37,14 @@ impl SocketBudget {
         }))
     }
 
-    /// A budget without a limit.
+    /// Creates a budget without a limit.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(usize::MAX)
     }
 
-    /// Counts a socket that was accepted. `None` if the budget is used up: the socket must be
-    /// closed, and counts as refused.
+    /// Counts an accepted socket. `None` if the budget is used up: the caller must close the
+    /// socket, which counts as refused.
     #[must_use]
     pub fn admit(&self) -> Option<SocketPermit> {
         let limit = self.limit();
@@ -63,24 +63,24 @@ impl SocketBudget {
         }
     }
 
-    /// Changes the limit. Sockets that are open already stay.
+    /// Changes the limit. Open sockets stay open.
     pub fn set_limit(&self, limit: usize) {
         self.0.limit.store(limit, Ordering::Release);
     }
 
-    /// Sockets that may be open at the same time.
+    /// Returns the limit on open sockets.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.0.limit.load(Ordering::Acquire)
     }
 
-    /// Sockets that are open.
+    /// Returns the number of open sockets.
     #[must_use]
     pub fn open(&self) -> usize {
         self.0.open.load(Ordering::Acquire)
     }
 
-    /// Sockets that were refused since the start.
+    /// Returns the number of sockets refused since the start.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
@@ -105,7 +105,7 @@ pub struct Permitted<I> {
 }
 
 impl<I> Permitted<I> {
-    /// Keeps `permit` as long as `io`.
+    /// Binds `permit` to the lifetime of `io`.
     pub fn new(io: I, permit: SocketPermit) -> Self {
         Self {
             io,
@@ -115,7 +115,7 @@ impl<I> Permitted<I> {
 }
 
 impl Stream {
-    /// Keeps `permit` as long as the reading half.
+    /// Binds `permit` to the lifetime of the reading half.
     #[must_use]
     pub fn with_permit(self, permit: SocketPermit) -> Self {
         let source = Box::new(Permitted::new(self.source, permit));

@@ -1,8 +1,8 @@
-//! Looks at a socket before it is reported readable.
+//! Eager reads: tries a socket before the reactor reports it readable.
 //!
-//! Where both ends share a CPU, the peer often runs and answers while the own write is still under
-//! way. Whoever looks again at once then saves a round through the reactor; where the peer has a
-//! CPU of its own, the look is in vain. So it is tried, and rarely tried where it was in vain.
+//! If both ends share a CPU, the peer often runs and answers during the write. An immediate read
+//! then saves a pass through the reactor. If the peer has a CPU of its own, such a read finds
+//! nothing. So reads are tried, and rarely tried after failures.
 
 use std::io::{self, Read};
 use std::marker::PhantomData;
@@ -16,14 +16,14 @@ use tokio::io::AsyncRead;
 use crate::Source;
 use crate::tcp::poll_read;
 
-/// Looks in vain in a row after which there are pauses between them.
+/// Consecutive failed tries, after which there are pauses between tries.
 const VAIN_MAX: u32 = 4;
 
-/// Reads between two looks, at first and at most; each look in vain doubles them.
+/// Reads between two tries, at first and at most. Each failed try doubles the pause.
 const PAUSE_MIN: u32 = 32;
 const PAUSE_MAX: u32 = 1024;
 
-/// The reading half `R` of a socket `S`, which is looked at where it is worth a try.
+/// The reading half `R` of a socket `S`, with eager reads.
 pub(crate) struct EagerSource<R, S> {
     read: R,
     eager: Eager,
@@ -57,18 +57,18 @@ impl<R: AsyncRead + AsRef<S> + Send + Unpin, S: AsFd> Source for EagerSource<R, 
     }
 }
 
-/// Whether looks were worth it so far.
+/// Success of earlier tries.
 #[derive(Debug, Default)]
 struct Eager {
-    /// Looks in vain since the last that was not.
+    /// Failed tries since the last success.
     vain: u32,
-    /// Reads until the next look.
+    /// Reads until the next try.
     pause: u32,
 }
 
 impl Eager {
-    /// Reads from a non-blocking socket of which nothing is reported, if that is worth a try. The
-    /// task that reads must be registered with the reactor already: what comes after a look in vain
+    /// Reads from a non-blocking socket that is not reported readable, if a try is worthwhile. The
+    /// reading task must be registered with the reactor already, so that data after a failed try
     /// wakes it.
     fn poll_read(&mut self, socket: &impl AsFd, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         if !self.is_worth_it() {

@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use crate::{Sink, Source, Stream};
 
-/// Bytes a pipe holds before its writer must wait.
+/// Bytes in a pipe before its writer must wait.
 pub const PIPE_SIZE_MAX: usize = 1 << 20;
 
-/// Connections that wait to be accepted before further ones are refused.
+/// Connections that wait to be accepted at most. Further ones are refused.
 pub const BACKLOG_MAX: usize = 1024;
 
 static LISTENERS: LazyLock<Mutex<HashMap<String, Weak<Mutex<Queue>>>>> =
@@ -24,12 +24,12 @@ struct Queue {
     waker: Option<Waker>,
 }
 
-/// Accepts connections to one name until it is dropped.
+/// Accepts connections to a name until it is dropped.
 pub struct Listener {
     queue: Arc<Mutex<Queue>>,
 }
 
-/// Takes a name that no listener of this process has.
+/// Listens on a name. Fails if the process has a listener with this name.
 pub fn listen(name: &str) -> io::Result<Listener> {
     let mut listeners = LISTENERS.lock();
     if listeners
@@ -43,7 +43,7 @@ pub fn listen(name: &str) -> io::Result<Listener> {
     Ok(Listener { queue })
 }
 
-/// Connects to a name; refused when nobody listens.
+/// Connects to a name. Refused without a listener.
 pub fn connect(name: &str) -> io::Result<Stream> {
     let queue = LISTENERS.lock().get(name).and_then(Weak::upgrade);
     let queue = queue.ok_or(io::ErrorKind::ConnectionRefused)?;
@@ -60,7 +60,7 @@ pub fn connect(name: &str) -> io::Result<Stream> {
 }
 
 impl Listener {
-    /// The next connection.
+    /// Waits for the next connection.
     pub async fn accept(&self) -> Stream {
         std::future::poll_fn(|cx| self.poll_accept(cx)).await
     }
@@ -77,7 +77,7 @@ impl Listener {
     }
 }
 
-/// Two connected streams.
+/// Creates two connected streams.
 pub fn pair(name: &str) -> (Stream, Stream) {
     let (left, right) = (Pipe::new(), Pipe::new());
     let stream = |read: &Arc<Pipe>, write: &Arc<Pipe>| {
@@ -121,7 +121,7 @@ impl Pipe {
     }
 }
 
-/// Closes both directions when the last half of one side is gone.
+/// Closes both directions when the last half of one side is dropped.
 struct Ends {
     read: Arc<Pipe>,
     write: Arc<Pipe>,

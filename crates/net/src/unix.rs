@@ -17,8 +17,8 @@ pub async fn connect_unix(path: &Path) -> io::Result<UnixStream> {
     UnixStream::connect(path).await
 }
 
-/// Listens at `path`. A socket file that a dead process left is replaced; one that answers is
-/// in use, and anything that is not a socket is left alone.
+/// Listens at `path`. The socket file of a dead process is replaced. If a process answers there, or
+/// the file is not a socket, the call fails.
 pub async fn listen_unix(path: &Path) -> io::Result<UnixListener> {
     match UnixListener::bind(path) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
