@@ -1,4 +1,4 @@
-//! The frames of the native protocol: their layout, their bounds, and nothing of their meaning.
+//! Frames of the native protocol: layout and bounds, without any meaning.
 //!
 //! A frame is a 16-byte little-endian header and a payload:
 //!
@@ -10,10 +10,9 @@
 //! +--------+------+-------+-------+----------------+- - - - - - - +
 //! ```
 //!
-//! `docs/reference/protocol.md` describes every kind and pins each with golden bytes. The invariant of this
-//! crate: *no length that came from the wire allocates anything; a decoder only ever borrows from
-//! the bytes that are there.* It knows no sockets and no engine, so every SDK and every door
-//! shares it.
+//! `docs/reference/protocol.md` describes every kind and pins each with golden bytes. The invariant
+//! of this crate: *no length from the wire allocates anything; a decoder only borrows from the bytes
+//! that are there.* It knows no sockets and no engine, so all SDKs and listeners share it.
 
 mod bind;
 mod control;
