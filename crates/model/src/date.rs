@@ -2,7 +2,7 @@
 //!
 //! Source of both formulas: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
 
-/// The date (year, month from 1, day from 1) of a day since 1970-01-01; `civil_from_days`.
+/// Returns the date (year, month from 1, day from 1) of a day since 1970-01-01; `civil_from_days`.
 pub fn date_of_day(day: u64) -> (u64, u64, u64) {
     let days = day + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -19,7 +19,7 @@ pub fn date_of_day(day: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// The day since 1970-01-01 of a date from then on, if there is one; `days_from_civil`.
+/// Returns the day since 1970-01-01 of a date, if it is valid and not earlier; `days_from_civil`.
 pub fn day_of_date(year: u64, month: u64, day: u64) -> Option<u64> {
     if year < 1970 || !(1..=12).contains(&month) || day == 0 {
         return None;
@@ -29,7 +29,7 @@ pub fn day_of_date(year: u64, month: u64, day: u64) -> Option<u64> {
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let days = (era * 146_097 + day_of_era).checked_sub(719_468)?;
-    // A day that its month has not is another one's.
+    // A day that its month does not have maps to another date.
     (date_of_day(days) == (year, month, day)).then_some(days)
 }
 

@@ -1,10 +1,10 @@
-//! "Did you mean": the nearest of the valid words to one that is not.
+//! Spelling suggestions: finds the valid word that is nearest to an invalid one.
 
-/// The candidate with the fewest edits to `word`, when it is near enough to be a likely slip: at
-/// most a third of the longer word, and at least one letter in common.
+/// Returns the candidate with the fewest edits to `word`, if it is a likely misspelling: at most a
+/// third of the longer word, and at least one letter in common.
 ///
-/// The distance is Damerau's (optimal string alignment): insertion, deletion, substitution and
-/// the swap of two neighbours each count one.
+/// The distance is Damerau's (optimal string alignment): an insertion, a deletion, a substitution
+/// and a swap of two neighbours each count one.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -15,7 +15,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Longer words are not compared: the cost grows with the product of the lengths.
+/// Words longer than this are not compared, because the cost grows with the product of the lengths.
 const LENGTH_MAX: usize = 256;
 
 fn edits(left: &str, right: &str) -> usize {

@@ -1,10 +1,10 @@
-//! Judges the wall clock by a steady clock, so that a step of it deletes nothing.
+//! A wall clock that ignores wrong steps, so that they delete nothing.
 //!
 //! Retention, time-to-live and erasure compare the time of a record with the wall clock. A wall
 //! clock that steps forward by mistake would delete everything at once. [`WallClock`] takes
-//! readings of both clocks. It follows small corrections, and every step back, at once. After a
-//! larger step forward it goes on as if the step had not happened, until the step has lasted
-//! [`CONFIRM_MS`] of steady time. So it is never ahead of the wall clock.
+//! readings of the wall clock and a steady clock. It follows small corrections, and every step
+//! back, at once. After a larger step forward it continues as if the step had not happened, until
+//! the step has lasted [`CONFIRM_MS`] of steady time. So it is never ahead of the wall clock.
 
 /// A step forward of at most this many milliseconds is followed at once: 5 minutes, more than time
 /// synchronization corrects without notice, and less than any useful retention.
@@ -14,7 +14,8 @@ pub const STEP_MS_MAX: u64 = 5 * 60_000;
 /// time synchronization takes to correct a clock that was wrong at boot or resume.
 pub const CONFIRM_MS: u64 = 10 * 60_000;
 
-/// The wall clock without unconfirmed steps forward. Reading it is pure: callers pass both clocks.
+/// A wall clock without unconfirmed steps forward. It is pure: callers pass the readings of both
+/// clocks.
 ///
 /// ```text
 /// ## Following => Doubting        the wall clock stepped forward by more than STEP_MS_MAX
@@ -22,12 +23,12 @@ pub const CONFIRM_MS: u64 = 10 * 60_000;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WallClock {
-    /// Wall minus steady, as it is followed; `None` before the first reading.
+    /// The accepted difference between wall and steady clock; `None` before the first reading.
     offset_ms: Option<i128>,
     doubt: Option<Doubt>,
 }
 
-/// A step that is not confirmed.
+/// An unconfirmed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Doubt {
     offset_ms: i128,
@@ -35,7 +36,7 @@ struct Doubt {
 }
 
 impl WallClock {
-    /// A clock that follows the first reading, whatever it is.
+    /// Creates a clock that accepts its first reading.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -44,8 +45,8 @@ impl WallClock {
         }
     }
 
-    /// Milliseconds since 1970 by which records may expire, at most `wall_ms`. `steady_ms` never
-    /// goes back and `wall_ms` may step; both are read at the same moment.
+    /// Returns the time for expiry decisions, in milliseconds since 1970, at most `wall_ms`.
+    /// `steady_ms` never decreases, `wall_ms` may step; both must be read at the same moment.
     pub fn read(&mut self, steady_ms: u64, wall_ms: u64) -> u64 {
         let seen = i128::from(wall_ms) - i128::from(steady_ms);
         let followed = match self.offset_ms {
@@ -61,13 +62,13 @@ impl WallClock {
         u64::try_from(followed + i128::from(steady_ms)).unwrap_or(0)
     }
 
-    /// Whether the last reading showed a step that is not confirmed.
+    /// Returns true if the last reading showed an unconfirmed step.
     #[must_use]
     pub const fn is_doubted(&self) -> bool {
         self.doubt.is_some()
     }
 
-    /// The offset behind a step forward if the step is confirmed.
+    /// Returns the offset after a step forward if the step is confirmed.
     fn doubt(&mut self, steady_ms: u64, seen_ms: i128) -> Option<i128> {
         let same = |doubt: &Doubt| seen_ms.abs_diff(doubt.offset_ms) <= u128::from(STEP_MS_MAX);
         let doubt = *self.doubt.as_ref().filter(|it| same(it)).unwrap_or(&Doubt {
