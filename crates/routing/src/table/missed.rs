@@ -1,30 +1,30 @@
-//! How many messages found nobody, of names that nobody uses any more.
+//! Counts of undeliverable messages for names that are no longer in use.
 //!
-//! Whoever sends once to a name that nobody has and leaves would otherwise take the count along. Only
-//! the newest names are kept: somebody who sends to ever new names costs no more than that.
+//! Without them, a count would be lost when the last sender to an unknown name disconnects. Only
+//! the newest names are stored, so a client that sends to ever new names uses bounded memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Names that are kept.
+/// Limit on the stored names.
 pub(super) const NAMES_MAX: usize = 1024;
 
 #[derive(Default)]
 pub(super) struct Missed {
     counts: HashMap<Arc<str>, Count>,
-    /// The names by when they came, oldest first.
+    /// The names by insertion number, oldest first.
     order: BTreeMap<u64, Arc<str>>,
     next: u64,
 }
 
 struct Count {
     messages: u64,
-    /// When it came, on a clock that counts names.
+    /// Insertion number.
     came: u64,
 }
 
 impl Missed {
-    /// Keeps the count of a name that is not kept.
+    /// Stores the count of a name that is not stored.
     pub(super) fn keep(&mut self, base: Arc<str>, messages: u64) {
         let came = self.next;
         self.next += 1;
@@ -37,7 +37,7 @@ impl Missed {
         }
     }
 
-    /// Hands back the count of a name that is used again, 0 if none is kept.
+    /// Removes and returns the count of a name; 0 if there is none.
     pub(super) fn take(&mut self, base: &str) -> u64 {
         let Some(count) = self.counts.remove(base) else {
             return 0;
@@ -46,7 +46,7 @@ impl Missed {
         count.messages
     }
 
-    /// Every name that is kept, with its count.
+    /// Iterates over the stored names and counts.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, u64)> {
         let counts = self.counts.iter();
         counts.map(|(base, count)| (base, count.messages))
