@@ -1,180 +1,179 @@
-//! What is asked of a mailbox, and what it says.
+//! Requests and results of the mailbox engine.
 
 use crate::ids::WriteId;
 
-/// What a mailbox holds at most.
+/// Limits of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Unacknowledged messages.
     pub messages_max: usize,
-    /// Their bytes, as the shell counts them.
+    /// Their bytes, as counted by the shell.
     pub bytes_max: u64,
-    /// Messages that are handed out at the same time.
+    /// Messages in delivery at the same time.
     pub in_flight_max: usize,
-    /// Deliveries after which a message that nobody acknowledged is a dead letter; 0 for as many as
-    /// it takes.
+    /// Deliveries after which an unacknowledged message becomes a dead letter; 0 for no limit.
     pub deliveries_max: u32,
 }
 
 /// A message that was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written<'a> {
-    /// Where; above every earlier one.
+    /// Offset of the message, above every earlier one.
     pub offset: u64,
-    /// What the writer calls it.
+    /// Id given by the writer.
     pub id: Option<WriteId>,
-    /// Who wrote it.
+    /// Name of the sender.
     pub sender: &'a str,
-    /// Its size against the limit.
+    /// Size in bytes that counts against the limit.
     pub size: u32,
-    /// When it is given up.
+    /// Expiry time in milliseconds since 1970-01-01 UTC.
     pub expires_ms: u64,
 }
 
-/// A write may go in.
+/// An accepted write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// Append it, and say [`Mailbox::written`](crate::Mailbox::written).
+    /// Append it, then call [`Mailbox::written`](crate::Mailbox::written).
     New,
-    /// It is there already, or was.
+    /// The write is a retry; its original was accepted before.
     Duplicate {
         /// The offset of the original.
         offset: u64,
     },
 }
 
-/// A write may not go in.
+/// A refused write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// There are too many messages.
-    #[error("the mailbox holds {messages} unacknowledged messages, its limit")]
+    /// The mailbox has too many messages.
+    #[error("the mailbox is full: {messages} unacknowledged messages (limit mailbox.messages_max)")]
     Messages {
-        /// As many.
+        /// Number of unacknowledged messages, which is the limit.
         messages: usize,
     },
-    /// They are too large together.
-    #[error("{size} more bytes do not fit into the mailbox: {bytes} of {bytes_max} are taken")]
+    /// The mailbox has too many bytes.
+    #[error("the mailbox is full: {bytes} + {size} bytes (limit {bytes_max}, mailbox.size_max)")]
     Bytes {
-        /// What was to be written.
+        /// Bytes of the write.
         size: u32,
-        /// What is there.
+        /// Bytes in the mailbox.
         bytes: u64,
         /// The limit.
         bytes_max: u64,
     },
 }
 
-/// A message that is to be handed out.
+/// A message to deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer<'a, S> {
-    /// Which one.
+    /// Offset of the message.
     pub offset: u64,
-    /// Where its bytes are: the offset of its newest record.
+    /// Offset of the record with its bytes: the newest one.
     pub record: u64,
-    /// How often it is handed out with this time.
+    /// Number of this delivery, from 1.
     pub delivery: u32,
-    /// To whom.
+    /// The eligible subscribers.
     pub place: Place<'a, S>,
 }
 
-/// Who may get a message.
+/// Subscribers that are eligible for a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place<'a, S> {
-    /// Anybody.
+    /// Any subscriber.
     Any,
-    /// Nobody but this one: an earlier message of the same sender is with it.
+    /// Only this one, because it has an unanswered earlier message of the same sender.
     Only(&'a S),
-    /// Somebody else than this one, if there is: it has not answered.
+    /// Another one, if possible, because this one has not answered.
     Other(&'a S),
 }
 
-/// What became of an [`Offer`].
+/// Result of an [`Offer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<S> {
-    /// It was handed to this one, who will answer, fail or be lost.
+    /// Delivered to this subscriber, which will answer, fail or disconnect.
     Handed(S),
-    /// The only one who may get it has no room.
+    /// The only eligible subscriber has no room.
     Full,
-    /// Nobody has room, or nobody is there, or the message cannot be read now.
+    /// There is no subscriber with room, or the message cannot be read now.
     Nobody,
 }
 
-/// When a message that was not acknowledged is handed out again.
+/// When to deliver an unacknowledged message again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// At once: whoever had it is gone or silent.
+    /// Immediately, because the subscriber disconnected or did not answer.
     Now,
-    /// Later, with a pause that grows: it was refused.
+    /// After a growing pause, because the subscriber refused it.
     Later,
-    /// After this long: whoever refused it said so.
+    /// After this pause, which the subscriber asked for.
     After {
-        /// Milliseconds.
+        /// Length of the pause in milliseconds.
         pause_ms: u64,
     },
 }
 
-/// A message of the mailbox, for people.
+/// A message in the mailbox, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending<'a> {
-    /// Which one.
+    /// Offset of the message.
     pub offset: u64,
-    /// Where its bytes are.
+    /// Offset of the record with its bytes.
     pub record: u64,
-    /// Who wrote it.
+    /// Name of the sender.
     pub sender: &'a str,
-    /// How often it was handed out.
+    /// Number of deliveries.
     pub deliveries: u32,
-    /// When it is given up.
+    /// Expiry time in milliseconds since 1970-01-01 UTC.
     pub expires_ms: u64,
-    /// What it waits for.
+    /// State of the message.
     pub state: State,
 }
 
-/// What a message waits for.
+/// State of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// To be on disk.
+    /// Not on disk yet.
     Unsynced,
-    /// Somebody with room for it.
+    /// Waiting for a subscriber with room.
     Waiting,
-    /// The answer of whom it was handed to.
+    /// Delivered and unanswered.
     Unanswered,
-    /// The end of a pause.
+    /// Waiting for the end of a pause.
     Paused {
-        /// When that is.
+        /// End of the pause in milliseconds since 1970-01-01 UTC.
         until_ms: u64,
     },
-    /// Somebody who acknowledges it by hand or gives it back: it is a dead letter.
+    /// A dead letter, until it is acknowledged by hand or revived.
     Dead(Cause),
 }
 
-/// How the last delivery of a dead letter ended.
+/// Result of the last delivery of a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Whoever had it said no.
+    /// The subscriber refused it.
     Refused,
-    /// Whoever had it was lost or silent.
+    /// The subscriber disconnected or did not answer.
     Unanswered,
 }
 
-/// A message that keeps what lies behind it on disk, and is worth writing once more.
+/// A message to rewrite, because it prevents the trimming of later records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Straggler {
-    /// Which one.
+    /// Offset of the message.
     pub offset: u64,
-    /// Where its bytes are now.
+    /// Offset of the record with its bytes now.
     pub record: u64,
-    /// What is to be kept of it.
+    /// State to store with it.
     pub standing: Standing,
 }
 
-/// How a message stands, as its records say.
+/// Durable state of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// How often it was handed out.
+    /// Number of deliveries.
     pub deliveries: u32,
-    /// How many of those were before it was given back.
+    /// Number of deliveries before it was last revived.
     pub forgiven: u32,
-    /// Why it is a dead letter, if it is one.
+    /// Result of its last delivery, if it is a dead letter.
     pub dead: Option<Cause>,
 }
