@@ -1,4 +1,4 @@
-//! A node that keeps what it is told to, on a simulated disk, and comes back after its power fails.
+//! A durable node on a simulated disk, which restarts after power failures.
 
 use std::io;
 use std::sync::Arc;
@@ -15,31 +15,31 @@ use tokio::task::JoinHandle;
 use crate::Network;
 use crate::world::{SimClock, SimEntropy};
 
-/// The disk takes up to this long for a sync.
+/// Longest time that the disk takes for a sync, in microseconds.
 const SYNC_US_MAX: u64 = 3_000;
 
-/// How often the views catch up.
+/// Interval at which the views catch up.
 const TEND_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A node that outlives its processes.
+/// A durable node across restarts.
 pub struct LastingNode {
     seed: u64,
     network: Network,
     disk: SimulatedDisk,
     starts: u64,
     running: Running,
-    /// Where clients come in; none while the node is down.
+    /// Accepts connections; `None` while the node is down.
     door: Arc<Mutex<Option<Door>>>,
 }
 
-/// One process of it.
+/// One run of the node.
 struct Running {
     handle: Handle,
     tasks: [JoinHandle<()>; 3],
 }
 
 impl LastingNode {
-    /// Starts one with an empty disk; everything about it follows from `seed`.
+    /// Starts a node with an empty disk. Everything about it follows from `seed`.
     pub fn start(seed: u64, network: &Network) -> Self {
         let disk = SimulatedDisk::new(seed);
         let running = start(seed, 0, &disk);
@@ -54,16 +54,16 @@ impl LastingNode {
         }
     }
 
-    /// The node as it is now.
+    /// Returns the node as it is now.
     pub fn handle(&self) -> &Handle {
         &self.running.handle
     }
 
-    /// Ends it without any warning, loses whatever of the disk was not synced, as the dice will,
-    /// and starts it again after `pause`.
+    /// Simulates a power failure: ends the node without warning, loses a random part of the
+    /// unsynced data, and restarts it after `pause`.
     pub async fn fail_power(&mut self, pause: Duration) {
         *self.door.lock() = None;
-        // Nothing that is left of the process says anything to anybody.
+        // Nothing left of the process may reach a peer.
         self.network.cut_all();
         for task in &self.running.tasks {
             task.abort();
@@ -77,7 +77,7 @@ impl LastingNode {
         *self.door.lock() = Some(door(&self.running.handle));
     }
 
-    /// Prepares a client whose connections cross the simulated network, as host `host`.
+    /// Returns a client builder whose connections cross the simulated network, from host `host`.
     pub fn client(&self, host: &'static str, seed: u64) -> Builder {
         let (network, door) = (self.network.clone(), self.door.clone());
         Client::builder().seed(seed).connector(move |_| {
@@ -129,7 +129,7 @@ fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> Running {
     Running { handle, tasks }
 }
 
-/// The line's thread.
+/// Drives the write-ahead log, as its thread would.
 async fn sync(mut line: Line, mut dice: fastrand::Rng) {
     loop {
         tokio::time::sleep(Duration::from_micros(dice.u64(1..SYNC_US_MAX))).await;
@@ -137,7 +137,7 @@ async fn sync(mut line: Line, mut dice: fastrand::Rng) {
     }
 }
 
-/// Whoever looks after the views.
+/// Keeps the views up to date.
 async fn tend(handle: Handle) {
     loop {
         tokio::time::sleep(TEND_INTERVAL).await;
