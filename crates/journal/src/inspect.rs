@@ -147,8 +147,7 @@ fn load_manifest(
     let manifest = match Manifest::load(disk) {
         Ok(Some(manifest)) => manifest,
         Ok(None) => {
-            let what =
-                "it is missing: the valid extents and the end of the filed data are unknown";
+            let what = "it is missing: the valid extents and the end of the filed data are unknown";
             found.damage.push(Damage::of_file(manifest::PATH, 0, what));
             return Ok(None);
         }

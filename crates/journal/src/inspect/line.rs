@@ -288,7 +288,10 @@ impl Survey {
         self.view.records += u64::from(count);
         self.view.segments[view].records += u64::from(count);
         if count != header.count {
-            let what = format!("the block has {count} records, but its header says {}", header.count);
+            let what = format!(
+                "the block has {count} records, but its header says {}",
+                header.count
+            );
             self.contradiction(segment, header.position, &what);
         }
     }
