@@ -111,7 +111,7 @@ pub enum FilingError {
     /// An I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is unknown whether the next manifest has replaced the last one.
+    /// Replacing the manifest failed, so it is unknown which one is on disk.
     #[error("cannot replace MANIFEST: {0}")]
     Unconfirmed(io::Error),
 }

@@ -29,19 +29,19 @@ pub struct Guard<'a> {
 struct Bell<'a> {
     shared: &'a Shared,
     shard: ShardId,
-    /// When the line is woken.
+    /// Time of the wake-up.
     wake: WakeLine,
     written: usize,
     /// Bytes that are counted as queued and not appended yet.
     reserved: usize,
 }
 
-/// When the line's thread is woken.
+/// The moment at which a guard wakes the line's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WakeLine {
-    /// When the guard is dropped.
+    /// The drop of the guard.
     OnDrop,
-    /// When the guard's round ends.
+    /// The end of the guard's round.
     AtRoundEnd,
 }
 

@@ -71,13 +71,13 @@ pub enum RecordError {
     /// The body ends within a record.
     #[error("the record at byte {at} does not fit into its block")]
     Short {
-        /// Where the record begins in the body.
+        /// Byte in the body at which the record begins.
         at: usize,
     },
     /// The record's kind is unknown to this version.
     #[error("the record at byte {at} has the unknown kind {kind}")]
     Kind {
-        /// Where the record begins in the body.
+        /// Byte in the body at which the record begins.
         at: usize,
         /// The kind.
         kind: u8,
@@ -85,7 +85,7 @@ pub enum RecordError {
     /// A reserved field is not 0, or a trim has a payload.
     #[error("the record at byte {at} is malformed")]
     Malformed {
-        /// Where the record begins in the body.
+        /// Byte in the body at which the record begins.
         at: usize,
     },
 }

@@ -34,7 +34,7 @@ const BLOCK_CAPACITY_MAX: usize = BLOCK_SIZE_CLOSE + BLOCK_SIZE_CLOSE / 4;
 /// leave records in time order.
 const TIME_BACK_MS_MAX: u64 = 60_000;
 
-/// One shard of the journal.
+/// A shard of the journal.
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub(crate) id: ShardId,

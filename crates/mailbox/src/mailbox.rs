@@ -39,7 +39,7 @@ enum Stage<S> {
     /// Handed out.
     Unanswered {
         at: S,
-        /// It counts as one of its sender's unanswered first deliveries.
+        /// The delivery counts as one of its sender's unanswered first deliveries.
         is_first: bool,
     },
     /// Waiting for another delivery.

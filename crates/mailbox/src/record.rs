@@ -121,19 +121,19 @@ impl<'a> Write<'a> {
 /// A change of a message's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// It was delivered.
+    /// The message was delivered.
     Handed {
         /// Offset of the message.
         offset: u64,
         /// Number of its deliveries so far.
         deliveries: u32,
     },
-    /// It has left the mailbox: acknowledged, expired or removed.
+    /// The message has left the mailbox: acknowledged, expired or removed.
     Left {
         /// Offset of the message.
         offset: u64,
     },
-    /// It became a dead letter.
+    /// The message became a dead letter.
     Dead {
         /// Offset of the message.
         offset: u64,

@@ -98,7 +98,7 @@ pub enum Answer<S> {
     Nobody,
 }
 
-/// When to deliver an unacknowledged message again.
+/// Time of the next delivery of an unacknowledged message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     /// Immediately, because the subscriber disconnected or did not answer.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Whether a failed operation may be retried.
+/// Retry advice for a failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     /// A retry would fail the same way.
@@ -17,12 +17,12 @@ pub enum Retry {
     MayDuplicate,
 }
 
-/// Whether a failed operation was executed.
+/// Execution state of a failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Executed {
-    /// It was not executed.
+    /// Not executed.
     No,
-    /// The handler ran and returned the error.
+    /// Executed: the handler ran and returned the error.
     Yes,
     /// Unknown.
     Unknown,

@@ -32,7 +32,7 @@ pub struct Subscriber<P> {
 
 /// A resolved name to send to.
 ///
-/// It is valid until [`Table::release`].
+/// The target is valid until [`Table::release`].
 #[derive(Debug)]
 pub struct Target {
     entry: u32,

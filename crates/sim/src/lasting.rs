@@ -32,7 +32,7 @@ pub struct LastingNode {
     door: Arc<Mutex<Option<Door>>>,
 }
 
-/// One run of the node.
+/// A run of the node.
 struct Running {
     handle: Handle,
     tasks: [JoinHandle<()>; 3],

@@ -148,7 +148,7 @@ impl Network {
     }
 }
 
-/// One direction of a connection.
+/// A direction of a connection.
 #[derive(Default)]
 struct Direction {
     segments: VecDeque<(Instant, VecDeque<u8>)>,

@@ -6,7 +6,7 @@ use crate::header::{Correlation, Flags, Kind, encode_frame};
 /// The receivers of a message on a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cast {
-    /// One subscriber: round robin over the instances, or the instance in the name.
+    /// A single subscriber: round robin over the instances, or the instance in the name.
     Any,
     /// Every subscriber.
     All,

@@ -54,7 +54,7 @@ impl<'a> NewMessage<'a> {
 /// A message that was read: a record of an EXTRACT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// How the message ended: 0 normally, 1 interrupted, 2 aborted, 3 stopped while it was
+    /// End of the message: 0 normal, 1 interrupted, 2 aborted, 3 stopped while it was
     /// streamed.
     pub status: u8,
     /// Token count.

@@ -16,7 +16,7 @@ const HOLD: u8 = 1;
 const WAIT: u8 = 2;
 const ID: u8 = 4;
 
-/// One take of a TAKE frame.
+/// A take of a TAKE frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Take<'a> {
     /// `org/namespace/agent`, optionally with `?run=…` after it. At most 65,535 bytes.
@@ -386,7 +386,7 @@ impl Denied {
     }
 }
 
-/// Outcome of one take.
+/// Outcome of a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
     /// Taken from all limits.

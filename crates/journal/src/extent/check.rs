@@ -20,7 +20,7 @@ pub struct DamagedPage {
     pub what: &'static str,
     /// First stream on the page and, on a page of records, its first offset.
     pub first: (StreamId, u64),
-    /// The same for the next page, if there is one.
+    /// First stream and offset of the next page, if there is one.
     pub next: Option<(StreamId, u64)>,
     /// True for a page of records, false for a page of the stream table.
     pub held_records: bool,

@@ -15,7 +15,7 @@ use super::page::{self, HEADER_SIZE, Head, Kind, PAGE_SIZE, Salt};
 use super::{Damage, varint};
 use crate::StreamId;
 
-/// One record that is being filed.
+/// A record that is being filed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRef<'a> {
     /// Stream of the record.

@@ -39,7 +39,7 @@ pub(super) struct Candidate {
     pub(super) dead: u64,
     /// Some bytes must be erased.
     pub(super) is_unerased: bool,
-    /// It is being merged already.
+    /// A merge of the extent is in progress.
     pub(super) is_busy: bool,
 }
 

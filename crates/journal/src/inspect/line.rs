@@ -131,7 +131,7 @@ fn is_void(cuts: &[Cut], header: &BlockHeader) -> bool {
     })
 }
 
-/// One pass over the line.
+/// A pass over the line.
 struct Survey {
     view: LineView,
     damage: Vec<Damage>,

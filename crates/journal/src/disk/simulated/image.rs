@@ -1,4 +1,4 @@
-//! One file in two versions: as it is read, and as a crash would leave it.
+//! A file in two versions: as it is read, and as a crash would leave it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
