@@ -104,7 +104,7 @@ pub enum WindowError {
     NoBudget,
     /// The messages that must be in the window exceed the budget.
     #[error(
-        "messages {from_seq} to {to_seq} cannot be parted and cost {tokens} tokens, of which there are {limit}"
+        "messages {from_seq} to {to_seq} must stay together and cost {tokens} tokens (budget {limit})"
     )]
     OverBudget {
         /// The first message that must be in the window.
@@ -117,7 +117,7 @@ pub enum WindowError {
         limit: u64,
     },
     /// The summary and the kept instructions alone exceed the budget.
-    #[error("the summary and the instructions cost {tokens} tokens, of which there are {limit}")]
+    #[error("the summary and the instructions cost {tokens} tokens (budget {limit})")]
     FixedOverBudget {
         /// Their cost in tokens, as far as it was added up.
         tokens: u64,
@@ -125,7 +125,7 @@ pub enum WindowError {
         limit: u64,
     },
     /// The window would need more messages than may be examined.
-    #[error("a window is cut from at most {max} messages")]
+    #[error("the window would contain more than {max} messages")]
     TooLong {
         /// Maximum number of messages to examine.
         max: usize,

@@ -86,7 +86,7 @@ pub enum Refusal {
         expected: u64,
     },
     /// The id belongs to another message with different content.
-    #[error("message {index} has the id of message {seq}, which says something else")]
+    #[error("message {index} has the id of message {seq} but different content")]
     IdReused {
         /// The index of the message in the batch, from 0.
         index: usize,
@@ -95,7 +95,7 @@ pub enum Refusal {
     },
     /// Two messages of the batch have the same id and different content.
     #[error(
-        "message {index} has the id of message {earlier} of the batch, which says something else"
+        "message {index} has the id of message {earlier} of the batch but different content"
     )]
     IdRepeated {
         /// The index of the message in the batch, from 0.
@@ -104,13 +104,13 @@ pub enum Refusal {
         earlier: usize,
     },
     /// The id belongs to an open draft.
-    #[error("message {index} has the id of a draft that is being streamed")]
+    #[error("message {index} has the id of an open draft")]
     IdStreamed {
         /// The index of the message in the batch, from 0.
         index: usize,
     },
     /// The conversation has too many open drafts.
-    #[error("{max} drafts of the conversation are open, the limit")]
+    #[error("too many open drafts in the conversation (limit {max}, conversation.drafts_max)")]
     Drafts {
         /// The limit.
         max: usize,
@@ -128,22 +128,22 @@ pub enum Refusal {
     #[error("the conversation does not exist")]
     Missing,
     /// A conversation with this name exists.
-    #[error("the conversation exists")]
+    #[error("a conversation with this name exists already")]
     Exists,
     /// The message number is beyond the newest message.
-    #[error("the newest message is {head}")]
+    #[error("no such message: the newest message is {head}")]
     BeyondHead {
         /// The newest message.
         head: u64,
     },
     /// The conversation has too many cursors.
-    #[error("{max} participants have cursors, the limit")]
+    #[error("too many participants with cursors (limit {max}, conversation.cursors_max)")]
     Cursors {
         /// The limit.
         max: usize,
     },
     /// A field of the change is too large.
-    #[error("{what} of {size} bytes: the limit is {max}")]
+    #[error("{what} of {size} bytes exceeds the limit of {max}")]
     Size {
         /// The field.
         what: &'static str,
@@ -153,13 +153,13 @@ pub enum Refusal {
         max: usize,
     },
     /// The name of a participant or an agent is invalid.
-    #[error("a name has 1 to {WHO_LENGTH_MAX} bytes and no control characters")]
+    #[error("invalid name: use 1 to {WHO_LENGTH_MAX} bytes without control characters")]
     Who,
     /// The policy for windows is invalid.
     #[error(transparent)]
     Policy(#[from] PolicyProblem),
     /// The conversation has reached the maximum number of messages.
-    #[error("a conversation has at most {MESSAGES_MAX} messages")]
+    #[error("the conversation has the maximum of {MESSAGES_MAX} messages")]
     Full,
     /// A stored record cannot be decoded.
     #[error("message {seq} is damaged")]

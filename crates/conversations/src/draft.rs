@@ -31,13 +31,13 @@ pub struct Draft {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The draft would exceed its maximum size.
-    #[error("a streamed message has at most {max} bytes")]
+    #[error("the streamed message exceeds {max} bytes (conversation.draft_size_max)")]
     Size {
         /// The limit.
         max: usize,
     },
     /// The chunk contains a line feed.
-    #[error("a chunk has no line feed in it")]
+    #[error("the chunk contains a line feed")]
     LineFeed,
 }
 

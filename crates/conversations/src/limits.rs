@@ -60,22 +60,22 @@ pub struct Invalid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The batch is empty.
-    #[error("a batch has at least one message")]
+    #[error("the batch is empty")]
     Empty,
     /// The batch has too many messages; `index` is the first one above the limit.
-    #[error("a batch has at most {max} messages")]
+    #[error("too many messages in the batch (limit {max}, conversation.batch_messages_max)")]
     Messages {
         /// The limit.
         max: usize,
     },
     /// The batch is too large; `index` is the first message above the limit.
-    #[error("a batch has at most {max} bytes")]
+    #[error("the batch is larger than {max} bytes (conversation.batch_size_max)")]
     BatchSize {
         /// The limit.
         max: usize,
     },
     /// The message is too large.
-    #[error("a message has at most {max} bytes, this one has {size}")]
+    #[error("{size} bytes exceed the limit of {max} (conversation.message_size_max)")]
     Size {
         /// The size in bytes.
         size: usize,
@@ -83,7 +83,7 @@ pub enum Problem {
         max: usize,
     },
     /// The metadata is too large.
-    #[error("metadata have at most {max} bytes, these have {size}")]
+    #[error("metadata of {size} bytes exceeds the limit of {max} (conversation.metadata_size_max)")]
     Metadata {
         /// The size in bytes.
         size: usize,
@@ -91,7 +91,7 @@ pub enum Problem {
         max: usize,
     },
     /// The message has too many parts.
-    #[error("a message has at most {max} parts, this one has {count}")]
+    #[error("{count} parts exceed the limit of {max} (conversation.parts_max)")]
     Parts {
         /// The number of parts.
         count: usize,
@@ -99,13 +99,13 @@ pub enum Problem {
         max: usize,
     },
     /// The id is invalid.
-    #[error("an id has 1 to {ID_LENGTH_MAX} characters of A-Z a-z 0-9 . _ : -")]
+    #[error("invalid id: use 1 to {ID_LENGTH_MAX} characters of A-Z a-z 0-9 . _ : -")]
     Id,
     /// The role is invalid.
-    #[error("a role has 1 to {ROLE_LENGTH_MAX} characters of a-z 0-9 _ -")]
+    #[error("invalid role: use 1 to {ROLE_LENGTH_MAX} characters of a-z 0-9 _ -")]
     Role,
     /// The author is invalid.
-    #[error("an author has at most {WHO_LENGTH_MAX} bytes and no control characters")]
+    #[error("invalid author: use at most {WHO_LENGTH_MAX} bytes without control characters")]
     From,
 }
 

@@ -51,10 +51,10 @@ pub enum AdminError {
     #[error("{0}")]
     Range(&'static str),
     /// The maximum number of overrides or halts is reached.
-    #[error("there are {0}, and no more are kept")]
+    #[error("too many overrides or halts (limit {0})")]
     TooMany(usize),
     /// No override or halt exists for this prefix.
-    #[error("there is none for `{0}`")]
+    #[error("no override or halt exists for `{0}`")]
     None(String),
 }
 
@@ -108,16 +108,16 @@ impl Override {
             .any(|number| number > AMOUNT_MAX)
         {
             return Err(AdminError::Range(
-                "there is at most 1000000000000000 of anything",
+                "an amount exceeds the maximum of 1000000000000000",
             ));
         }
         if !(1..=PERIOD_NS_MAX).contains(&period_ns) {
-            let reason = "the period of a refill is between 1 ns and 366 days";
+            let reason = "the refill period must be between 1 ns and 366 days";
             return Err(AdminError::Range(reason));
         }
         match (is_bucket, self.refill, self.grant, base) {
-            (false, Some(_), _, _) => Err(AdminError::Range("only a bucket is refilled")),
-            (_, _, 1.., Kind::Slots { .. }) => Err(AdminError::Range("slots are not granted")),
+            (false, Some(_), _, _) => Err(AdminError::Range("only buckets have a refill")),
+            (_, _, 1.., Kind::Slots { .. }) => Err(AdminError::Range("slots cannot be granted")),
             _ => Ok(()),
         }
     }

@@ -51,10 +51,10 @@ pub struct Denied {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// All costs are 0.
-    #[error("a take costs something: every cost is 0")]
+    #[error("every cost of the take is 0")]
     Nothing,
     /// A cost is above [`AMOUNT_MAX`].
-    #[error("no cost is above 1000000000000000: that of `{unit}` is")]
+    #[error("the cost of `{unit}` exceeds the maximum of 1000000000000000")]
     TooMuch {
         /// The unit of that cost.
         unit: Unit,
@@ -76,13 +76,13 @@ pub enum Refused {
         need: u64,
     },
     /// The id of the take is empty or too long.
-    #[error("the id of a take has 1 to 255 bytes")]
+    #[error("the id of a take must have 1 to 255 bytes")]
     Id,
     /// The id was used before, by a take with other costs.
-    #[error("the id was used before, for a take that costs something else")]
+    #[error("the id was used before by a take with different costs")]
     IdReused,
     /// The requested hold lasts 0 seconds.
-    #[error("a hold of 0s ends at once: it lasts 1ms or longer")]
+    #[error("a hold of 0s is too short (minimum 1ms)")]
     HoldTooShort,
     /// The requested hold is longer than `quota.hold_max`.
     #[error("a hold of {hold:?} is longer than quota.hold_max ({hold_max:?})")]
@@ -93,7 +93,7 @@ pub enum Refused {
         hold_max: Duration,
     },
     /// A limit of the take counts slots, which need a hold so that they can be released.
-    #[error("`{unit}` is given back: take it with a hold")]
+    #[error("`{unit}` counts slots: take it with a hold")]
     HoldNeeded {
         /// The unit that the slots count.
         unit: Unit,

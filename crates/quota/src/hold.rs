@@ -44,7 +44,7 @@ pub struct Charge {
 
 /// The maximum number of holds is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are {0} holds here, and no more are kept")]
+#[error("too many holds (limit {0} in this shard, quota.holds_max)")]
 pub struct HoldsFull(pub usize);
 
 /// All holds of a shard, by id and by deadline.

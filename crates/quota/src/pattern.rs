@@ -15,8 +15,8 @@ pub struct Pattern {
 /// A text that is no pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no pattern: write one to three parts like `acme/*/*`, and `?run` behind them for \
-     a cell per run"
+    "invalid pattern `{text}`: use one to three parts like `acme/*/*`, and append `?run` for a cell \
+     per run"
 )]
 pub struct PatternError {
     /// The text, cut to 80 characters.

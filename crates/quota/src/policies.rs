@@ -41,14 +41,14 @@ impl Policies {
     pub fn next(&self, limits: Vec<Limit>) -> Result<Self, Vec<Mistake>> {
         let mut mistakes = Vec::new();
         if limits.len() > LIMITS_MAX {
-            let reason = format!("there are {}, and {LIMITS_MAX} at most", limits.len());
+            let reason = format!("too many limits: {} (maximum {LIMITS_MAX})", limits.len());
             let limit = "*".to_owned();
             mistakes.push(Mistake { limit, reason });
         }
         let mut names = BTreeSet::new();
         for limit in &limits {
             let is_new = names.insert(limit.name.clone());
-            let twice = (!is_new).then(|| "there is another of that name".to_owned());
+            let twice = (!is_new).then(|| "another limit has the same name".to_owned());
             mistakes.extend(
                 reasons(limit)
                     .into_iter()
@@ -155,35 +155,35 @@ fn reasons(limit: &Limit) -> Vec<String> {
     let is_name = |byte: u8| byte.is_ascii_graphic() && !b"\"/;=".contains(&byte);
     check(
         (1..=NAME_SIZE_MAX).contains(&limit.name.len()) && limit.name.bytes().all(is_name),
-        "a name is 1 to 128 visible characters without `\"`, `/`, `;` and `=`",
+        "the name must have 1 to 128 visible characters without `\"`, `/`, `;` and `=`",
     );
     check(
         (1..=WEIGHT_MAX).contains(&limit.weight),
-        "a weight is between 1 and 1000",
+        "the weight must be between 1 and 1000",
     );
     check(
         limit.warn.len() <= THRESHOLDS_MAX
             && limit.warn.windows(2).all(|pair| pair[0] < pair[1])
             && limit.warn.iter().all(|share| (1..=1_000).contains(share)),
-        "what is warned of are at most 16 shares between 0.001 and 1, ascending",
+        "`warn` must have at most 16 ascending shares between 0.001 and 1",
     );
     check(
         limit.kind.capacity() <= AMOUNT_MAX,
-        "there is at most 1000000000000000 of anything",
+        "the capacity must be at most 1000000000000000",
     );
     match limit.kind {
         Kind::Bucket(Bucket {
             amount, period_ns, ..
         }) => {
-            check(amount <= AMOUNT_MAX, "a refill is at most 1000000000000000");
+            check(amount <= AMOUNT_MAX, "the refill must be at most 1000000000000000");
             check(
                 (1..=PERIOD_NS_MAX).contains(&period_ns),
-                "the period of a refill is between 1 ns and 366 days",
+                "the refill period must be between 1 ns and 366 days",
             );
         }
         Kind::Budget { zone, .. } => check(
             zone.is_valid(),
-            "a calendar is at most 18 hours ahead of UTC or behind",
+            "the time zone must be within 18 hours of UTC",
         ),
         Kind::Slots { .. } => {}
     }

@@ -41,10 +41,10 @@ pub struct Subject<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SubjectError {
     /// The number of parts is wrong.
-    #[error("a subject is `org/namespace/agent`: it has {0} parts")]
+    #[error("invalid subject: it has {0} parts, expected `org/namespace/agent`")]
     Parts(usize),
     /// A part is empty, too long, or has an invalid character.
-    #[error("a part of a subject is 1 to {PART_SIZE_MAX} bytes without spaces, `/`, `?` and `*`")]
+    #[error("a part of a subject must have 1 to {PART_SIZE_MAX} bytes without spaces, `/`, `?` and `*`")]
     Part,
     /// An attribute other than `run=`.
     #[error("the only attribute of a subject is `run=…`")]

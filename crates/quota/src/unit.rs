@@ -11,7 +11,7 @@ const SIZE: usize = 24;
 
 /// A text that is no unit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no unit: write 1 to 23 of a-z, 0-9 and _")]
+#[error("invalid unit `{text}`: use 1 to 23 characters of a-z, 0-9 and _")]
 pub struct UnitError {
     /// The text, cut to 24 characters.
     pub text: String,

@@ -43,13 +43,13 @@ impl Default for Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyProblem {
     /// [`Policy::keep`] names a role other than `system` and `developer`, or too many roles.
-    #[error("only messages of the roles system and developer can be kept however old they are")]
+    #[error("only the roles system and developer can be kept")]
     Keep,
     /// The step is too long.
-    #[error("a step has at most {STEP_PERMILLE_MAX} thousandths of the budget")]
+    #[error("the step exceeds {STEP_PERMILLE_MAX} thousandths of the budget")]
     Step,
     /// The reserve is not smaller than the budget.
-    #[error("a reserve of {reserve} leaves nothing of a budget of {budget}")]
+    #[error("the reserve of {reserve} tokens must be less than the budget of {budget}")]
     Reserve {
         /// The reserve.
         reserve: u32,

@@ -188,15 +188,15 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Too many conversations have pending messages: feed the message later.
-    #[error("{max} conversations wait for the agent, the limit")]
+    #[error("too many conversations wait for the agent (limit {max})")]
     Full {
         /// The limit.
         max: u32,
     },
     /// The conversation has no dead letter.
-    #[error("there is no dead letter of that conversation")]
+    #[error("the conversation has no dead letter")]
     Missing,
     /// A call is in flight: retry once it has ended.
-    #[error("a call for that conversation is in flight")]
+    #[error("a call for the conversation is in flight")]
     Busy,
 }
