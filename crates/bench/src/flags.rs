@@ -75,7 +75,7 @@ impl Flag {
         match self {
             Self::PacingLimited => {
                 "The rate achieved is at least 98 % of the rate offered, so the throughput is the \
-                 schedule's, not the system's: it says that the system kept up, not what it can do. \
+                 schedule's, not the system's: the system kept up, but its capacity is unknown. \
                  Read the latency and the CPU; capacity comes from a sweep or an unpaced run."
             }
             Self::TooShort => {
@@ -91,7 +91,7 @@ impl Flag {
                  the run order before trusting the mean."
             }
             Self::LowN => {
-                "Fewer than five runs: the interval is wide, and below two there is none."
+                "Fewer than five runs: the interval is wide. With fewer than two runs there is no interval."
             }
             Self::LittleMismatch => {
                 "In a closed loop the messages in flight equal throughput × mean latency (Little's \

@@ -141,7 +141,7 @@ fn check_names(args: &[String]) -> Result<()> {
     for arg in args {
         ensure!(
             names.contains(&arg.as_str()),
-            "no client or family `{arg}`: there are {}",
+            "unknown client or family `{arg}`\nhint: use {}",
             names.join(", ")
         );
     }
@@ -157,7 +157,7 @@ fn run_client(family: &Family, client: &Client, workspace: &Path, served: &Serve
         let after = served.counters(counter)?.into_iter();
         let asked = after.filter(|(label, count)| before.get(label) != Some(count));
         let asked: Vec<_> = asked.map(|(label, _)| label).collect();
-        eprintln!("   {} asked for: {}", client.name, asked.join(", "));
+        eprintln!("   {} called: {}", client.name, asked.join(", "));
     }
     outcome
 }

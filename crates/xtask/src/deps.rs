@@ -37,7 +37,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             eprintln!("   dependencies: ok, {} crates of ours", LAYERS.len());
             Ok(())
         }
-        count => bail!("{count} problems with dependencies; the rules are in xtask's layers.rs"),
+        count => bail!(
+            "{count} problems with dependencies\nhint: the rules are in crates/xtask/src/layers.rs"
+        ),
     }
 }
 
@@ -79,7 +81,7 @@ fn problems(tree: &Tree) -> Vec<String> {
     for (name, reason) in BANNED {
         if tree.all.contains(name) {
             problems.push(format!(
-                "`{name}` is in the tree: {reason} (`cargo tree -i {name}`)"
+                "`{name}` is a dependency: {reason} (`cargo tree -i {name}`)"
             ));
         }
     }
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!(
             problems(&tree),
             [
-                "`aws-lc-rs` is in the tree: rustls has one provider here: ring (`cargo tree -i aws-lc-rs`)",
+                "`aws-lc-rs` is a dependency: ring is the only provider of rustls (`cargo tree -i aws-lc-rs`)",
                 "`model` must not know `serde`",
                 "`routing` may not depend on `node`",
             ]

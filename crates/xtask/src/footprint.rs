@@ -39,7 +39,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     step::heading("footprint");
     let executable = executable()?;
     let node = Node::start(&executable)?;
-    let nobody = node.measure("nobody connected")?;
+    let nobody = node.measure("no connections")?;
     let mut holders = Vec::new();
     for _ in 0..HOLDERS {
         holders.push(node.hold(&executable, CONNECTIONS / HOLDERS)?);
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     let bytes = many.saturating_sub(nobody) * 1024 / CONNECTIONS as u64;
     eprintln!("{:<28} {bytes} bytes of resident memory", "per connection");
     drop(holders);
-    node.measure("after they left")?;
+    node.measure("after they closed")?;
     Ok(())
 }
 
@@ -151,7 +151,7 @@ impl Node {
         thread::sleep(WATCH);
         let used_ns = self.cpu_ns()?.saturating_sub(before_ns);
         eprintln!(
-            "{title:<28} {:>6.1} MiB resident, {:>6.2} ms of processor time in {} s",
+            "{title:<28} {:>6.1} MiB resident, {:>6.2} ms of CPU time in {} s",
             resident_kib as f64 / 1024.0,
             used_ns as f64 / 1e6,
             WATCH.as_secs(),

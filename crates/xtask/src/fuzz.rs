@@ -74,5 +74,5 @@ fn host() -> Result<String> {
     let text = step::read(Command::new("rustc").args(["--version", "--verbose"]))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned)
-        .context("rustc does not say what it builds for")
+        .context("`rustc --version --verbose` has no `host` line")
 }

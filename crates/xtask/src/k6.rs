@@ -79,7 +79,7 @@ impl Plan {
             let number = || {
                 value
                     .parse()
-                    .with_context(|| format!("{name} {value}: no number"))
+                    .with_context(|| format!("{name} {value}: not a number"))
             };
             match name.as_str() {
                 "--door" => plan.doors = value.split(',').map(str::to_owned).collect(),
@@ -87,7 +87,9 @@ impl Plan {
                 "--pipeline" => plan.pipeline = number()?,
                 "--ramp" => plan.ramp_s = number()?,
                 "--duration" => plan.duration_s = number()?,
-                _ => bail!("there is no {name}: --door --vus --pipeline --ramp --duration --keep"),
+                _ => bail!(
+                    "unknown option {name}\nhint: use --door, --vus, --pipeline, --ramp, --duration or --keep"
+                ),
             }
         }
         match plan
@@ -95,7 +97,7 @@ impl Plan {
             .iter()
             .find(|door| !["ws", "http"].contains(&door.as_str()))
         {
-            Some(door) => bail!("there is no door `{door}` for k6: ws, http"),
+            Some(door) => bail!("unknown value `{door}` of --door\nhint: use ws or http"),
             None => Ok(plan),
         }
     }
@@ -163,8 +165,8 @@ impl Plan {
         fs::write(place.join("results.json"), &all)?;
         let page = format!(
             "# k6\n\nThe load of `telpher bench store` with k6, every acknowledged message read back. Run again with \
-             `cargo xtask k6 --keep`;\n[`bench/k6`](../../k6/README.md) says what the figures are. k6 and the node share \
-             the machine, and k6 is the\nlarger part of the work.\n\nCommit {}. What k6 found:\n\n```json\n{all}```\n",
+             `cargo xtask k6 --keep`;\n[`bench/k6`](../../k6/README.md) explains the figures. k6 and the node share \
+             the machine, and k6 is the\nlarger part of the work.\n\nCommit {}. Result:\n\n```json\n{all}```\n",
             commit()?
         );
         fs::write(place.join("README.md"), page)?;
@@ -177,7 +179,7 @@ impl Plan {
 fn address(ready: &str) -> Result<&str> {
     let (_, rest) = ready
         .split_once("\"http\":\"http://")
-        .with_context(|| format!("the node says no HTTP address: {ready}"))?;
+        .with_context(|| format!("the node's ready line has no HTTP address: {ready}"))?;
     Ok(rest.split('"').next().unwrap_or_default())
 }
 

@@ -188,11 +188,11 @@ pub(crate) const LAYERS: [Layer; 20] = [
 
 /// Packages that no crate may depend on, with the reason.
 pub(crate) const BANNED: [(&str, &str); 7] = [
-    ("aws-lc-rs", "rustls has one provider here: ring"),
-    ("aws-lc-sys", "rustls has one provider here: ring"),
+    ("aws-lc-rs", "ring is the only provider of rustls"),
+    ("aws-lc-sys", "ring is the only provider of rustls"),
     ("native-tls", "TLS is rustls"),
     ("openssl", "TLS is rustls"),
     ("openssl-sys", "TLS is rustls"),
-    ("rustls-openssl", "rustls has one provider here: ring"),
-    ("rustls-rustcrypto", "rustls has one provider here: ring"),
+    ("rustls-openssl", "ring is the only provider of rustls"),
+    ("rustls-rustcrypto", "ring is the only provider of rustls"),
 ];

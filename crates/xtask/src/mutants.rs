@@ -83,7 +83,7 @@ fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
     let status = status.with_context(|| format!("the mutant `{}` hangs", mutant.name))?;
     if status.success() {
         bail!(
-            "nobody noticed: {}\nhint: {} passed although {}",
+            "the mutant `{}` was not caught\nhint: {} passed although {}",
             mutant.name,
             mutant.proof,
             mutant.harm
@@ -92,7 +92,7 @@ fn attempt(copy: &Copy, mutant: &Mutant) -> Result<()> {
     let log = std::fs::read_to_string(copy.log()).context("the proof's output")?;
     if !log.contains("test result: FAILED") {
         bail!(
-            "`{}` did not fail by a test: see {}",
+            "the proof of the mutant `{}` failed without a failed test: see {}",
             mutant.name,
             copy.log().display()
         );

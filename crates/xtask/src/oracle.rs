@@ -51,9 +51,9 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         heading(name);
         compare(&mut script)?;
     }
-    heading("what became of it");
+    heading("result");
     match script.tell() {
         0 => Ok(()),
-        count => bail!("{count} answers differ from those of Apache Kafka"),
+        count => bail!("{count} responses differ from those of Apache Kafka"),
     }
 }

@@ -85,7 +85,9 @@ impl Plan {
                 }
                 name => match Tool::ALL.iter().find(|tool| tool.name() == name) {
                     Some(tool) => plan.tools.push(*tool),
-                    None => bail!("there is no {name}: k6 ab wrk --url --duration"),
+                    None => bail!(
+                        "unknown tool or option {name}\nhint: use k6, ab, wrk, --url or --duration"
+                    ),
                 },
             }
         }
@@ -180,7 +182,7 @@ fn serve(executable: &Path, place: &Path) -> Result<(Process, String)> {
 fn url(ready: &str) -> Result<String> {
     let (_, rest) = ready
         .split_once("\"limiter\":\"")
-        .with_context(|| format!("the node stands in for no limiter: {ready}"))?;
+        .with_context(|| format!("the node's ready line has no rate limiter API: {ready}"))?;
     Ok(rest.split('"').next().unwrap_or_default().to_owned())
 }
 

@@ -27,7 +27,7 @@ const NEEDS: [Need; 9] = [
     Need {
         program: "curl",
         package: "curl",
-        reason: "the test of the README's commands runs them as they stand",
+        reason: "the test of the README's commands runs them unchanged",
     },
     Need {
         program: "chromium",
@@ -37,7 +37,7 @@ const NEEDS: [Need; 9] = [
     Need {
         program: "kcat",
         package: "kcat",
-        reason: "tests of the Kafka door are clients of librdkafka",
+        reason: "tests of the Kafka listener use librdkafka",
     },
     Need {
         program: "npm",
@@ -52,17 +52,17 @@ const NEEDS: [Need; 9] = [
     Need {
         program: "psql",
         package: "postgresql-client",
-        reason: "tests of the archive ask that server",
+        reason: "tests of the archive query that server",
     },
     Need {
         program: "redis-server",
         package: "redis-server",
-        reason: "tests of quotas that nodes share start servers of their own",
+        reason: "tests of shared quotas start servers of their own",
     },
     Need {
         program: "redis-cli",
         package: "redis-tools",
-        reason: "tests of quotas that nodes share ask those servers",
+        reason: "tests of shared quotas query those servers",
     },
 ];
 
@@ -70,7 +70,7 @@ const NEEDS: [Need; 9] = [
 const VENV: Need = Need {
     program: "python3 -m venv",
     package: "python3-venv",
-    reason: "tests of the SLIM door run SLIM's own bindings, from PyPI",
+    reason: "tests of the SLIM listener run SLIM's own bindings, from PyPI",
 };
 
 /// Components that a minimal toolchain lacks, by `cargo` command.
@@ -129,7 +129,7 @@ fn install(needs: &[Need]) -> Result<()> {
 /// Returns `apt-get` as root: directly, or by `sudo`, which may ask for a password.
 fn apt_get(args: &[&str]) -> Result<Command> {
     let root = step::read(Command::new("id").arg("-u"))
-        .context("who are we?")?
+        .context("cannot read the user id")?
         .trim()
         == "0";
     let mut command = match root {
@@ -140,7 +140,7 @@ fn apt_get(args: &[&str]) -> Result<Command> {
             sudo
         }
         false => bail!(
-            "run `apt-get {}` as root: there is no sudo here",
+            "sudo is not installed\nhint: run `apt-get {}` as root",
             args.join(" ")
         ),
     };

@@ -110,7 +110,7 @@ pub(crate) fn run_bounded(command: &mut Command, limit: Duration) -> Result<Exit
         }
         if start.elapsed() > limit {
             end(&mut child, grouped)?;
-            bail!("not done after {} s: ended", limit.as_secs());
+            bail!("not done after {} s: killed", limit.as_secs());
         }
         thread::sleep(POLL_INTERVAL);
     }
@@ -158,7 +158,7 @@ mod tests {
     fn a_step_that_hangs_is_ended() {
         let mut command = Command::new("sleep");
         let error = run("hang", command.arg("600"), Duration::ZERO).unwrap_err();
-        assert_eq!(format!("{error:#}"), "hang: not done after 0 s: ended");
+        assert_eq!(format!("{error:#}"), "hang: not done after 0 s: killed");
     }
 
     #[test]

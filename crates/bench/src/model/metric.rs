@@ -67,7 +67,7 @@ macro_rules! metrics {
 
 metrics! {
     ObservedRate "observed_mps" "throughput" PerSecond Higher
-        "Messages per second where the mode counts them: at the sink over its active window, or at the sender.";
+        "Messages per second, counted at the sink over its active window, or at the sender.";
     ObservedMessages "observed_messages" "observed messages" Count Higher
         "Messages counted at the sink, or at the sender.";
     SteadyRate "steady_mps" "steady throughput" PerSecond Higher

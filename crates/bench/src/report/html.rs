@@ -41,16 +41,16 @@ const PLOTS: [(Kind, &str, &str, &str); 6] = [
         Kind::Throughput,
         "throughput",
         "Throughput",
-        "Messages per second where the mode counts them: at the sink, or at the sender where there is \
-         none. At a configured rate the bar can only reach the mark.",
+        "Messages per second, counted at the sink, or at the sender in modes without a sink. At a \
+         configured rate the bar cannot exceed the mark.",
     ),
     (
         Kind::Latency,
         "latency",
         "Latency",
-        "Each further nine takes the same room, so the tail is as wide as the body. Where messages leave \
-         on a schedule, response latency also counts the time a message waited because the one before it \
-         was slow.",
+        "Each further nine takes the same width, so the tail is as readable as the body. For messages on \
+         a schedule, response latency also counts the time that a message waited because the one before \
+         it was slow.",
     ),
     (
         Kind::Capacity,

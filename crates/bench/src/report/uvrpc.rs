@@ -34,7 +34,7 @@ fn methodology(results: &Results) -> String {
     let order = if results.interleaved() {
         "The modes of a repeat took turns, so that drift of the machine reaches all of them"
     } else {
-        "The runs of a mode came one after the other, before those of the next mode"
+        "All runs of a mode ran one after the other, before those of the next mode"
     };
     format!(
         "## Test Methodology\n\n\

@@ -37,7 +37,7 @@ pub enum ChildError {
         cause: io::Error,
     },
     /// The program was not built.
-    #[error("there is no {program} in {}\nhint: {MISSING_HINT}", directory.display())]
+    #[error("{program} is not in {}\nhint: {MISSING_HINT}", directory.display())]
     Missing {
         /// Name of the program.
         program: String,
@@ -55,7 +55,7 @@ pub enum ChildError {
         said: String,
     },
     /// The program printed an unexpected line.
-    #[error("{program} said `{line}`: {cause}\nhint: {NONSENSE_HINT}")]
+    #[error("{program} printed `{line}`: {cause}\nhint: {NONSENSE_HINT}")]
     Nonsense {
         /// Name of the program.
         program: String,
@@ -68,16 +68,14 @@ pub enum ChildError {
 
 const MISSING_HINT: &str = "cargo xtask peers builds the floors and the peers into bench/peers/bin";
 
-const SILENT_HINT: &str =
-    "a benchmark whose processes end is not a result: run it again, with less load if it repeats";
+const SILENT_HINT: &str = "run the benchmark again, with less load if the failure repeats";
 
-const NONSENSE_HINT: &str =
-    "build our executable and the peers anew: they speak different versions";
+const NONSENSE_HINT: &str = "rebuild telpher and the peers: their versions differ";
 
 fn start_hint(program: &str) -> &'static str {
     match program {
         "taskset" => "placing roles on CPUs needs taskset: apt-get install util-linux",
-        _ => "is it there, and may it be executed?",
+        _ => "check that the file exists and is executable",
     }
 }
 
@@ -195,7 +193,7 @@ impl Actor {
                 _ => return Err(self.silent("has failed")),
             }
         }
-        Err(self.silent("does not end"))
+        Err(self.silent("did not end in time"))
     }
 
     /// Returns its next line.
@@ -207,7 +205,7 @@ impl Actor {
     pub(super) fn line_within(&mut self, patience: Duration) -> Result<String, ChildError> {
         match self.poll_line(patience)? {
             Some(line) => Ok(line),
-            None => Err(self.silent("does not answer")),
+            None => Err(self.silent("did not answer in time")),
         }
     }
 
@@ -238,7 +236,7 @@ impl Actor {
             }
             check_others()?;
         }
-        Err(self.silent("does not answer"))
+        Err(self.silent("did not answer in time"))
     }
 
     /// Returns its next line, parsed as JSON, or fails like [`Self::line_while`].
@@ -339,7 +337,7 @@ mod tests {
         );
         let mut role = shell("echo nonsense");
         let error = role.json::<u32>().unwrap_err().to_string();
-        assert!(error.starts_with("sh said `nonsense`"), "{error}");
+        assert!(error.starts_with("sh printed `nonsense`"), "{error}");
         let mut role = shell("cat");
         let mut other = shell("exit 1");
         let error = role.json_while::<u32>(PATIENCE, || other.check_alive());

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// Returns the resident bytes of the node once they have settled.
 pub(super) fn rss_bytes(node: &Node) -> Result<u64, WorkloadError> {
-    let gone = || WorkloadError::Node("the node has ended while it was left alone".to_owned());
+    let gone = || WorkloadError::Node("the node ended while it was idle".to_owned());
     let limit_ns = now_ns() + LIMIT.as_nanos() as u64;
     let mut before = Memory::of(node.pid()).ok_or_else(gone)?.rss_bytes;
     loop {

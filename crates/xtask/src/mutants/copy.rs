@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<String> {
 fn replaced(text: &str, from: &str, to: &str) -> Result<String> {
     match text.matches(from).count() {
         1 => Ok(text.replacen(from, to, 1)),
-        count => bail!("this stands there {count} times and must once:\n{from}"),
+        count => bail!("this text occurs {count} times, expected once:\n{from}"),
     }
 }
 

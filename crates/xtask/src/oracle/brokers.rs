@@ -98,7 +98,7 @@ impl Node {
         }
         let (process, ready) = Process::start(command.arg("--data").arg(&place.0))?;
         Ok(Self {
-            address: text_of(&ready, "kafka").context("the node has no Kafka door")?,
+            address: text_of(&ready, "kafka").context("the node has no Kafka listener")?,
             _process: process,
             _place: place,
         })

@@ -93,7 +93,7 @@ impl Door {
                 Ok(size) => arrived.extend_from_slice(&chunk[..size]),
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    bail!("there is no answer after {} s", SILENCE.as_secs())
+                    bail!("no response after {} s", SILENCE.as_secs())
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -101,13 +101,14 @@ impl Door {
         let (correlation_id, answer) = decode_response::<R>(&frame, version)?;
         match correlation_id == self.correlation_id {
             true => Ok(Some(answer)),
-            false => bail!("the answer is to something else"),
+            false => bail!("the response is to another request"),
         }
     }
 }
 
 fn connect(address: &str) -> Result<TcpStream> {
-    let stream = TcpStream::connect(address).with_context(|| format!("nobody is at {address}"))?;
+    let stream =
+        TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
     stream.set_read_timeout(Some(SILENCE))?;
     stream.set_nodelay(true)?;
     Ok(stream)

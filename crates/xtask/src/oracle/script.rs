@@ -182,7 +182,10 @@ impl Script {
     {
         let title = title::<R>(name, version);
         let took = self.began.elapsed();
-        ensure!(took < LIMIT, "{title}: not asked after {took:.0?}");
+        ensure!(
+            took < LIMIT,
+            "{title}: not sent after {took:.0?}, the limit is {LIMIT:.0?}"
+        );
         let expected = ready(&mut self.oracle, version, of_oracle);
         let expected = expected.with_context(|| format!("{title}, by Apache Kafka"))?;
         // Apache Kafka drops some requests without a response: there is nothing to compare with.
@@ -220,7 +223,7 @@ impl Script {
                 self.intended.insert(asked);
             }
             (true, Some((_, why))) => self.differences.push(format!(
-                "{title}\n  does not differ, as it was meant to: {why}"
+                "{title}\n  does not differ, although it should: {why}"
             )),
             (false, None) => self
                 .differences
@@ -235,22 +238,22 @@ impl Script {
             if !self.intended.contains(asked)
                 && !self.differences.iter().any(|it| it.starts_with(asked))
             {
-                self.differences.push(format!("{asked}\n  was not asked"));
+                self.differences.push(format!("{asked}\n  was not sent"));
             }
         }
         for difference in &self.differences {
             eprintln!("differs: {difference}");
         }
         for unserved in &self.unserved {
-            eprintln!("not served: {unserved}");
+            eprintln!("not supported: {unserved}");
         }
         for (asked, why) in OTHERWISE {
-            eprintln!("otherwise, as it is meant to be: {asked}: {why}");
+            eprintln!("intended difference: {asked}: {why}");
         }
         let (asked, differ) = (self.asked, self.differences.len());
         let (intended, unserved) = (self.intended.len(), self.unserved.len());
         eprintln!(
-            "{asked} answers compared: {differ} differ, {intended} are meant to; {unserved} requests are not served"
+            "{asked} responses compared: {differ} differ, {intended} intended differences; {unserved} requests are not supported"
         );
         differ
     }
@@ -275,7 +278,10 @@ where
         if !NOT_YET.iter().any(|code| text.contains(code)) {
             return Ok(Some(answer));
         }
-        ensure!(began.elapsed() < PATIENCE, "is never ready: {text}");
+        ensure!(
+            began.elapsed() < PATIENCE,
+            "not ready after {PATIENCE:?}: {text}"
+        );
         thread::sleep(PAUSE);
     }
 }

@@ -34,8 +34,16 @@ pub(super) fn of_transaction(script: &mut Script, id: &str, topic: &str, when: &
         }],
     };
     script.both(when, 0, &producers(topic, 0))?;
-    script.both(&format!("of no partition, {when}"), 0, &producers(topic, 9))?;
-    script.both(&format!("of no topic, {when}"), 0, &producers("absent", 0))?;
+    script.both(
+        &format!("unknown partition, {when}"),
+        0,
+        &producers(topic, 9),
+    )?;
+    script.both(
+        &format!("unknown topic, {when}"),
+        0,
+        &producers("absent", 0),
+    )?;
     Ok(())
 }
 
@@ -54,11 +62,11 @@ pub(super) fn markers(script: &mut Script, topic: &str, ids: [(i64, i16); 2]) ->
         }],
     };
     let requests = ids.map(|id| marker(id, topic));
-    script.each("by hand", 1, [&requests[0], &requests[1]])?;
+    script.each("written by an operator", 1, [&requests[0], &requests[1]])?;
     let late = ids.map(|(id, _)| marker((id, 0), topic));
-    script.each("of an epoch before", 1, [&late[0], &late[1]])?;
+    script.each("earlier epoch", 1, [&late[0], &late[1]])?;
     let absent = ids.map(|id| marker(id, "absent"));
-    script.each("of no topic", 1, [&absent[0], &absent[1]])?;
+    script.each("unknown topic", 1, [&absent[0], &absent[1]])?;
     Ok(())
 }
 
@@ -72,7 +80,7 @@ pub(super) fn rules(script: &mut Script) -> Result<()> {
         permission_type: any,
         ..describe_acls::Request::default()
     };
-    script.both("where there are none", 3, &rules)?;
+    script.both("no entries", 3, &rules)?;
     let users = describe_client_quotas::Component {
         entity_type: "user".to_owned(),
         match_type: 2,
@@ -82,6 +90,6 @@ pub(super) fn rules(script: &mut Script) -> Result<()> {
         components: vec![users],
         strict: false,
     };
-    script.both("where there are none", 1, &quotas)?;
+    script.both("no entries", 1, &quotas)?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use client::{Attached, Bytes, Client, Fault, Name, Request, Server};
+use client::{Attachment, Bytes, Client, Fault, Name, Request, Server};
 use parking_lot::Mutex;
 
 use super::ReceiverSpec;
@@ -39,7 +39,7 @@ pub(crate) fn receive(spec: &ReceiverSpec) -> Result<(), Failure> {
 async fn subscribe(
     spec: &ReceiverSpec,
     sink: &Arc<Mutex<Sink>>,
-) -> Result<Vec<(Client, Attached)>, Failure> {
+) -> Result<Vec<(Client, Attachment)>, Failure> {
     let mut agents = Vec::new();
     for name in &spec.names {
         let client = Client::connect(&spec.node).await?;

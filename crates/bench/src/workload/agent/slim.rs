@@ -56,7 +56,7 @@ pub fn run_slim(
     let cases = cases(matrix, &applications);
     if !cases.iter().any(|case| case.target == THEIRS) {
         let what =
-            "SLIM's applications send one message at a time from one client, slimctl never on a \
+            "SLIM's applications send one message at a time from one client, and slimctl has no \
              schedule"
                 .to_owned();
         let hint =
@@ -79,7 +79,7 @@ pub fn run_slim(
 /// Returns the directory of SLIM's programs.
 fn peers(surroundings: &Surroundings) -> Result<&Path, WorkloadError> {
     let missing = || {
-        let what = "SLIM's applications and its node are programs of others".to_owned();
+        let what = "SLIM's applications and its node are third-party programs".to_owned();
         WorkloadError::Nothing(what, "add --peers bench/peers/bin")
     };
     surroundings.peers.as_deref().ok_or_else(missing)
@@ -172,7 +172,12 @@ impl Bench {
                 native.measure(case, window)
             }),
         };
-        let nobody = || Err(WorkloadError::Node(format!("nobody plays {}", case.key())));
+        let nobody = || {
+            Err(WorkloadError::Node(format!(
+                "no application for {}",
+                case.key()
+            )))
+        };
         played.unwrap_or_else(nobody)
     }
 }

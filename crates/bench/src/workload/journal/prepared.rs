@@ -24,7 +24,7 @@ pub(in crate::workload) fn wait(directory: &Path) -> Result<(), Failure> {
     while calm < CALM_LOOKS {
         calm = if is_at_rest(directory)? { calm + 1 } else { 0 };
         if now_ns() > limit_ns {
-            return Err("the journal prepares no spare segments: is the disk full?".into());
+            return Err("the journal prepared no spare segment in 60 s: is the disk full?".into());
         }
         thread::sleep(LOOK);
     }

@@ -189,7 +189,7 @@ pub(in crate::workload) fn play(spec: &StreamsSpec) -> Result<(), Failure> {
 fn resident() -> Result<u64, Failure> {
     let memory = Memory::of(std::process::id());
     Ok(memory
-        .ok_or("the system does not tell how much memory this is")?
+        .ok_or("cannot read the memory of this process from /proc")?
         .rss_bytes)
 }
 

@@ -32,7 +32,7 @@ pub fn run(
 ) -> Result<Results, WorkloadError> {
     let ours = matrix.cases();
     if ours.is_empty() {
-        let what = "there are fewer writers than threads everywhere".to_owned();
+        let what = "every case has fewer writers than threads".to_owned();
         return Err(WorkloadError::Nothing(what, "add --threads 1"));
     }
     let mut floors = Floors::start(surroundings, matrix)?;
@@ -128,7 +128,7 @@ impl Floors {
         match &self.disk {
             Some(disk) => floor::measure(disk, case, place.path(), matrix.window),
             None => Err(WorkloadError::Nothing(
-                format!("{} is no floor", case.target),
+                format!("{} is not a floor", case.target),
                 "add --peers bench/peers/bin",
             )),
         }
@@ -228,7 +228,7 @@ fn setup(matrix: &Matrix) -> Setup {
             note(
                 "Process",
                 "`telpher bench-role`, a process for each run, with a journal of its own; each writer has one \
-                 append under way, and as many threads as said stand for them",
+                 append in flight, and the writers share the threads",
             ),
             note(
                 "Door",
@@ -241,8 +241,8 @@ fn setup(matrix: &Matrix) -> Setup {
             ),
             note(
                 "Written",
-                "what the device was sent during the window, by everybody, over the bytes of all payloads: filing and \
-                 merging are in it, and so is every sync's last page",
+                "bytes written to the device during the window, by all processes, over the bytes of all payloads; this \
+                 includes filing, merging and the last page of every sync",
             ),
         ],
     }

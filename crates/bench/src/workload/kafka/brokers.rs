@@ -78,8 +78,8 @@ impl<'a> Brokers<'a> {
                 return match self.subject {
                     Subject::Broker(address) => Ok((address.clone(), None)),
                     Subject::Node => {
-                        let what = "no broker was named".to_owned();
-                        Err(WorkloadError::Nothing(what, "name one with -b"))
+                        let what = "no broker is given".to_owned();
+                        Err(WorkloadError::Nothing(what, "give one with -b"))
                     }
                 };
             }
@@ -138,7 +138,7 @@ fn start_node(surroundings: &Surroundings, directory: &Path) -> Result<Running, 
     prepared::wait(&place.path().join("journal")).map_err(told)?;
     let address = node.kafka_address().map(str::to_owned);
     let address =
-        address.ok_or_else(|| WorkloadError::Node("the node has no Kafka door".to_owned()))?;
+        address.ok_or_else(|| WorkloadError::Node("the node has no Kafka listener".to_owned()))?;
     Ok(Running {
         address,
         process: Process::Node(Box::new(node)),
@@ -148,7 +148,7 @@ fn start_node(surroundings: &Surroundings, directory: &Path) -> Result<Running, 
 
 fn start_kafka(surroundings: &Surroundings, directory: &Path) -> Result<Running, WorkloadError> {
     let Some(programs) = &surroundings.peers else {
-        let what = "Apache Kafka is not wanted".to_owned();
+        let what = "Apache Kafka is a peer, and no directory of peers is given".to_owned();
         return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
     };
     let program = programs

@@ -82,7 +82,7 @@ pub fn misses(results: &Results) -> Vec<String> {
                 && !verified.is_clean()
             {
                 found.push(format!(
-                    "{key}: of {} acknowledged in run {repeat}, {} are lost, {} doubled, {} moved, {} damaged",
+                    "{key}: of {} messages acknowledged in run {repeat}, {} are lost, {} duplicated, {} moved, {} damaged",
                     verified.acked,
                     verified.lost,
                     verified.duplicated,

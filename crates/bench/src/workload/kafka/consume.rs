@@ -28,7 +28,7 @@ pub(super) fn play(spec: &LoadSpec) -> Result<(), Failure> {
     let begin = topic::offsets(&layout, &spec.topic, End::First)?;
     let end = topic::offsets(&layout, &spec.topic, End::Next)?;
     if begin == end {
-        return Err(format!("there is nothing in the topic {}", spec.topic).into());
+        return Err(format!("the topic {} is empty", spec.topic).into());
     }
     let mut readers = Vec::new();
     for (leader, address) in layout.leaders.iter().enumerate() {

@@ -27,7 +27,7 @@ const LOST_NS: u64 = 60_000_000_000;
 /// Plays the role: warms up, sends, and reads back.
 ///
 /// # Errors
-/// When the broker cannot be reached, or a message does not arrive.
+/// When the broker cannot be reached, or a message did not arrive within 60 s.
 pub(super) fn play(spec: &LoadSpec, size: usize, acks: Acks) -> Result<(), Failure> {
     let opened_ns = now_ns();
     let mut session = Session::open(&spec.address)?;
@@ -166,7 +166,7 @@ impl<'a> Pair<'a> {
                 return Ok(arrived_ns);
             }
             if arrived_ns - sent_ns > LOST_NS {
-                return Err("a message does not arrive".into());
+                return Err("a message did not arrive within 60 s".into());
             }
         }
     }

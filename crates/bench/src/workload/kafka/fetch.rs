@@ -79,7 +79,7 @@ impl Fetcher {
     /// # Errors
     /// When the connection is lost, or the broker returns an error.
     pub(super) fn take(&mut self) -> Result<Vec<Bytes>, Failure> {
-        let version = self.version.take().ok_or("nothing was asked for")?;
+        let version = self.version.take().ok_or("no fetch is in flight")?;
         let response = self.session.receive::<fetch::Request>(version)?;
         check(response.error_code)?;
         let mut fetched = Vec::new();
@@ -115,7 +115,7 @@ impl Fetcher {
 
 fn check(code: ErrorCode) -> Result<(), Failure> {
     match code.is_error() {
-        true => Err(format!("the broker refuses a fetch: {}", word(code)).into()),
+        true => Err(format!("the broker rejects a fetch: {}", word(code)).into()),
         false => Ok(()),
     }
 }

@@ -206,7 +206,7 @@ fn fetch(address: &str) -> Result<(), Failure> {
     fetcher.take().map(drop)
 }
 
-const NO_DOOR: &str = "the node has no Kafka door";
+const NO_DOOR: &str = "the node has no Kafka listener";
 
 fn address(node: &Node) -> Result<&str, WorkloadError> {
     let address = node.kafka_address();
@@ -218,14 +218,12 @@ fn seconds_since(begin_ns: u64) -> f64 {
 }
 
 fn rss_bytes(node: &Node) -> Result<u64, WorkloadError> {
-    let memory = Memory::of(node.pid()).ok_or_else(|| gone("it has no memory"))?;
+    let memory = Memory::of(node.pid()).ok_or_else(|| gone("no memory in /proc"))?;
     Ok(memory.rss_bytes)
 }
 
 fn gone(error: impl std::fmt::Display) -> WorkloadError {
-    WorkloadError::Node(format!(
-        "the node has ended while it was looked at: {error}"
-    ))
+    WorkloadError::Node(format!("the node ended during the measurement: {error}"))
 }
 
 fn told(failure: Failure) -> WorkloadError {

@@ -170,7 +170,7 @@ impl Link {
                 .map_err(|error| format!("Produce: {error}"))?;
         let flight = self.flights.pop_front();
         let flight = flight.filter(|flight| flight.correlation_id == correlation_id);
-        let flight = flight.ok_or("the broker answers something that was not asked")?;
+        let flight = flight.ok_or("the broker sent a response without a request")?;
         for batch in flight.batches {
             let partition = self.lanes.iter().find(|lane| lane.is(batch.lane));
             let partition = partition.map(Lane::partition);

@@ -328,7 +328,7 @@ impl Load {
     fn wait(&self, pace: &Pace, events: &mut Vec<epoll::Event>) -> Result<(), Failure> {
         let now_ns = now_ns();
         if self.under_way > 0 && now_ns.saturating_sub(self.heard_ns) > SILENCE_NS {
-            return Err("the broker does not answer any more".into());
+            return Err("the broker stopped answering".into());
         }
         let asleep = self.asleep.peek().map(|Reverse((wake_ns, _))| *wake_ns);
         let due = pace.due_ns().filter(|_| !self.idle.is_empty());

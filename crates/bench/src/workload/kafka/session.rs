@@ -38,7 +38,10 @@ impl Versions {
         match version >= min.max(api.version_min) {
             true => Ok(version),
             false => {
-                let what = format!("the broker serves {} in no version known here", api.name);
+                let what = format!(
+                    "the broker supports no version of {} that this client knows",
+                    api.name
+                );
                 Err(what.into())
             }
         }
@@ -141,7 +144,7 @@ impl Session {
         let (correlation_id, response) = decode_response::<R>(&frame, version)
             .map_err(|error| format!("{}: {error}", R::KEY.api().name))?;
         if correlation_id != self.correlation_id {
-            return Err("the broker answers something that was not asked".into());
+            return Err("the broker sent a response without a request".into());
         }
         drop(frame);
         Ok(response)
@@ -167,7 +170,7 @@ pub(super) fn connect(address: &str) -> Result<TcpStream, Failure> {
     let first = addresses.find(std::net::SocketAddr::is_ipv4);
     let to = match first.or_else(|| address.to_socket_addrs().ok()?.next()) {
         Some(to) => to,
-        None => return Err(format!("{address} is no address").into()),
+        None => return Err(format!("{address} is not an address").into()),
     };
     let stream = TcpStream::connect(to).map_err(cannot)?;
     stream.set_nodelay(true)?;

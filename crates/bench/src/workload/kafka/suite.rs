@@ -39,8 +39,11 @@ pub fn run(
     let entries = beside_floors(plans, floors.as_ref(), targets.first().copied());
     let cases: Vec<Case> = entries.iter().map(|(case, _)| case.clone()).collect();
     if cases.is_empty() {
-        let what = "no case is left of the matrix".to_owned();
-        return Err(WorkloadError::Nothing(what, "give it acks other than 0"));
+        let what = "the options leave no case".to_owned();
+        return Err(WorkloadError::Nothing(
+            what,
+            "give --acks a value other than 0",
+        ));
     }
     let environment = match kafka {
         Some(version) => environment.version(PROGRAM, version),
@@ -60,7 +63,7 @@ pub fn run(
             (Some(plan), _) => bench.measure(plan),
             (None, Some(floors)) => floors.measure(case, matrix),
             (None, None) => Err(WorkloadError::Nothing(
-                format!("{} is no floor", case.target),
+                format!("{} is not a floor", case.target),
                 "add --peers bench/peers/bin",
             )),
         }
@@ -316,7 +319,7 @@ fn setup(matrix: &Matrix) -> Setup {
     };
     let rate = match matrix.rate {
         0 => "each sends the next message when it has the ack of the last".to_owned(),
-        rate => format!("{rate} messages a second of all, on a schedule"),
+        rate => format!("{rate} messages a second in total, on a schedule"),
     };
     let notes = [
         (
@@ -326,21 +329,21 @@ fn setup(matrix: &Matrix) -> Setup {
         (
             "Batches",
             format!(
-                "linger {:?}, {} bytes, {} requests under way on a connection; bulk: linger 5 ms, 64 KiB",
+                "linger {:?}, {} bytes, {} requests in flight on a connection; bulk: linger 5 ms, 64 KiB",
                 matrix.linger, matrix.batch_size, matrix.requests_max
             ),
         ),
         (
             "Window",
             format!(
-                "after {:?} of the same; it opens with the first message and closes with the last ack",
+                "after a warm-up of {:?}; it opens with the first message and closes with the last ack",
                 matrix.warmup
             ),
         ),
         (
             "Client",
-            "our own, on the codec of this repository: one thread, one process, every latency recorded, nothing \
-             tried again; an ack without an offset is a failure"
+            "our own, on the codec of this repository: one thread, one process, every latency recorded, no \
+             retries; an ack without an offset is a failure"
                 .to_owned(),
         ),
         (
@@ -350,7 +353,7 @@ fn setup(matrix: &Matrix) -> Setup {
         ),
         (
             "Consumer",
-            "batches are cut out and their checksums compared; records are counted, not walked".to_owned(),
+            "batches are split and their checksums verified; records are counted, not decoded".to_owned(),
         ),
     ];
     Setup {

@@ -61,12 +61,12 @@ pub(super) fn create(
     let made = answer
         .topics
         .first()
-        .ok_or("nothing is said of the topic")?;
+        .ok_or("the response does not contain the topic")?;
     match made.error_code {
         ErrorCode::None | ErrorCode::TopicAlreadyExists => Ok(()),
         code => {
             let why = made.error_message.clone().unwrap_or_default();
-            Err(format!("the topic {name} cannot be made: {code:?} {why}").into())
+            Err(format!("cannot create the topic {name}: {code:?} {why}").into())
         }
     }
 }
@@ -85,10 +85,10 @@ pub(super) fn delete(session: &mut Session, name: &str) -> Result<(), Failure> {
     let gone = answer
         .responses
         .first()
-        .ok_or("nothing is said of the topic")?;
+        .ok_or("the response does not contain the topic")?;
     match gone.error_code {
         ErrorCode::None => Ok(()),
-        code => Err(format!("the topic {name} cannot be removed: {code:?}").into()),
+        code => Err(format!("cannot delete the topic {name}: {code:?}").into()),
     }
 }
 
@@ -103,7 +103,9 @@ pub(super) fn layout(session: &mut Session, name: &str) -> Result<Layout, Failur
         match look(session, name)? {
             Ok(layout) => return Ok(layout),
             Err(code) if now_ns() > limit_ns => {
-                return Err(format!("the topic {name} has no leaders: {code:?}").into());
+                return Err(
+                    format!("a partition of the topic {name} has no leader: {code:?}").into(),
+                );
             }
             Err(_) => thread::sleep(LOOK),
         }
@@ -122,7 +124,7 @@ fn look(session: &mut Session, name: &str) -> Result<Result<Layout, ErrorCode>, 
     let topic = answer
         .topics
         .first()
-        .ok_or("nothing is said of the topic")?;
+        .ok_or("the response does not contain the topic")?;
     let failed = topic.partitions.iter().map(|one| one.error_code);
     if let Some(code) = failed
         .chain([topic.error_code])
@@ -218,7 +220,7 @@ fn ask(
         }
         let place = usize::try_from(one.partition_index).ok();
         let place = place.and_then(|at| found.get_mut(at));
-        *place.ok_or("the broker speaks of another partition")? = one.offset;
+        *place.ok_or("the broker answers for an unknown partition")? = one.offset;
     }
     Ok(ErrorCode::None)
 }

@@ -57,7 +57,7 @@ pub(super) fn read_back(
             match fetched.is_empty() {
                 false => heard_ns = now_ns(),
                 true if now_ns() - heard_ns > SILENCE_NS => {
-                    return Err("a partition does not give out what it says it has".into());
+                    return Err("a partition returns no records before its end offset".into());
                 }
                 true => {}
             }

@@ -100,7 +100,7 @@ mod tests {
             .in_directory(directory.path())
             .unwrap_err()
             .to_string();
-        assert!(missing.starts_with("there is no peer-zmq in "), "{missing}");
+        assert!(missing.starts_with("peer-zmq is not in "), "{missing}");
         assert!(missing.contains("\nhint: cargo xtask peers"), "{missing}");
         std::fs::write(directory.path().join("peer-zmq"), "").unwrap();
         assert!(Program::ZMQ.in_directory(directory.path()).is_ok());

@@ -136,7 +136,7 @@ impl<'a> Load<'a> {
     fn wait(&self, pacer: &Pacer, events: &mut Vec<epoll::Event>) -> Result<(), Failure> {
         let now_ns = now_ns();
         if self.under_way > 0 && now_ns.saturating_sub(self.heard_ns) > SILENCE_NS {
-            return Err("the server does not answer any more".into());
+            return Err("the server stopped answering".into());
         }
         let mut until_ns = now_ns + LOOK_NS;
         if let Some(Reverse((wake_ns, _))) = self.asleep.peek() {
@@ -340,7 +340,7 @@ fn first(dialect: Dialect, bytes: &[u8], inflow: Inflow) -> Result<Option<Answer
 
 fn resolve(address: &String) -> Result<SocketAddr, Failure> {
     let found = address.to_socket_addrs()?.next();
-    found.ok_or_else(|| format!("{address} is no address").into())
+    found.ok_or_else(|| format!("{address} is not an address").into())
 }
 
 fn counts(templates: &[Template]) -> Counts {

@@ -305,7 +305,7 @@ impl Asking {
 pub(super) fn names(run: u32, count: u32, order: Order) -> Names {
     let process = std::process::id() & 0xffff;
     let prefix = format!("b{process:04x}{:03x}-", run & 0xfff);
-    debug_assert_eq!(prefix.len(), PREFIX_SIZE, "the size that cases tell");
+    debug_assert_eq!(prefix.len(), PREFIX_SIZE, "the message size in cases");
     Names {
         prefix,
         count,

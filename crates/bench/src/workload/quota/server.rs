@@ -92,7 +92,7 @@ impl Server {
             (Target::Script, _) => Self::script(surroundings, &matrix.directory),
             (Target::Express | Target::Throttlecrab | Target::Floor, _) => {
                 let Some(programs) = &surroundings.peers else {
-                    let what = format!("{} is no peer", target.name());
+                    let what = format!("{} is not a peer", target.name());
                     return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
                 };
                 let programs = programs.canonicalize().map_err(WorkloadError::Directory)?;
@@ -126,7 +126,7 @@ impl Server {
             let data = directory.join(format!("data-{number}"));
             let node = Node::start_limiter(&surroundings.executable, &data, &flags)?;
             let Some(address) = node.limiter_address() else {
-                let what = "the node does not stand in for a limiter".to_owned();
+                let what = "the node does not serve the rate limiter's API".to_owned();
                 return Err(WorkloadError::Node(what));
             };
             server.addresses.push(address.to_owned());

@@ -29,10 +29,10 @@ pub fn run(
     let here = targets.here.iter();
     let askings: Vec<Asking> = here.flat_map(|target| matrix.askings(*target)).collect();
     if askings.is_empty() {
-        let what = "no case is left of the matrix".to_owned();
+        let what = "the options leave no case".to_owned();
         return Err(WorkloadError::Nothing(
             what,
-            "give it agents and something to ask",
+            "give --agents at least one number",
         ));
     }
     let cases: Vec<Case> = askings.iter().map(|asking| asking.case.clone()).collect();
@@ -307,21 +307,21 @@ fn misses_of(one: &CaseResult) -> Vec<String> {
         if answered.checks_held < answered.checks {
             let (held, made) = (answered.checks_held, answered.checks);
             found.push(format!(
-                "{key}: {held} of {made} checks hold in run {}",
+                "{key}: {held} of {made} checks passed in run {}",
                 run.repeat
             ));
         }
         if let Some(exact) = exactness(answered).filter(|exact| !exact.holds()) {
             let (allowed, must) = (exact.allowed, exact.must_allow);
             found.push(format!(
-                "{key}: {allowed} were allowed in run {}, it must be {must} ± 1",
+                "{key}: {allowed} takes were allowed in run {}, expected {must} ± 1",
                 run.repeat
             ));
         }
         if let Some(excess) = excess(answered).filter(|excess| excess.over() > 0) {
             let (allowed, may) = (excess.allowed, excess.may_allow);
             found.push(format!(
-                "{key}: {allowed} were allowed in run {}, it may be {may} at most",
+                "{key}: {allowed} takes were allowed in run {}, the maximum is {may}",
                 run.repeat
             ));
         }
@@ -335,13 +335,13 @@ fn setup(matrix: &Matrix, targets: &Targets) -> Setup {
         ("Warm-up".to_owned(), warmup_words(matrix)),
         (
             "Generator".to_owned(),
-            "`telpher bench-role`, one process with one thread on the same machine; its CPU time stands beside the \
+            "`telpher bench-role`, one process with one thread on the same machine; its CPU time is reported next to the \
              server's"
                 .to_owned(),
         ),
         (
             "Counted".to_owned(),
-            "decisions: a refused take is an answer, and each of a batch counts as one".to_owned(),
+            "decisions: a denied take counts as an answer, and each take of a batch counts as one".to_owned(),
         ),
     ];
     for target in &targets.here {
@@ -375,7 +375,7 @@ fn load_words(work: &Work) -> String {
         } => {
             let names: Vec<_> = steps.iter().map(|step| step.name()).collect();
             format!(
-                "{vus} virtual users, each asking {} in turn for an agent of its own choice and then thinking for {think:?}",
+                "{vus} virtual users, each sending {} in turn for a random agent and then thinking for {think:?}",
                 names.join(", ")
             )
         }
@@ -384,21 +384,21 @@ fn load_words(work: &Work) -> String {
             requests,
             ..
         } => format!(
-            "{requests} takes over {connections} connections, each as soon as its connection is free, as Apache Bench \
-             asks them: HTTP/1.0, with keep-alive and without"
+            "{requests} takes over {connections} connections, each as soon as its connection is free, like Apache \
+             Bench: HTTP/1.0, with keep-alive and without"
         ),
         Work::Closed { load, .. } => {
-            format!("{} connections, each kept busy", load.connections)
+            format!("{} connections in a closed loop", load.connections)
         }
         Work::Shared { load, .. } => format!(
-            "{} connections, each kept busy, spread over the nodes; each agent has a bucket of 10,000,000 that no load \
-             empties, or one of 10,000 that every load does. What nodes lease is of agents that are asked for again and \
-             again: of so many that each is asked for now and then, each take is a call of Redis",
+            "{} connections in a closed loop, spread over the nodes; each agent has a bucket of 10,000,000 that no load \
+             empties, or one of 10,000 that every load empties. Nodes lease credit for agents with frequent takes; with so \
+             many agents that each takes rarely, every take is a call of Redis",
             load.connections
         ),
         Work::Scheduled { connections, .. } => format!(
-            "on a schedule over at most {connections} connections; a request that finds none free waits, and its \
-             response counts from when it was meant to leave"
+            "on a schedule over at most {connections} connections; a request without a free connection waits, and its \
+             response latency counts from the intended send"
         ),
     }
 }
@@ -410,7 +410,7 @@ fn warmup_words(matrix: &Matrix) -> String {
             format!("the first {warmup:?} of the load are not counted")
         }
         Work::Shared { .. } => format!(
-            "the first {warmup:?} of the load are not counted; where buckets are emptied, takes for other agents instead"
+            "the first {warmup:?} of the load are not counted; if buckets are emptied, takes for other agents are the warm-up"
         ),
         Work::Mix { .. } | Work::Count { .. } => {
             format!("takes for other agents, as fast as they are answered, for {warmup:?}")

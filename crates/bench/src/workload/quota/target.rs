@@ -83,10 +83,10 @@ impl Target {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Node => {
-                "`telpher serve` with its data on the disk; one limit as the report has it, and where six are told those \
-                 of three tiers by two units"
+                "`telpher serve` with its data on the disk; one limit as in the report; six limits are \
+                 three tiers with two units each"
             }
-            Self::Url => "a server that runs already: its own time and memory are not known",
+            Self::Url => "a server that is already running: its CPU time and memory are unknown",
             Self::Express => {
                 "Express 4.18 and ioredis, one process; a Lua script with each take in a Redis of its own that \
                  appends to a file and syncs it every second; it logs nothing. CPU and memory are the sum of both"
@@ -96,10 +96,10 @@ impl Target {
             }
             Self::Script => {
                 "a function in a Redis that appends to a file and syncs it every second, called once for each take by \
-                 the generator itself; it keeps one bucket per agent and knows no other limit"
+                 the generator itself; it has one bucket per agent and no other limit"
             }
             Self::Floor => {
-                "the same answer to every request: what the generator and the kernel cost"
+                "one fixed answer to every request: the cost of the generator and the kernel"
             }
         }
     }

@@ -52,10 +52,11 @@ impl Trouble {
     /// Converts to a failure, for nodes that were not killed.
     pub(super) fn told(self) -> Failure {
         match self {
-            Self::Unconfirmed(why) => {
-                format!("a node that was not killed leaves an append open: {why}").into()
-            }
-            Self::Refused(why) => format!("a node refuses an append: {why}").into(),
+            Self::Unconfirmed(why) => format!(
+                "the outcome of an append is unknown, although the node was not killed: {why}"
+            )
+            .into(),
+            Self::Refused(why) => format!("the node rejects an append: {why}").into(),
         }
     }
 }

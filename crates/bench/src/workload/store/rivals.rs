@@ -98,7 +98,7 @@ impl Rivals {
                 floor::measure(disk, case, place.path(), matrix.window)
             }
             None => Err(WorkloadError::Nothing(
-                format!("{} is no floor", case.target),
+                format!("{} is not a floor", case.target),
                 "add --peers bench/peers/bin",
             )),
         }

@@ -21,12 +21,12 @@ pub(in crate::workload) fn check(directory: &Path, needed: u64) -> Result<(), Wo
         true => Ok(()),
         false => Err(WorkloadError::Nothing(
             format!(
-                "{} has {} free, and this may need {}",
+                "{} has {} free, the load may need {}",
                 directory.display(),
                 bytes(free),
                 bytes(needed)
             ),
-            "give --dir on a larger disk, or ask for less",
+            "give --dir on a larger disk, or reduce the load",
         )),
     }
 }
@@ -70,7 +70,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            error.contains(" free, and this may need ") && error.contains("hint: "),
+            error.contains(" free, the load may need ") && error.contains("hint: "),
             "{error}"
         );
         assert!(check(Path::new("/no/such/place"), 0).is_err());

@@ -144,7 +144,7 @@ fn measure_peer(
     matrix: &Matrix,
 ) -> Result<Measurement, WorkloadError> {
     let Some(programs) = &surroundings.peers else {
-        let what = format!("{} is no peer", kind.target());
+        let what = format!("{} is not a peer", kind.target());
         return Err(WorkloadError::Nothing(what, "add --peers bench/peers/bin"));
     };
     let mut server = Server::start(kind, programs, &matrix.directory)?;
@@ -242,7 +242,7 @@ fn wait(
 fn agent_note(agent: &Agent) -> String {
     format!(
         "every conversation has a webhook agent that answers at once, in the suite's process; {} of its answers \
-         were appended beside what is counted",
+         were appended in addition to the counted messages",
         agent.answered()
     )
 }
@@ -253,7 +253,7 @@ fn setup(matrix: &Matrix) -> Setup {
         Some(messages) => format!("one conversation of {messages} messages after the other"),
     };
     let shape = format!(
-        "{} × {}: users, each with {conversations}, and messages that each has in flight; a text of {} bytes",
+        "{} × {}: users, each with {conversations}, and messages in flight per user; a text of {} bytes",
         matrix.vus, matrix.pipeline, matrix.size
     );
     let notes = [
@@ -261,7 +261,7 @@ fn setup(matrix: &Matrix) -> Setup {
         (
             "Window",
             format!(
-                "the users join over {:?}; counted is what is begun and acknowledged in the {:?} after that",
+                "the users join over {:?}; messages that are sent and acknowledged in the {:?} after that are counted",
                 matrix.ramp, matrix.window
             ),
         ),

@@ -51,25 +51,22 @@ impl Applications {
     /// Describes the applications for readers of the results.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Python => {
-                "slim-bindings for Python, unmodified; most of the processor time is theirs"
-            }
+            Self::Python => "slim-bindings for Python, unmodified; they use most of the CPU time",
             Self::PythonReliable => {
-                "the same in reliable sessions, as SLIM's own examples, SLIMRPC and A2A have them: each \
+                "slim-bindings for Python in reliable sessions, like SLIM's own examples, SLIMRPC and A2A: each \
                  message and each reply is acknowledged by the session that receives it"
             }
             Self::Slimctl => {
                 "`slimctl bench pub` and `slimctl bench sub`, unmodified: a number of messages as fast as \
                  they go, found by a first run; no warm-up, the window ends when the session is closed, \
-                 and no mean is told"
+                 and no mean is reported"
             }
             Self::Raw => {
-                "`telpher bench-role`, SLIM's messages without its sessions: what the node does, with next \
-                 to no application around it"
+                "`telpher bench-role`, SLIM's messages without its sessions: the cost of the node, with \
+                 almost no cost of applications"
             }
             Self::Native => {
-                "`telpher bench-role`, over the native protocol through the same node: beside SLIM, not \
-                 through it"
+                "`telpher bench-role`, over the native protocol through the same node, without SLIM"
             }
         }
     }

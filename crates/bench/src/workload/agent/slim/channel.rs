@@ -86,7 +86,7 @@ pub(super) async fn open(address: &str, link: &str) -> Result<(Up, Down), Failur
     send(&mut stream, &initiator.request(link))?;
     let reply = timeout(PATIENCE, down.next()).await??;
     let Message::Link(Some(reply)) = Message::scan(&reply)? else {
-        return Err(format!("{address} does not agree on a link").into());
+        return Err(format!("{address} rejects the link").into());
     };
     let link = initiator.complete(&reply)?;
     Ok((Up { stream, link }, down))
@@ -98,7 +98,7 @@ pub(super) async fn subscribed(address: &str, name: Name<'_>) -> Result<(Up, Dow
     up.subscribe(name, 1)?;
     match down.acknowledged(1).await? {
         1 => Ok((up, down)),
-        _ => Err(format!("{address} takes no subscription").into()),
+        _ => Err(format!("{address} rejects a subscription").into()),
     }
 }
 

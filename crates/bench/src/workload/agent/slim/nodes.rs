@@ -43,7 +43,9 @@ impl Through {
     pub(super) fn ours(executable: &Path, pin: Pin) -> Result<Self, WorkloadError> {
         let node = Node::start(executable, pin)?;
         let Some(url) = node.slim_url().map(str::to_owned) else {
-            return Err(WorkloadError::Node("the node has no SLIM door".to_owned()));
+            return Err(WorkloadError::Node(
+                "the node has no SLIM listener".to_owned(),
+            ));
         };
         Ok(Self {
             target: OURS,

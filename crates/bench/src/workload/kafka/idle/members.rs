@@ -105,7 +105,7 @@ impl Staying {
     pub(super) fn end(self) -> Result<(), Failure> {
         drop(self.end);
         let ended = self.thread.join();
-        ended.map_err(|_| "the members' thread has died")?
+        ended.map_err(|_| "the members' thread panicked")?
     }
 }
 
@@ -154,6 +154,6 @@ impl Member {
 fn expect(code: ErrorCode, expected: ErrorCode) -> Result<(), Failure> {
     match code == expected {
         true => Ok(()),
-        false => Err(format!("a member is told {}", word(code)).into()),
+        false => Err(format!("the broker answers a member with {}", word(code)).into()),
     }
 }

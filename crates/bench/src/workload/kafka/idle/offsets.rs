@@ -59,7 +59,9 @@ pub(super) fn commit(
         let answer = session.ask(&request)?;
         let mut codes = answer.topics.iter().flat_map(|topic| &topic.partitions);
         match codes.find(|one| one.error_code.is_error()) {
-            Some(one) => Err(format!("an offset is refused: {}", word(one.error_code)).into()),
+            Some(one) => {
+                Err(format!("the broker rejects an offset: {}", word(one.error_code)).into())
+            }
             None => Ok((1, 0)),
         }
     })
@@ -125,7 +127,7 @@ fn share(
         for thread in threads {
             let (first, second) = thread
                 .join()
-                .map_err(|_| "a connection's thread has died")??;
+                .map_err(|_| "a connection's thread panicked")??;
             sums = (sums.0 + first, sums.1 + second);
         }
         Ok(sums)

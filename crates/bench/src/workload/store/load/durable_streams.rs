@@ -23,7 +23,7 @@ impl Place {
         let path = format!("/conversation-{vu}");
         let made = connection.send(Method::PUT, &path, BYTES, "").await?;
         if !made.status.is_success() {
-            return Err(format!("durable-streams makes no stream: {}", made.status).into());
+            return Err(format!("durable-streams cannot create a stream: {}", made.status).into());
         }
         Ok(Self {
             connection,

@@ -247,10 +247,7 @@ impl Window {
 }
 
 fn wall_us() -> u64 {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "pgbench's log tells the wall time"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "pgbench's log has the wall time")]
     let now = SystemTime::now();
     now.duration_since(UNIX_EPOCH)
         .map_or(0, |since| since.as_micros() as u64)
@@ -263,7 +260,9 @@ fn count(log: &str, window: &Window, tally: &mut Tally) -> Result<(), WorkloadEr
         let fields: Vec<&str> = line.split(' ').collect();
         let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
         let Some((seconds, micros)) = number(4).zip(number(5)) else {
-            return Err(WorkloadError::Node(format!("pgbench's log says `{line}`")));
+            return Err(WorkloadError::Node(format!(
+                "invalid line in pgbench's log: `{line}`"
+            )));
         };
         let done_us = seconds * 1_000_000 + micros;
         if !(window.open_us..=window.close_us).contains(&done_us) {

@@ -21,7 +21,7 @@ impl Row {
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        Self::parse(&text).ok_or_else(|| format!("`{}` is no row of results", text.trim()))
+        Self::parse(&text).ok_or_else(|| format!("`{}` is not a row of results", text.trim()))
     }
 
     fn parse(text: &str) -> Option<Self> {
