@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::figures::FilingCounts;
-use crate::filing::{Filer, Pending, Step, Totals};
+use crate::filing::{EraseBacklog, Filer, Step, Totals};
+use crate::filing_stats::FilingCounts;
 use crate::shared::Shared;
 
 /// Drives [`filing`](crate::filing) and publishes its results to the journal.
@@ -28,10 +28,10 @@ impl Background {
         if let (Step::Failed, Some(failure)) = (step, self.filer.failure()) {
             self.shared.health.fail_filing(failure.to_string());
             // A line that waits for a segment would wait forever.
-            self.shared.doorbell.poke();
+            self.shared.doorbell.signal();
         }
         self.shared.health.set_retrying(self.filer.retry_reason());
-        self.shared.feed_line();
+        self.shared.wake_starved_line();
         *self.shared.counters.filing.lock() = FilingCounts {
             totals: self.filer.totals(),
             dead_bytes: self.filer.dead_bytes(),
@@ -45,7 +45,7 @@ impl Background {
     }
 
     /// Returns the erases whose bytes have not all left the disk.
-    pub fn erase_pending(&self) -> Option<Pending> {
+    pub fn erase_pending(&self) -> Option<EraseBacklog> {
         self.filer.erase_pending()
     }
 

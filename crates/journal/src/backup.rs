@@ -61,7 +61,7 @@ pub enum BackupError {
     },
     /// Merges removed extents faster than they could be copied.
     #[error("the journal changed faster than it could be copied")]
-    Restless,
+    TooManyRestarts,
 }
 
 impl Journal {
@@ -87,20 +87,24 @@ pub fn copy(
     link: &dyn Fn(&str) -> io::Result<()>,
 ) -> Result<Copied, BackupError> {
     for directory in ["", LINE_DIR, extent::DIRECTORY] {
-        target.create_dir(directory).map_err(of(directory))?;
+        target
+            .create_dir(directory)
+            .map_err(copy_error(directory))?;
     }
     for _ in 0..ATTEMPTS_MAX {
         let Some(manifest) = Manifest::load(source)? else {
-            return Err(of(crate::manifest::PATH)(io::ErrorKind::NotFound.into()));
+            return Err(copy_error(crate::manifest::PATH)(
+                io::ErrorKind::NotFound.into(),
+            ));
         };
         if let Some(copied) = copy_manifest(source, target, link, &manifest)? {
             return Ok(copied);
         }
     }
-    Err(BackupError::Restless)
+    Err(BackupError::TooManyRestarts)
 }
 
-fn of(path: &str) -> impl Fn(io::Error) -> BackupError {
+fn copy_error(path: &str) -> impl Fn(io::Error) -> BackupError {
     move |source| BackupError::Io {
         path: path.to_owned(),
         source,
@@ -119,7 +123,7 @@ fn copy_manifest(
         ..Copied::default()
     };
     let sequence = manifest.sequence + 1;
-    let Some(next) = look_for(Segment::open(source, sequence, manifest.journal_id))? else {
+    let Some(next) = unless_recycled(Segment::open(source, sequence, manifest.journal_id))? else {
         return Ok(None);
     };
     for identity in manifest.extents().flatten() {
@@ -127,20 +131,20 @@ fn copy_manifest(
             return Ok(None);
         }
     }
-    remove_others(target, manifest).map_err(of(extent::DIRECTORY))?;
+    remove_others(target, manifest).map_err(copy_error(extent::DIRECTORY))?;
     target
         .sync_dir(extent::DIRECTORY)
-        .map_err(of(extent::DIRECTORY))?;
-    write_segment(target, &next).map_err(of(&segment::path(sequence)))?;
+        .map_err(copy_error(extent::DIRECTORY))?;
+    write_segment(target, &next).map_err(copy_error(&segment::path(sequence)))?;
     manifest
         .prepare(target)
         .and_then(|()| Manifest::commit(target))
-        .map_err(of(crate::manifest::PATH))?;
+        .map_err(copy_error(crate::manifest::PATH))?;
     Ok(Some(copied))
 }
 
 /// Returns the segment, unless it has been filed and recycled meanwhile.
-fn look_for(opened: Result<Segment, SegmentError>) -> Result<Option<Segment>, BackupError> {
+fn unless_recycled(opened: Result<Segment, SegmentError>) -> Result<Option<Segment>, BackupError> {
     match opened {
         Ok(segment) => Ok(Some(segment)),
         Err(SegmentError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -160,24 +164,24 @@ fn copy_extent(
     let path = identity.path();
     if let Ok(file) = target.open(&path) {
         // An earlier attempt copied it.
-        copied.bytes += file.size().map_err(of(&path))?;
+        copied.bytes += file.size().map_err(copy_error(&path))?;
         return Ok(true);
     }
     let file = match source.open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(of(&path)(error)),
+        Err(error) => return Err(copy_error(&path)(error)),
     };
     match link(&path) {
         Ok(()) => copied.linked += 1,
         Err(_) => {
             // The link fails on another file system, without link support, or if the extent has
             // been removed. The open file can still be read.
-            copy_bytes(&*file, target, &path).map_err(of(&path))?;
+            copy_bytes(&*file, target, &path).map_err(copy_error(&path))?;
             copied.copied += 1;
         }
     }
-    copied.bytes += file.size().map_err(of(&path))?;
+    copied.bytes += file.size().map_err(copy_error(&path))?;
     Ok(true)
 }
 
@@ -219,7 +223,7 @@ mod tests {
     use super::*;
     use crate::disk::SimulatedDisk;
     use crate::filing::Step;
-    use crate::{LineStep, Options, ReadLimit, ShardId, Status, Stepped, StreamId};
+    use crate::{LineStep, Options, ReadLimit, ShardId, Status, SteppedJournal, StreamId};
 
     const SHARD: ShardId = ShardId(1);
     const STREAM: StreamId = StreamId(7);
@@ -228,7 +232,7 @@ mod tests {
         bytes: usize::MAX,
     };
 
-    fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> Stepped {
+    fn open(disk: &Arc<SimulatedDisk>, entropy: u64) -> SteppedJournal {
         let options = Options {
             journal_id: 0xC0FFEE,
             entropy,
@@ -240,7 +244,7 @@ mod tests {
         Journal::open_stepped(disk.clone(), &options).unwrap()
     }
 
-    fn settle(stepped: &mut Stepped) {
+    fn settle(stepped: &mut SteppedJournal) {
         loop {
             let line = stepped.line.step();
             let worked = stepped.background.step(1) == Step::Worked;
@@ -250,7 +254,7 @@ mod tests {
         }
     }
 
-    fn append(stepped: &mut Stepped, number: u64) {
+    fn append(stepped: &mut SteppedJournal, number: u64) {
         let mut guard = stepped.journal.lock(SHARD, 1000);
         let appended = guard.append(STREAM, None, 3, &[number as u8; 900]).unwrap();
         drop(guard);
@@ -276,7 +280,7 @@ mod tests {
             let target = Arc::new(SimulatedDisk::new(2));
             let copied = copy(&*disk, &*target, &no_link).unwrap();
             assert_eq!(copied.linked, 0);
-            // The power goes as soon as the copy is there.
+            // Power failure directly after the copy.
             target.crash_with(|_| crate::disk::simulated::Fate::Lost);
             let mut restored = open(&target, 2);
             let read = restored.journal.read(SHARD, STREAM, 0, ALL).unwrap();
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_filed_yet_is_waited_for() {
+    fn backup_waits_until_the_position_is_filed() {
         let disk = Arc::new(SimulatedDisk::new(1));
         let mut stepped = open(&disk, 1);
         append(&mut stepped, 0);
@@ -325,7 +329,7 @@ mod tests {
         );
         assert!(matches!(
             copy(&*disk, &*target, &no_link),
-            Err(BackupError::Restless)
+            Err(BackupError::TooManyRestarts)
         ));
         disk.rename(&moved, &path).unwrap();
         copy(&*disk, &*target, &no_link).unwrap();

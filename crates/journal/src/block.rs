@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_block_comes_back_and_is_whole() {
+    fn sealed_block_parses_and_is_whole() {
         let (header, block) = sealed(BlockKind::Records, b"body");
         assert_eq!(BlockHeader::parse(&block), Some(header));
         assert!(header.is_whole(&block, Seed::new(SEED.0, SEED.1)));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_of_a_lost_range_means_nothing() {
+    fn lost_block_ignores_its_body() {
         let (header, mut block) = sealed(BlockKind::Lost, b"body");
         block[BLOCK_HEADER_SIZE] ^= 1;
         assert!(header.is_whole(&block, Seed::new(SEED.0, SEED.1)));
@@ -239,21 +239,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_flipped_bit_is_seen(body in proptest::collection::vec(any::<u8>(), 0..64), place in any::<proptest::sample::Index>()) {
+        fn flipped_bit_in_a_block_is_detected(body in proptest::collection::vec(any::<u8>(), 0..64), place in any::<proptest::sample::Index>()) {
             let (header, mut block) = sealed(BlockKind::Records, &body);
             let bit = place.index(block.len() * 8);
             block[bit / 8] ^= 1 << (bit % 8);
             let seen = BlockHeader::parse(&block) != Some(header)
                 || !header.is_whole(&block, Seed::new(SEED.0, SEED.1));
             prop_assert!(seen);
-            // Nor does what the damaged header says of itself hold.
+            // The fields of a damaged header are not accepted either.
             if let Some(claimed) = BlockHeader::parse(&block) {
                 prop_assert!(!claimed.is_whole(&block, Seed::new(SEED.0, SEED.1)));
             }
         }
 
         #[test]
-        fn any_bytes_are_a_header_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+        fn parsing_any_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             let _ = BlockHeader::parse(&bytes);
         }
     }

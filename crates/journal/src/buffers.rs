@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_comes_back_when_nobody_reads_it_and_not_before() {
+    fn buffer_returns_to_the_pool_after_its_last_reader() {
         let mut buffers = Buffers::default();
         let mut block = buffers.take(1000);
         block.extend_from_slice(&[7; 100]);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded_and_can_be_given_up() {
+    fn pool_is_bounded_and_can_be_cleared() {
         let mut buffers = Buffers::default();
         for _ in 0..10 {
             let body = Bytes::from(vec![0; SIZE_MAX / 4]);

@@ -87,7 +87,7 @@ struct PathError {
 }
 
 /// Adds the path to an error. The error's kind stays.
-fn at(path: impl Into<String>, source: io::Error) -> io::Error {
+fn with_path(path: impl Into<String>, source: io::Error) -> io::Error {
     let path = path.into();
     io::Error::new(source.kind(), PathError { path, source })
 }

@@ -23,12 +23,12 @@ pub(crate) struct Doorbell {
 impl Doorbell {
     /// Marks the shard as having a new block and wakes the thread.
     pub(crate) fn ring(&self, shard: ShardId) {
-        self.note(shard);
+        self.mark(shard);
         self.wake();
     }
 
     /// Marks the shard as having a new block. The caller must wake the thread later.
-    pub(crate) fn note(&self, shard: ShardId) {
+    pub(crate) fn mark(&self, shard: ShardId) {
         self.shards.fetch_or(1 << shard.0, Ordering::SeqCst);
     }
 
@@ -40,13 +40,13 @@ impl Doorbell {
     }
 
     /// Signals an event other than a new block.
-    pub(crate) fn poke(&self) {
+    pub(crate) fn signal(&self) {
         self.other.store(true, Ordering::SeqCst);
         self.wake();
     }
 
     /// Returns and clears the marked shards, as bits, lowest first.
-    pub(crate) fn answer(&self) -> u64 {
+    pub(crate) fn take_marked(&self) -> u64 {
         self.other.store(false, Ordering::SeqCst);
         self.shards.swap(0, Ordering::SeqCst)
     }

@@ -32,7 +32,7 @@ mod varint;
 mod writer;
 
 pub use check::DamagedPage;
-pub use cursor::{Cursor, Entries, Taken};
+pub use cursor::{Cursor, CursorRecord, Entries};
 pub use reader::Extent;
 pub use records::RecordRef;
 pub use set::{ExtentSet, FiledRecord, StreamSummary, Streams};

@@ -32,7 +32,7 @@ mod round;
 #[cfg(test)]
 mod tests;
 
-pub use erasures::{Erasures, Pending};
+pub use erasures::{EraseBacklog, Erasures};
 pub use filer::{Filer, Options, Step, Totals};
 
 /// The line, as seen by the filing.
@@ -42,10 +42,10 @@ pub trait Line: Send + Sync {
     fn sealed(&self) -> Option<Sealed>;
 
     /// Returns the number of sealed segments that are not filed.
-    fn waiting(&self) -> usize;
+    fn sealed_count(&self) -> usize;
 
     /// Returns the durable bytes of the active segment.
-    fn used(&self) -> u64;
+    fn active_size(&self) -> u64;
 
     /// Returns the durable and committed start of a stream; 0 if it is unknown.
     fn start(&self, shard: ShardId, stream: StreamId) -> u64;
@@ -58,11 +58,11 @@ pub trait Line: Send + Sync {
     fn seal(&self) -> Position;
 
     /// Publishes new extents and, per shard, how far it is filed.
-    fn filed(&self, extents: &Arc<ExtentSet>, manifest: &Manifest);
+    fn publish(&self, extents: &Arc<ExtentSet>, manifest: &Manifest);
 
     /// Enters or leaves the disk-full state, in which appends are refused but trims and erases are
     /// not.
-    fn disk_full(&self, is_full: bool);
+    fn set_disk_full(&self, is_full: bool);
 }
 
 /// A sealed segment, whole up to its end.

@@ -3,7 +3,7 @@
 use parking_lot::MutexGuard;
 
 use crate::block::BLOCK_HEADER_SIZE;
-use crate::durable::Ticket;
+use crate::publication::Ticket;
 use crate::record::{RECORD_HEADER_SIZE, RecordKind};
 use crate::shard::{Shard, State};
 use crate::shared::Shared;
@@ -277,7 +277,7 @@ impl Drop for Bell<'_> {
         match self.wake {
             _ if self.written == 0 => {}
             WakeLine::OnDrop => self.shared.doorbell.ring(self.shard),
-            WakeLine::AtRoundEnd => self.shared.doorbell.note(self.shard),
+            WakeLine::AtRoundEnd => self.shared.doorbell.mark(self.shard),
         }
     }
 }

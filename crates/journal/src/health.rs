@@ -63,11 +63,11 @@ pub(crate) struct HealthCell {
     reason: Mutex<String>,
     /// The error of background work that is being retried.
     retrying: Mutex<Option<String>>,
-    changes: Changes,
+    changes: ChangeCounters,
 }
 
 #[derive(Debug, Default)]
-struct Changes {
+struct ChangeCounters {
     serving: AtomicU64,
     filing_retrying: AtomicU64,
     disk_full: AtomicU64,
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_that_is_tried_again_is_a_state_that_passes() {
+    fn retried_work_is_a_temporary_state() {
         let health = HealthCell::default();
         health.set_retrying(Some("no descriptor"));
         health.set_retrying(Some("no memory"));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_stays_and_keeps_its_first_reason() {
+    fn failure_is_permanent_with_its_first_reason() {
         let health = HealthCell::default();
         health.set_disk_full(true);
         assert_eq!(health.get(), Health::DiskFull);

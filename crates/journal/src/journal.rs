@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use crate::durable::{Status, Ticket};
 use crate::extent::ExtentError;
-use crate::follow::{Follow, Following};
+use crate::followers::{Follow, Following};
 use crate::guard::Guard;
 use crate::health::{Health, HealthChanges};
+use crate::publication::{Status, Ticket};
 use crate::read::{self, Read, ReadError, ReadLimit};
 use crate::round::Round;
 use crate::segment::ShardEnd;
@@ -161,8 +161,8 @@ impl Journal {
     /// Wakes `waker` once when the stream has a durable record at `from` or later, or starts after
     /// it.
     pub fn follow(&self, shard: ShardId, stream: StreamId, from: u64, waker: &Waker) -> Follow {
-        let of = self.shard(shard);
-        of.followers.add(shard, stream, waker, || {
+        let target = self.shard(shard);
+        target.followers.add(shard, stream, waker, || {
             let state = self.stream(shard, stream);
             self.shared.health.is_failed()
                 || state.is_some_and(|state| state.next_durable > from || state.start > from)
@@ -218,7 +218,7 @@ impl Journal {
         let start = entry.start;
         let unfiled = entry
             .runs()
-            .filter(|run| state.tail.placed(run.index).is_some());
+            .filter(|run| state.tail.location(run.index).is_some());
         let in_line = unfiled.map(|run| u64::from(run.bytes)).sum::<u64>();
         let extents = state.extents.clone();
         drop(state);
@@ -239,7 +239,7 @@ impl Journal {
         };
         let mut kept = 0;
         for run in entry.runs().rev() {
-            if state.tail.placed(run.index).is_none() {
+            if state.tail.location(run.index).is_none() {
                 break;
             }
             kept += u64::from(run.bytes);
@@ -270,8 +270,8 @@ impl Journal {
             return Ok(0);
         };
         let young = entry.runs().find(|run| {
-            let placed = state.tail.placed(run.index);
-            placed.is_some_and(|placed| placed.time_ms >= time_ms)
+            let location = state.tail.location(run.index);
+            location.is_some_and(|location| location.time_ms >= time_ms)
         });
         let next_durable = entry.next_at(state.committed());
         let in_line = young.map_or(next_durable, |run| run.first.min(next_durable));
@@ -301,14 +301,14 @@ impl Journal {
     /// [`Commit::ByCaller`].
     pub fn commit(&self, shard: ShardId, index: Index) {
         assert_eq!(self.shared.commit, Commit::ByCaller, "{COMMIT_BY_CALLER}");
-        let of = self.shard(shard);
-        let mut state = of.state.lock();
+        let target = self.shard(shard);
+        let mut state = target.state.lock();
         let durable = state.tail.last();
         state.commit(index.min(durable), |trim| {
             self.shared.note_trim(shard, trim)
         });
         drop(state);
-        of.followers.wake_all();
+        target.followers.wake_all();
     }
 
     /// Voids a shard's blocks from `index` on, and appends a block that says so. A follower does
@@ -317,8 +317,8 @@ impl Journal {
         if self.shared.health.is_failed() {
             return Err(CutError::Failed);
         }
-        let of = self.shard(shard);
-        let mut state = of.state.lock();
+        let target = self.shard(shard);
+        let mut state = target.state.lock();
         if index <= state.committed() {
             let committed = state.committed();
             return Err(CutError::Committed { committed });
@@ -328,7 +328,7 @@ impl Journal {
         }
         if index <= state.end().index {
             state.cut(index);
-            of.publication.start_at(Index(index.0 - 1));
+            target.publication.start_at(Index(index.0 - 1));
             drop(state);
             self.shared.doorbell.ring(shard);
         }

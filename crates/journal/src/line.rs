@@ -17,11 +17,11 @@ use bytes::Bytes;
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
 use crate::buffer::WriteBuffer;
 use crate::segment::{self, Segment, SegmentHeader, ShardEnd};
-use crate::shard::{Built, Written};
+use crate::shard::{BuiltBlock, WrittenBlock};
 use crate::shared::{Counters, Shared};
 use crate::spares::Spare;
 use crate::sync::Ordering;
-use crate::tail::Placed;
+use crate::tail::BlockLocation;
 use crate::{Commit, Index, Position, ShardId};
 
 /// Room for a hint after every block. Without a hint, damage to the last block would look like a
@@ -46,7 +46,7 @@ pub enum LineStep {
 pub struct Line {
     shared: Arc<Shared>,
     epochs: Epochs,
-    queue: VecDeque<Built>,
+    queue: VecDeque<BuiltBlock>,
     buffer: WriteBuffer,
     active: Segment,
     /// Position after the last block that was handed to the disk.
@@ -58,7 +58,7 @@ pub struct Line {
     /// Last block of each shard in the line.
     shard_ends: Vec<ShardEnd>,
     /// Blocks written in this step.
-    written: Vec<(ShardId, Written)>,
+    written: Vec<(ShardId, WrittenBlock)>,
     /// Shards published in this step, with their previous and new durable index.
     advanced: Vec<(ShardId, Index, Index)>,
     /// Bodies of this step's blocks for shards that have followers.
@@ -122,7 +122,7 @@ impl Line {
     }
 
     fn gather(&mut self) {
-        let mut rung = self.shared.doorbell.answer();
+        let mut rung = self.shared.doorbell.take_marked();
         while rung != 0 {
             let shard = rung.trailing_zeros() as usize;
             rung &= rung - 1;
@@ -175,7 +175,7 @@ impl Line {
         }
     }
 
-    fn write(&mut self, mut built: Built) -> io::Result<()> {
+    fn write(&mut self, mut built: BuiltBlock) -> io::Result<()> {
         let header = BlockHeader {
             kind: built.kind,
             shard: built.shard,
@@ -203,10 +203,10 @@ impl Line {
         if built.bytes.capacity() > 2 * built.bytes.len() {
             built.bytes.shrink_to_fit();
         }
-        let written = Written {
+        let written = WrittenBlock {
             kind: built.kind,
             index: built.index,
-            placed: Placed {
+            location: BlockLocation {
                 position: header.position,
                 length: header.length,
                 time_ms: header.time_ms,
@@ -232,7 +232,10 @@ impl Line {
             index: Index(0),
             time_ms: 0,
         };
-        assert!(header.end() <= self.active.header.limit(), "room was kept");
+        assert!(
+            header.end() <= self.active.header.limit(),
+            "there is room for a hint"
+        );
         self.put(&header, &mut [0; BLOCK_HEADER_SIZE])?;
         self.buffer.flush(&*self.active.file)?;
         Ok(LineStep::Worked)
@@ -279,7 +282,7 @@ impl Line {
             sequence: self.active.header.sequence + 1,
             base: self.active.header.limit(),
             size: self.active.header.size,
-            epoch: self.epochs.of(self.active.header.sequence + 1),
+            epoch: self.epochs.for_segment(self.active.header.sequence + 1),
             previous_end: self.end,
             shards: self.shard_ends.clone(),
         };
@@ -294,7 +297,7 @@ impl Line {
             segments.durable = self.durable;
         }
         drop(segments);
-        self.shared.filing_bell.poke();
+        self.shared.filing_bell.signal();
         Ok(LineStep::Worked)
     }
 
@@ -305,7 +308,7 @@ impl Line {
         let spare = self.shared.spares.take();
         match spare {
             Some(_) => self.shared.is_starved.store(false, Ordering::SeqCst),
-            None => self.shared.filing_bell.poke(),
+            None => self.shared.filing_bell.signal(),
         }
         spare
     }
@@ -397,7 +400,7 @@ impl Epochs {
     }
 
     /// Returns the epoch of the segment with this sequence (the finalizer of splitmix64).
-    pub(crate) fn of(&self, sequence: u64) -> u64 {
+    pub(crate) fn for_segment(&self, sequence: u64) -> u64 {
         let mut mixed = self.seed ^ sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

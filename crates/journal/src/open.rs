@@ -12,7 +12,7 @@ use crate::line::{Epochs, Line};
 use crate::manifest::{Manifest, ManifestError};
 use crate::options::{Commit, Options};
 use crate::record::RecordKind;
-use crate::recovery::{self, LineError, Recovered, Recovery};
+use crate::recovery::{self, LineError, Recovery, ReplayedLine};
 use crate::segment::{self, LINE_DIR, Segment, SegmentHeader, ShardEnd};
 use crate::shard::Shard;
 use crate::shared::{Segments, Shared};
@@ -47,7 +47,7 @@ pub enum OpenError {
 
 /// A journal without threads, for simulations: the owner calls the steps.
 #[derive(Debug)]
-pub struct Stepped {
+pub struct SteppedJournal {
     /// The journal handle.
     pub journal: Journal,
     /// The line.
@@ -72,9 +72,12 @@ impl Journal {
     }
 
     /// Opens a journal, or creates one in an empty directory, without threads.
-    pub fn open_stepped(disk: Arc<dyn Disk>, options: &Options) -> Result<Stepped, OpenError> {
+    pub fn open_stepped(
+        disk: Arc<dyn Disk>,
+        options: &Options,
+    ) -> Result<SteppedJournal, OpenError> {
         let (shared, line, background, recovery) = open(disk, options)?;
-        Ok(Stepped {
+        Ok(SteppedJournal {
             journal: Journal::new(shared, None),
             line,
             background,
@@ -94,7 +97,7 @@ fn open(
     let (shards, has_erased) = load_shards(&manifest, &extents, &erasures)?;
     let epochs = Epochs::new(options.entropy ^ manifest.journal_id);
     let recovered = recovery::recover(&*disk, &manifest, &shards, epochs, options.accept_loss)?;
-    commit_what_is_known(&manifest, &shards, options.commit, &erasures);
+    commit_known(&manifest, &shards, options.commit, &erasures);
     let spares = Arc::new(Spares::open(disk.clone(), options.segment_size)?);
     reuse_filed(&*disk, &spares, &recovered.filed)?;
     if !has_erased {
@@ -209,12 +212,7 @@ fn load_shards(
 
 /// Publishes the replayed blocks as durable, and commits those that are known to be committed. With
 /// [`Commit::ByCaller`] those are the ones in the manifest.
-fn commit_what_is_known(
-    manifest: &Manifest,
-    shards: &[Shard],
-    commit: Commit,
-    erasures: &Erasures,
-) {
+fn commit_known(manifest: &Manifest, shards: &[Shard], commit: Commit, erasures: &Erasures) {
     for (shard, filed) in shards.iter().zip(&manifest.shards) {
         let mut state = shard.state.lock();
         let durable = state.end().index;
@@ -253,7 +251,7 @@ fn begin_segment(
     options: &Options,
     spares: &Spares,
     shards: &[Shard],
-    recovered: &Recovered,
+    recovered: &ReplayedLine,
 ) -> io::Result<Segment> {
     if spares.ready() == 0 {
         spares.prepare()?;
@@ -271,7 +269,7 @@ fn begin_segment(
         sequence,
         base,
         size: options.segment_size,
-        epoch: Epochs::new(options.entropy ^ manifest.journal_id).of(sequence),
+        epoch: Epochs::new(options.entropy ^ manifest.journal_id).for_segment(sequence),
         previous_end,
         shards: shards.iter().map(end_of).collect(),
     };

@@ -15,7 +15,7 @@ use crate::record::{self, RecordKind};
 use crate::shard::{Shard, State};
 use crate::shared::Shared;
 use crate::stream::Stream;
-use crate::tail::Placed;
+use crate::tail::BlockLocation;
 use crate::{Index, Position, StreamId};
 
 /// Limits of a read. At least one record is returned, if there is any.
@@ -90,7 +90,7 @@ struct PlannedRun {
     place: usize,
     /// Offset after the last one in the block.
     end: u64,
-    placed: Placed,
+    location: BlockLocation,
     /// The body, if it is in memory.
     body: Option<Bytes>,
 }
@@ -108,13 +108,13 @@ pub(crate) fn read(
         if from < plan.start {
             return Err(ReadError::Trimmed { start: plan.start });
         }
-        let mut taken = Taken::new(limit);
+        let mut collector = RecordCollector::new(limit);
         if from < plan.unfiled {
             let _ended = plan.extents.read(shard.id, stream, from, &mut |filed| {
                 if filed.offset >= plan.unfiled {
                     return ControlFlow::Break(());
                 }
-                taken.take(Record {
+                collector.push(Record {
                     offset: filed.offset,
                     time_ms: filed.time_ms,
                     tag: filed.tag,
@@ -122,11 +122,11 @@ pub(crate) fn read(
                 })
             })?;
         }
-        if read_runs(shared, shard, stream, from, &plan.runs, &mut taken)?.is_recycled() {
+        if read_runs(shared, shard, stream, from, &plan.runs, &mut collector)?.is_recycled() {
             continue;
         }
         return Ok(Read {
-            records: taken.records,
+            records: collector.records,
             start: plan.start,
             next_durable: plan.next_durable,
         });
@@ -151,15 +151,15 @@ pub(crate) fn read_in_memory(
     if from < plan.unfiled {
         return Ok(None);
     }
-    let mut taken = Taken::new(limit);
+    let mut collector = RecordCollector::new(limit);
     for (run, body) in bodies {
-        if taken.is_full() {
+        if collector.is_full() {
             break;
         }
-        take_run(body, stream, from, run, &mut taken);
+        collect_run(body, stream, from, run, &mut collector);
     }
     Ok(Some(Read {
-        records: taken.records,
+        records: collector.records,
         start: plan.start,
         next_durable: plan.next_durable,
     }))
@@ -182,7 +182,7 @@ fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
     while let Some(run) = runs.next() {
         let end = runs.peek().map_or(entry.next, |next| next.first);
         let is_wanted = records < limit.records.max(1) as u64 && bytes < limit.bytes.max(1) as u64;
-        let Some(placed) = state.tail.placed(run.index) else {
+        let Some(location) = state.tail.location(run.index) else {
             break;
         };
         if run.index > state.committed() || !is_wanted {
@@ -199,7 +199,7 @@ fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
             index: run.index,
             place: run.place as usize,
             end,
-            placed,
+            location,
             body: state.tail.body(run.index),
         });
     }
@@ -207,15 +207,15 @@ fn plan(state: &State, stream: StreamId, from: u64, limit: ReadLimit) -> Plan {
 }
 
 /// Outcome of reading the unfiled part.
-enum Found {
-    Read,
+enum RunsRead {
+    Complete,
     /// A segment was filed meanwhile.
     Recycled,
 }
 
-impl Found {
+impl RunsRead {
     fn is_recycled(&self) -> bool {
-        matches!(self, Found::Recycled)
+        matches!(self, RunsRead::Recycled)
     }
 }
 
@@ -225,49 +225,58 @@ fn read_runs(
     stream: StreamId,
     from: u64,
     runs: &[PlannedRun],
-    taken: &mut Taken,
-) -> Result<Found, ReadError> {
+    collector: &mut RecordCollector,
+) -> Result<RunsRead, ReadError> {
     for run in runs {
-        if taken.is_full() {
+        if collector.is_full() {
             break;
         }
         let body = match &run.body {
             Some(body) => body.clone(),
-            None => match read_block(shared, run.placed)? {
+            None => match read_block(shared, run.location)? {
                 Some(body) => body,
-                None if shard.state.lock().tail.placed(run.index).is_none() => {
-                    return Ok(Found::Recycled);
+                None if shard.state.lock().tail.location(run.index).is_none() => {
+                    return Ok(RunsRead::Recycled);
                 }
                 None => {
                     return Err(ReadError::Damaged {
-                        position: run.placed.position,
+                        position: run.location.position,
                     });
                 }
             },
         };
-        take_run(&body, stream, from, run, taken);
+        collect_run(&body, stream, from, run, collector);
     }
-    Ok(Found::Read)
+    Ok(RunsRead::Complete)
 }
 
 /// Reads the body of a block; `None` if it is not whole.
-pub(crate) fn read_block(shared: &Shared, placed: Placed) -> std::io::Result<Option<Bytes>> {
-    let segment = shared.segments.lock().find(placed.position).cloned();
+pub(crate) fn read_block(
+    shared: &Shared,
+    location: BlockLocation,
+) -> std::io::Result<Option<Bytes>> {
+    let segment = shared.segments.lock().find(location.position).cloned();
     let Some(segment) = segment else {
         return Ok(None);
     };
-    let mut block = vec![0; placed.length as usize];
-    let offset = placed.position.0 - segment.header.base.0;
+    let mut block = vec![0; location.length as usize];
+    let offset = location.position.0 - segment.header.base.0;
     segment.file.read_at(&mut block, offset)?;
     let is_it = BlockHeader::parse(&block).is_some_and(|header| {
-        header.position == placed.position
+        header.position == location.position
             && header.epoch == segment.header.epoch
             && header.is_whole(&block, segment.header.seed())
     });
     Ok(is_it.then(|| Bytes::from(block).slice(BLOCK_HEADER_SIZE..)))
 }
 
-fn take_run(body: &Bytes, stream: StreamId, from: u64, run: &PlannedRun, taken: &mut Taken) {
+fn collect_run(
+    body: &Bytes,
+    stream: StreamId,
+    from: u64,
+    run: &PlannedRun,
+    collector: &mut RecordCollector,
+) {
     let mut at = run.place;
     while let Ok(record) = record::decode(body, at) {
         at += record.size();
@@ -275,9 +284,9 @@ fn take_run(body: &Bytes, stream: StreamId, from: u64, run: &PlannedRun, taken: 
             continue;
         }
         if record.offset >= from {
-            let flow = taken.take(Record {
+            let flow = collector.push(Record {
                 offset: record.offset,
-                time_ms: run.placed.time_ms,
+                time_ms: run.location.time_ms,
                 tag: record.tag,
                 payload: body.slice(at - record.bytes.len()..at),
             });
@@ -292,15 +301,15 @@ fn take_run(body: &Bytes, stream: StreamId, from: u64, run: &PlannedRun, taken: 
 }
 
 /// Collects records up to a limit.
-struct Taken {
+struct RecordCollector {
     records: Vec<Record>,
     limit: ReadLimit,
     bytes: usize,
 }
 
-impl Taken {
-    fn new(limit: ReadLimit) -> Taken {
-        Taken {
+impl RecordCollector {
+    fn new(limit: ReadLimit) -> RecordCollector {
+        RecordCollector {
             records: Vec::new(),
             limit,
             bytes: 0,
@@ -312,7 +321,7 @@ impl Taken {
             && (self.records.len() >= self.limit.records || self.bytes >= self.limit.bytes)
     }
 
-    fn take(&mut self, record: Record) -> ControlFlow<()> {
+    fn push(&mut self, record: Record) -> ControlFlow<()> {
         let bytes = self.bytes + record.payload.len();
         if !self.records.is_empty()
             && (self.records.len() >= self.limit.records || bytes > self.limit.bytes)

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_in_order_with_their_places() {
+    fn records_are_decoded_in_order_with_their_positions() {
         let trim = RecordView {
             kind: RecordKind::Trim,
             bytes: &[],
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trim_that_carries_bytes_is_malformed() {
+    fn trim_with_a_payload_is_malformed() {
         let mut body = Vec::new();
         encode(&data(1, 8, b"one"), &mut body);
         body[20] = 1;
@@ -230,13 +230,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_records_or_an_error(body in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..300) {
+        fn decoding_any_body_does_not_panic(body in proptest::collection::vec(any::<u8>(), 0..200), at in 0usize..300) {
             let _ = decode(&body, at);
             let _ = records(&body).count();
         }
 
         #[test]
-        fn a_body_that_is_cut_within_a_record_is_an_error(
+        fn body_that_ends_within_a_record_is_an_error(
             bytes in proptest::collection::vec(any::<u8>(), 0..40),
             cut in 1usize..24,
         ) {

@@ -53,7 +53,7 @@ pub enum LineError {
     Segment(#[from] SegmentError),
     /// Two consecutive segments are missing or have no header, so the end of the first is unknown.
     #[error("{path} and the segment after it are missing, or their headers are damaged")]
-    SideBySide {
+    TwoMissing {
         /// Path of the first one.
         path: String,
     },
@@ -82,7 +82,7 @@ pub enum LineError {
 
 /// The replayed line.
 #[derive(Debug)]
-pub(crate) struct Recovered {
+pub(crate) struct ReplayedLine {
     /// The unfiled segments, ascending.
     pub(crate) segments: VecDeque<Segment>,
     /// End of the last segment's blocks.
@@ -102,13 +102,13 @@ pub(crate) fn recover(
     shards: &[Shard],
     epochs: Epochs,
     accept_loss: AcceptLoss,
-) -> Result<Recovered, LineError> {
+) -> Result<ReplayedLine, LineError> {
     let names = files::list(disk, manifest)?;
     let mut found = files::find(disk, manifest, &names.unfiled, epochs)?;
     let mut replay = Replay::new(manifest, shards);
     let (mut end, mut is_last_empty) = (manifest.filed, false);
     if found.is_empty() && manifest.sequence > 0 {
-        replay.nothing_behind(manifest);
+        replay.report_missing_end(manifest);
     }
     for place in 0..found.len() {
         let next = found.get(place + 1).filter(|next| next.has_header());
@@ -137,7 +137,7 @@ pub(crate) fn recover(
         let known = replay.durable.max(last.header.first());
         files::write_again(last, known, end)?;
     }
-    Ok(Recovered {
+    Ok(ReplayedLine {
         segments,
         end,
         is_last_empty,

@@ -11,14 +11,14 @@ use bytes::Bytes;
 
 use crate::block::{BLOCK_HEADER_SIZE, BlockKind};
 use crate::buffers::Buffers;
-use crate::durable::Publication;
 use crate::extent::ExtentSet;
-use crate::follow::Followers;
+use crate::followers::Followers;
+use crate::publication::Publication;
 use crate::record::{self, RecordKind, RecordView};
 use crate::segment::ShardEnd;
 use crate::stream::Stream;
 use crate::sync::Mutex;
-use crate::tail::{Placed, Tail};
+use crate::tail::{BlockLocation, Tail};
 use crate::{Index, Position, ShardId, StreamId};
 
 /// Size at which a block is closed when the next writer comes. Reading one record reads its whole
@@ -50,9 +50,9 @@ pub(crate) struct State {
     pub(crate) streams: BTreeMap<StreamId, Stream>,
     pub(crate) tail: Tail,
     pub(crate) extents: Arc<ExtentSet>,
-    building: Option<Built>,
+    building: Option<BuiltBlock>,
     buffers: Buffers,
-    closed: Vec<Built>,
+    closed: Vec<BuiltBlock>,
     /// Index of the next block.
     next: Index,
     term: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Trim {
 
 /// A block that is built and not written yet.
 #[derive(Debug)]
-pub(crate) struct Built {
+pub(crate) struct BuiltBlock {
     pub(crate) kind: BlockKind,
     pub(crate) shard: ShardId,
     pub(crate) index: Index,
@@ -92,10 +92,10 @@ pub(crate) struct Built {
 
 /// A block that is on disk.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct WrittenBlock {
     pub(crate) kind: BlockKind,
     pub(crate) index: Index,
-    pub(crate) placed: Placed,
+    pub(crate) location: BlockLocation,
     /// Bytes of memory that the body occupies.
     pub(crate) room: usize,
     pub(crate) body: Bytes,
@@ -237,10 +237,10 @@ impl State {
         (built.index, place as u32)
     }
 
-    fn begin(&mut self, kind: BlockKind, index: Index, capacity: usize) -> Built {
+    fn begin(&mut self, kind: BlockKind, index: Index, capacity: usize) -> BuiltBlock {
         let mut bytes = self.buffers.take(capacity.max(BLOCK_HEADER_SIZE));
         bytes.resize(BLOCK_HEADER_SIZE, 0);
-        Built {
+        BuiltBlock {
             kind,
             shard: self.id,
             index,
@@ -252,21 +252,21 @@ impl State {
     }
 
     /// Moves the built blocks to `queue`, in order.
-    pub(crate) fn take_built(&mut self, queue: &mut VecDeque<Built>) {
+    pub(crate) fn take_built(&mut self, queue: &mut VecDeque<BuiltBlock>) {
         self.close_block();
         queue.extend(self.closed.drain(..));
     }
 
     /// Records that a block is on disk, directly after the previous one. Returns the index up to
     /// which the shard is durable.
-    pub(crate) fn place(&mut self, written: Written) -> Index {
+    pub(crate) fn place(&mut self, written: WrittenBlock) -> Index {
         match written.kind {
             BlockKind::Cut => {
                 self.cuts_pending -= 1;
                 Index(written.index.0 - 1)
             }
             _ => {
-                self.tail.push(written.placed, written.body);
+                self.tail.push(written.location, written.body);
                 written.index
             }
         }
@@ -323,11 +323,11 @@ impl State {
     }
 
     /// Adds a block that recovery found. The offsets of its records must have been checked.
-    pub(crate) fn replay(&mut self, index: Index, term: u64, placed: Placed, body: &[u8]) {
+    pub(crate) fn replay(&mut self, index: Index, term: u64, location: BlockLocation, body: &[u8]) {
         self.next = Index(index.0 + 1);
         self.term = term;
-        self.time_ms = self.time_ms.max(placed.time_ms);
-        self.tail.push_unread(placed);
+        self.time_ms = self.time_ms.max(location.time_ms);
+        self.tail.push_unread(location);
         for (place, record) in record::records(body).map_while(Result::ok) {
             let stream = self.streams.entry(record.stream).or_default();
             match record.kind {
@@ -340,7 +340,7 @@ impl State {
                     stream: record.stream,
                     start: record.offset,
                     kind: record.kind,
-                    time_ms: placed.time_ms,
+                    time_ms: location.time_ms,
                 }),
             }
         }
@@ -349,7 +349,7 @@ impl State {
     /// Adds empty entries for missing blocks up to `last`; they have no records.
     pub(crate) fn skip_to(&mut self, last: Index, position: Position) {
         while self.next <= last {
-            self.tail.push_unread(Placed {
+            self.tail.push_unread(BlockLocation {
                 position,
                 length: 0,
                 time_ms: self.time_ms,

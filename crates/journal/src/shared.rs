@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::doorbell::Doorbell;
-use crate::figures::FilingCounts;
 use crate::filing::{Cut, Erasures};
+use crate::filing_stats::FilingCounts;
 use crate::health::HealthCell;
 use crate::record::RecordKind;
 use crate::segment::Segment;
@@ -81,12 +81,12 @@ impl Segments {
     pub(crate) fn size(&self) -> u64 {
         let ends = self.open.iter().skip(1);
         let ends = ends.map(|successor| successor.header.previous_end);
-        let of =
+        let size_of =
             |(segment, end): (&Segment, Position)| end.0.saturating_sub(segment.header.first().0);
         self.open
             .iter()
             .zip(ends.chain([self.durable]))
-            .map(of)
+            .map(size_of)
             .sum()
     }
 
@@ -118,14 +118,14 @@ impl Shared {
             } = *trim;
             self.erasures.note(shard, stream, start, time_ms);
         }
-        self.filing_bell.poke();
+        self.filing_bell.signal();
     }
 
     /// Wakes the line if it waits for a spare and one is ready.
-    pub(crate) fn feed_line(&self) {
-        let can_eat = self.spares.ready() > 0;
-        if can_eat && self.is_starved.swap(false, Ordering::SeqCst) {
-            self.doorbell.poke();
+    pub(crate) fn wake_starved_line(&self) {
+        let has_spare = self.spares.ready() > 0;
+        if has_spare && self.is_starved.swap(false, Ordering::SeqCst) {
+            self.doorbell.signal();
         }
     }
 
@@ -136,8 +136,8 @@ impl Shared {
             shard.publication.fail();
             shard.followers.wake_all();
         }
-        self.doorbell.poke();
-        self.filing_bell.poke();
+        self.doorbell.signal();
+        self.filing_bell.signal();
     }
 }
 

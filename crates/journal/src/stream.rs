@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_visible_ends_with_the_last_durable_block() {
+    fn visible_end_is_the_last_durable_block() {
         let stream = example();
         let next: Vec<_> = [4, 5, 6, 7, 8]
             .map(|index| stream.next_at(Index(index)))
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn filing_and_cutting_drop_their_ends() {
+    fn filing_drops_the_front_and_cutting_the_end() {
         let mut stream = example();
         stream.file(Index(6));
         stream.cut(Index(8));

@@ -8,7 +8,7 @@ use crate::{Index, Position};
 
 /// Position of a durable block in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct BlockLocation {
     pub(crate) position: Position,
     /// Bytes of header and body.
     pub(crate) length: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Placed {
 pub(crate) struct Tail {
     /// Index of the first block.
     first: u64,
-    placed: VecDeque<Placed>,
+    locations: VecDeque<BlockLocation>,
     /// Bodies of the newest blocks, as many as memory allows.
     bodies: VecDeque<Bytes>,
 }
@@ -45,20 +45,20 @@ impl Tail {
     }
 
     /// Adds the next block with its body.
-    pub(crate) fn push(&mut self, placed: Placed, body: Bytes) {
-        self.placed.push_back(placed);
+    pub(crate) fn push(&mut self, location: BlockLocation, body: Bytes) {
+        self.locations.push_back(location);
         self.bodies.push_back(body);
     }
 
     /// Adds the next block without its body. Drops the bodies of all blocks before it.
-    pub(crate) fn push_unread(&mut self, placed: Placed) {
-        self.placed.push_back(placed);
+    pub(crate) fn push_unread(&mut self, location: BlockLocation) {
+        self.locations.push_back(location);
         self.bodies.clear();
     }
 
-    pub(crate) fn placed(&self, index: Index) -> Option<Placed> {
+    pub(crate) fn location(&self, index: Index) -> Option<BlockLocation> {
         let place = index.0.checked_sub(self.first)?;
-        self.placed.get(place as usize).copied()
+        self.locations.get(place as usize).copied()
     }
 
     /// Returns the body if it is in memory.
@@ -84,7 +84,7 @@ impl Tail {
     /// none.
     pub(crate) fn last_before(&self, position: Position) -> Index {
         let before = self
-            .placed
+            .locations
             .partition_point(|block| block.position < position);
         Index(self.first + before as u64 - 1)
     }
@@ -93,22 +93,22 @@ impl Tail {
     pub(crate) fn file(&mut self, index: Index) -> bool {
         let first = self.first;
         self.forget(index, drop);
-        while self.first <= index.0 && self.placed.pop_front().is_some() {
+        while self.first <= index.0 && self.locations.pop_front().is_some() {
             self.first += 1;
         }
-        self.placed.shrink_to(self.placed.len() * 2);
+        self.locations.shrink_to(self.locations.len() * 2);
         first < self.first
     }
 
     /// Drops blocks from `index` on, which are void.
     pub(crate) fn cut(&mut self, index: Index) {
-        while self.end() > index.0 && self.placed.pop_back().is_some() {
+        while self.end() > index.0 && self.locations.pop_back().is_some() {
             self.bodies.pop_back();
         }
     }
 
     fn end(&self) -> u64 {
-        self.first + self.placed.len() as u64
+        self.first + self.locations.len() as u64
     }
 }
 
@@ -119,12 +119,12 @@ mod tests {
     fn example() -> Tail {
         let mut tail = Tail::starting_at(Index(4));
         for index in 4..9u64 {
-            let placed = Placed {
+            let location = BlockLocation {
                 position: Position(index * 100),
                 length: 80,
                 time_ms: index,
             };
-            tail.push(placed, Bytes::from(vec![index as u8]));
+            tail.push(location, Bytes::from(vec![index as u8]));
         }
         tail
     }
@@ -133,26 +133,26 @@ mod tests {
     fn blocks_are_found_by_their_index() {
         let mut tail = example();
         assert_eq!(tail.last(), Index(8));
-        assert_eq!(tail.placed(Index(4)).unwrap().position, Position(400));
-        assert_eq!(tail.placed(Index(3)), None);
-        assert_eq!(tail.placed(Index(9)), None);
+        assert_eq!(tail.location(Index(4)).unwrap().position, Position(400));
+        assert_eq!(tail.location(Index(3)), None);
+        assert_eq!(tail.location(Index(9)), None);
         let mut forgotten = Vec::new();
         tail.forget(Index(5), |body| forgotten.push(body[0]));
         assert_eq!(forgotten, [4, 5]);
         assert_eq!(tail.body(Index(5)), None);
         assert_eq!(tail.body(Index(6)).unwrap()[0], 6);
-        assert_eq!(tail.placed(Index(5)).unwrap().position, Position(500));
+        assert_eq!(tail.location(Index(5)).unwrap().position, Position(500));
     }
 
     #[test]
-    fn filing_and_cutting_drop_their_ends() {
+    fn filing_drops_the_front_and_cutting_the_end() {
         let mut tail = example();
         assert_eq!(tail.last_before(Position(600)), Index(5));
         assert_eq!(tail.last_before(Position(0)), Index(3));
         assert!(tail.file(Index(5)));
         assert!(!tail.file(Index(5)));
         tail.cut(Index(8));
-        assert_eq!(tail.placed(Index(5)), None);
+        assert_eq!(tail.location(Index(5)), None);
         assert_eq!(tail.body(Index(6)).unwrap()[0], 6);
         assert_eq!(tail.last(), Index(7));
         assert_eq!(tail.body(Index(8)), None);

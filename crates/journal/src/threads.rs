@@ -51,11 +51,11 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
-        self.shared.doorbell.poke();
+        self.shared.doorbell.signal();
         // A panic of the thread has latched the journal, so all waiters know.
         let _ = self.line.take().map(JoinHandle::join);
         self.shared.is_line_closed.store(true, Ordering::SeqCst);
-        self.shared.filing_bell.poke();
+        self.shared.filing_bell.signal();
         let _ = self.filing.take().map(JoinHandle::join);
     }
 }
@@ -122,7 +122,7 @@ fn run_filing(mut background: Background, shared: &Shared, now_ms: impl Fn() -> 
                 shared.filing_bell.sleep(wait);
             }
         }
-        shared.filing_bell.answer();
+        shared.filing_bell.take_marked();
     }
 }
 

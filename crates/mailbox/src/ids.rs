@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_known_until_as_many_writes_came_after_it() {
+    fn id_is_stored_until_ids_kept_writes_later() {
         let mut ids = Ids::default();
         ids.push(7, Some(id(1)));
         for offset in 8..7 + IDS_KEPT as u64 {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_already_is_not_added_again() {
+    fn known_ids_are_not_added_twice() {
         let mut ids = Ids::default();
         ids.push(4, Some(id(4)));
         ids.push(6, None);

@@ -19,12 +19,12 @@ mod mailbox;
 pub mod record;
 mod senders;
 mod span;
-mod terms;
+mod types;
 
 pub use ids::{IDS_KEPT, WriteId};
 pub use mailbox::Mailbox;
 pub use span::Span;
-pub use terms::{
+pub use types::{
     Accepted, Again, Answer, Cause, Limits, Offer, Pending, Place, Refused, Standing, State,
     Straggler, Written,
 };

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::ids::{Ids, WriteId};
 use crate::record::Note;
 use crate::senders::{SenderId, Senders};
-use crate::terms::{
+use crate::types::{
     Accepted, Again, Answer, Cause, Limits, Offer, Pending, Place, Refused, State, Written,
 };
 
@@ -202,7 +202,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 return true;
             };
             let Some(entry) = self.entries.get_mut(&offset) else {
-                unreachable!("what goes out again is in the mailbox");
+                unreachable!("due messages are in the mailbox");
             };
             if entry.expires_ms <= now_ms {
                 self.expire_one(offset);
@@ -226,7 +226,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 return false;
             };
             self.due.remove(&(due_ms, offset));
-            self.handed(offset, at, false);
+            self.note_delivery(offset, at, false);
         }
         false
     }
@@ -238,10 +238,10 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 break;
             };
             let Some(sender) = self.senders.get_mut(id) else {
-                unreachable!("whose turn it is has messages");
+                unreachable!("a sender with a turn has messages");
             };
             let Some(offset) = sender.waiting.front().copied() else {
-                unreachable!("whose turn it is has something that waits");
+                unreachable!("a sender with a turn has a waiting message");
             };
             let entry = self.entries.get(&offset);
             let waiting = entry.filter(|entry| matches!(entry.stage, Stage::First));
@@ -271,7 +271,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                     sender.unanswered += 1;
                     sender.at = Some(at.clone());
                     self.senders.end_turn(id);
-                    self.handed(offset, at, true);
+                    self.note_delivery(offset, at, true);
                 }
                 Answer::Full => full.push(id),
                 Answer::Nobody => {
@@ -285,7 +285,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         }
     }
 
-    fn handed(&mut self, offset: u64, at: S, is_first: bool) {
+    fn note_delivery(&mut self, offset: u64, at: S, is_first: bool) {
         let Some(entry) = self.entries.get_mut(&offset) else {
             return;
         };
@@ -321,14 +321,14 @@ impl<S: Clone + PartialEq> Mailbox<S> {
                 Again::Now => Cause::Unanswered,
                 Again::Later | Again::After { .. } => Cause::Refused,
             };
-            self.die(offset, cause);
+            self.make_dead(offset, cause);
             return true;
         }
-        self.go_again(offset, again, now_ms);
+        self.schedule_again(offset, again, now_ms);
         true
     }
 
-    fn go_again(&mut self, offset: u64, again: Again, now_ms: u64) {
+    fn schedule_again(&mut self, offset: u64, again: Again, now_ms: u64) {
         let Some(entry) = self.entries.get_mut(&offset) else {
             return;
         };
@@ -344,7 +344,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
         };
         let before = std::mem::replace(&mut entry.stage, stage);
         let sender = entry.sender;
-        self.answered(sender, &before);
+        self.end_delivery(sender, &before);
         if let Stage::Unanswered { at, .. } = before
             && again == Again::Now
             && let Some(entry) = self.entries.get_mut(&offset)
@@ -407,7 +407,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             return false;
         };
         self.bytes -= u64::from(entry.size);
-        self.answered(entry.sender, &entry.stage);
+        self.end_delivery(entry.sender, &entry.stage);
         if let Stage::Due { due_ms, .. } = entry.stage {
             self.due.remove(&(due_ms, offset));
         }
@@ -421,7 +421,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
     }
 
     /// Ends a delivery.
-    fn answered(&mut self, sender: SenderId, stage: &Stage<S>) {
+    fn end_delivery(&mut self, sender: SenderId, stage: &Stage<S>) {
         let Stage::Unanswered { is_first, .. } = stage else {
             return;
         };

@@ -18,7 +18,7 @@
 //! that the writes themselves can be trimmed.
 
 use crate::ids::WriteId;
-use crate::terms::{Cause, Standing};
+use crate::types::{Cause, Standing};
 
 /// Tag of a [`Write`].
 pub const WRITE: u8 = 1;

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_what_was_pushed_and_not_cut_off() {
+    fn held_bytes_are_those_pushed_and_not_cut() {
         let mut span = Span::new(7);
         assert_eq!((span.start(), span.held()), (7, 0));
         for offset in 7..107 {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_stream_is_its_last_record() {
+    fn cut_to_last_leaves_the_last_record() {
         let mut span = Span::new(3);
         for offset in 3..6 {
             span.push(offset, 100);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_long_after_many_writes_or_many_bytes_until_it_rests() {
+    fn span_is_long_after_many_writes_or_bytes() {
         let mut span = Span::new(0);
         span.push(0, LONG_BYTES as usize - 1);
         assert!(!span.is_long());

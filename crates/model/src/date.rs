@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn dates_match_the_calendar() {
         for (day, date) in [
             (0, (1970, 1, 1)),
             (11_015, (2000, 2, 28)),

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_names_lead_back_to_their_code() {
+    fn numbers_and_names_map_back_to_their_code() {
         for (index, code) in ErrorCode::ALL.into_iter().enumerate() {
             assert_eq!(usize::from(code.as_u16()), index + 1);
             assert_eq!(ErrorCode::from_u16(code.as_u16()), Some(code));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_not_executed_is_safe_to_retry() {
+    fn only_unexecuted_operations_are_safe_to_retry() {
         for code in ErrorCode::ALL {
             if code.retry() == Retry::Safe {
                 assert_eq!(code.executed(), Executed::No, "{code}");

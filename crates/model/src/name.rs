@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_name_is_refused_with_its_reason() {
+    fn invalid_name_is_refused_with_its_reason() {
         let long = "x".repeat(PART_LENGTH_MAX + 1);
         assert!(matches!(Name::parse(""), Err(NameError::Empty { .. })));
         assert!(matches!(Name::parse("a//c"), Err(NameError::Empty { .. })));
@@ -253,14 +253,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_valid_name_reads_back_what_it_prints(text in "[A-Za-z0-9._:-]{1,20}(/[A-Za-z0-9._:-]{1,20}){2,3}") {
+        fn valid_name_parses_its_own_display(text in "[A-Za-z0-9._:-]{1,20}(/[A-Za-z0-9._:-]{1,20}){2,3}") {
             let name = Name::parse(&text).unwrap();
             prop_assert_eq!(name.as_str(), text.as_str());
             prop_assert_eq!(Name::parse(&name.to_string()), Ok(name));
         }
 
         #[test]
-        fn any_text_at_all_is_a_name_or_an_error(text in "\\PC{0,300}") {
+        fn parsing_any_text_does_not_panic(text in "\\PC{0,300}") {
             if let Ok(name) = Name::parse(&text) {
                 prop_assert!(name.as_str().ends_with(&text));
             }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_word_and_nonsense_finds_none() {
+    fn misspelling_finds_its_word_and_nonsense_none() {
         let words = ["echo.echo", "echo.reverse", "add"];
         assert_eq!(nearest("eco.echo", words), Some("echo.echo"));
         assert_eq!(nearest("ehco.echo", words), Some("echo.echo"));

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_reads_back_what_it_prints() {
+    fn size_parses_its_own_display() {
         for size in [0, 1, 1023, 1024, 8 << 20, 3 << 30, 1_000_001] {
             let size = ByteSize::bytes(size);
             assert_eq!(size.to_string().parse(), Ok(size));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_and_overflow_are_refused() {
+    fn invalid_and_too_large_sizes_are_refused() {
         for text in [
             "",
             "MiB",

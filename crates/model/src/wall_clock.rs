@@ -18,19 +18,19 @@ pub const CONFIRM_MS: u64 = 10 * 60_000;
 /// clocks.
 ///
 /// ```text
-/// ## Following => Doubting        the wall clock stepped forward by more than STEP_MS_MAX
-/// ## Doubting => Following        it stepped back, or the step lasted CONFIRM_MS
+/// ## Following => Unconfirmed        the wall clock stepped forward by more than STEP_MS_MAX
+/// ## Unconfirmed => Following        it stepped back, or the step lasted CONFIRM_MS
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WallClock {
     /// The accepted difference between wall and steady clock; `None` before the first reading.
     offset_ms: Option<i128>,
-    doubt: Option<Doubt>,
+    unconfirmed: Option<UnconfirmedStep>,
 }
 
 /// An unconfirmed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Doubt {
+struct UnconfirmedStep {
     offset_ms: i128,
     since_steady_ms: u64,
 }
@@ -41,7 +41,7 @@ impl WallClock {
     pub const fn new() -> Self {
         Self {
             offset_ms: None,
-            doubt: None,
+            unconfirmed: None,
         }
     }
 
@@ -51,12 +51,12 @@ impl WallClock {
         let seen = i128::from(wall_ms) - i128::from(steady_ms);
         let followed = match self.offset_ms {
             Some(offset) if seen - offset > i128::from(STEP_MS_MAX) => {
-                self.doubt(steady_ms, seen).unwrap_or(offset)
+                self.confirm(steady_ms, seen).unwrap_or(offset)
             }
             _ => seen,
         };
         if followed == seen {
-            self.doubt = None;
+            self.unconfirmed = None;
         }
         self.offset_ms = Some(followed);
         u64::try_from(followed + i128::from(steady_ms)).unwrap_or(0)
@@ -65,18 +65,23 @@ impl WallClock {
     /// Returns true if the last reading showed an unconfirmed step.
     #[must_use]
     pub const fn is_doubted(&self) -> bool {
-        self.doubt.is_some()
+        self.unconfirmed.is_some()
     }
 
     /// Returns the offset after a step forward if the step is confirmed.
-    fn doubt(&mut self, steady_ms: u64, seen_ms: i128) -> Option<i128> {
-        let same = |doubt: &Doubt| seen_ms.abs_diff(doubt.offset_ms) <= u128::from(STEP_MS_MAX);
-        let doubt = *self.doubt.as_ref().filter(|it| same(it)).unwrap_or(&Doubt {
-            offset_ms: seen_ms,
-            since_steady_ms: steady_ms,
-        });
-        self.doubt = Some(doubt);
-        let lasted_ms = steady_ms.saturating_sub(doubt.since_steady_ms);
+    fn confirm(&mut self, steady_ms: u64, seen_ms: i128) -> Option<i128> {
+        let same =
+            |step: &UnconfirmedStep| seen_ms.abs_diff(step.offset_ms) <= u128::from(STEP_MS_MAX);
+        let step = *self
+            .unconfirmed
+            .as_ref()
+            .filter(|it| same(it))
+            .unwrap_or(&UnconfirmedStep {
+                offset_ms: seen_ms,
+                since_steady_ms: steady_ms,
+            });
+        self.unconfirmed = Some(step);
+        let lasted_ms = steady_ms.saturating_sub(step.since_steady_ms);
         (lasted_ms >= CONFIRM_MS).then_some(seen_ms)
     }
 }
@@ -102,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_taken_back_changes_nothing() {
+    fn temporary_step_forward_changes_nothing() {
         let mut clock = WallClock::new();
         clock.read(0, START_MS);
         for steady_ms in (10_000..CONFIRM_MS).step_by(10_000) {
@@ -119,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_forward_that_lasts_is_followed() {
+    fn lasting_step_forward_is_followed() {
         let mut clock = WallClock::new();
         clock.read(0, START_MS);
         let stepped = |steady_ms: u64| START_MS + steady_ms + 30 * DAY_MS;
@@ -134,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_back_is_followed_at_once() {
+    fn step_back_is_followed_at_once() {
         let mut clock = WallClock::new();
         clock.read(0, START_MS);
         let back_ms = START_MS - 30 * DAY_MS;
@@ -143,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_step_begins_the_confirmation_anew() {
+    fn second_step_restarts_the_confirmation() {
         let mut clock = WallClock::new();
         clock.read(0, START_MS);
         clock.read(1_000, START_MS + DAY_MS);

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_reads_back_what_it_prints() {
+    fn address_parses_its_own_display() {
         for text in [
             "tcp://127.0.0.1:7400",
             "tls://[::1]:1",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_address_is_refused() {
+    fn invalid_address_is_refused() {
         for text in [
             "",
             "127.0.0.1:1",

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permits_are_counted_until_they_are_dropped() {
+    fn permits_count_until_they_are_dropped() {
         let budget = SocketBudget::new(2);
         let first = budget.admit().unwrap();
         let second = budget.admit().unwrap();
@@ -192,7 +192,7 @@ mod tests {
         let third = budget.admit().unwrap();
         budget.set_limit(1);
         drop(third);
-        assert!(budget.admit().is_none(), "one is open, and one may be");
+        assert!(budget.admit().is_none(), "the limit is 1");
         drop(second);
         assert!(budget.admit().is_some());
         assert_eq!((budget.open(), budget.refused()), (0, 2));

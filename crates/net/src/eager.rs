@@ -17,7 +17,7 @@ use crate::Source;
 use crate::tcp::poll_read;
 
 /// Consecutive failed tries, after which there are pauses between tries.
-const VAIN_MAX: u32 = 4;
+const FAILURES_MAX: u32 = 4;
 
 /// Reads between two tries, at first and at most. Each failed try doubles the pause.
 const PAUSE_MIN: u32 = 32;
@@ -61,7 +61,7 @@ impl<R: AsyncRead + AsRef<S> + Send + Unpin, S: AsFd> Source for EagerSource<R, 
 #[derive(Debug, Default)]
 struct Eager {
     /// Failed tries since the last success.
-    vain: u32,
+    failures: u32,
     /// Reads until the next try.
     pause: u32,
 }
@@ -71,30 +71,30 @@ impl Eager {
     /// reading task must be registered with the reactor already, so that data after a failed try
     /// wakes it.
     fn poll_read(&mut self, socket: &impl AsFd, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        if !self.is_worth_it() {
+        if !self.is_due_now() {
             return Poll::Pending;
         }
         match (&*SockRef::from(socket)).read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.looked_in_vain();
+                self.note_failure();
                 Poll::Pending
             }
             outcome => {
-                self.vain = 0;
+                self.failures = 0;
                 Poll::Ready(outcome)
             }
         }
     }
 
-    fn is_worth_it(&mut self) -> bool {
+    fn is_due_now(&mut self) -> bool {
         let is_due = self.pause == 0;
         self.pause = self.pause.saturating_sub(1);
         is_due
     }
 
-    fn looked_in_vain(&mut self) {
-        self.vain = self.vain.saturating_add(1);
-        if let Some(doubled) = self.vain.checked_sub(VAIN_MAX) {
+    fn note_failure(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+        if let Some(doubled) = self.failures.checked_sub(FAILURES_MAX) {
             self.pause = PAUSE_MAX.min(PAUSE_MIN << doubled.min(16));
         }
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_read_and_so_is_the_end() {
+    fn eager_read_returns_bytes_and_the_end() {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         let mut eager = Eager::default();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_in_vain_become_rare_and_one_that_is_not_makes_them_usual() {
+    fn failed_eager_reads_become_rare_until_one_succeeds() {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         let mut eager = Eager::default();
@@ -136,7 +136,7 @@ mod tests {
             looks += u32::from(eager.pause == 0);
             assert_eq!(look(&mut eager, &near), None);
         }
-        assert!((VAIN_MAX..30).contains(&looks), "{looks} looks");
+        assert!((FAILURES_MAX..30).contains(&looks), "{looks} looks");
         far.write_all(b"a").unwrap();
         let found = (0..=PAUSE_MAX).find_map(|_| look(&mut eager, &near));
         assert_eq!(found, Some(1));

@@ -97,7 +97,7 @@ pub fn pair(name: &str) -> (Stream, Stream) {
 #[derive(Default)]
 struct PipeState {
     bytes: VecDeque<u8>,
-    closed: bool,
+    is_closed: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -111,7 +111,7 @@ impl Pipe {
 
     fn close(&self) {
         let mut state = self.0.lock();
-        state.closed = true;
+        state.is_closed = true;
         for waker in [state.reader.take(), state.writer.take()]
             .into_iter()
             .flatten()
@@ -140,7 +140,7 @@ impl Source for PipeSource {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut state = self.0.read.0.lock();
         if state.bytes.is_empty() {
-            if state.closed {
+            if state.is_closed {
                 return Poll::Ready(Ok(0));
             }
             state.reader = Some(cx.waker().clone());
@@ -159,7 +159,7 @@ struct PipeSink(Arc<Ends>);
 impl Sink for PipeSink {
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.0.write.0.lock();
-        if state.closed {
+        if state.is_closed {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let count = bytes.len().min(PIPE_SIZE_MAX - state.bytes.len());
@@ -175,7 +175,7 @@ impl Sink for PipeSink {
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.0.write.0.lock();
-        if state.closed || state.bytes.len() < PIPE_SIZE_MAX {
+        if state.is_closed || state.bytes.len() < PIPE_SIZE_MAX {
             return Poll::Ready(Ok(()));
         }
         state.writer = Some(cx.waker().clone());
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_pipe_carries_bytes_until_one_side_is_gone() {
+    async fn pipe_carries_bytes_until_one_side_is_dropped() {
         let listener = listen("carries").unwrap();
         let near = connect("carries").unwrap();
         let mut far = listener.accept().await;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pipe_blocks_and_a_name_has_one_listener() {
+    fn full_pipe_blocks_and_a_name_has_one_listener() {
         let (near, _far) = pair("full");
         assert_eq!(
             near.sink.try_write(&vec![0; PIPE_SIZE_MAX + 9]).unwrap(),

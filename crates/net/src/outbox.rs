@@ -52,18 +52,18 @@ pub enum Pushed {
 #[derive(Default)]
 struct State {
     filling: Vec<u8>,
-    /// Bytes being written, from `written` on. Empty while `writing` is true, because the writer
+    /// Bytes being written, from `written` on. Empty while `is_writing`, because the writer
     /// holds them.
     current: Vec<u8>,
     written: usize,
     /// Size of the buffer that the writer holds.
     held: usize,
     /// A writer will flush the bytes in `filling`.
-    promised: bool,
-    writing: bool,
+    is_flush_pending: bool,
+    is_writing: bool,
     /// The sink would block; the connection's task waits until it is writable.
-    blocked: bool,
-    closed: bool,
+    is_blocked: bool,
+    is_closed: bool,
     waker: Option<Waker>,
 }
 
@@ -101,7 +101,7 @@ impl Outbox {
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Option<Pushed> {
         let mut state = self.state.lock();
-        if state.closed {
+        if state.is_closed {
             return Some(Pushed::Closed);
         }
         if !admit(state.queued_size()) {
@@ -111,7 +111,7 @@ impl Outbox {
             state.filling = take_buffer();
         }
         write(&mut state.filling);
-        Some(match std::mem::replace(&mut state.promised, true) {
+        Some(match std::mem::replace(&mut state.is_flush_pending, true) {
             true => Pushed::Queued,
             false => Pushed::First,
         })
@@ -124,32 +124,32 @@ impl Outbox {
 
     /// Returns true if the sink would block and the connection's task waits for it.
     pub fn is_blocked(&self) -> bool {
-        self.state.lock().blocked
+        self.state.lock().is_blocked
     }
 
     /// Returns true if the outbox is closed.
     pub fn is_closed(&self) -> bool {
-        self.state.lock().closed
+        self.state.lock().is_closed
     }
 
     /// Writes until the queue is empty or the sink would block.
     pub fn flush(&self) {
         let mut state = self.state.lock();
-        if state.writing || state.blocked || state.closed {
+        if state.is_writing || state.is_blocked || state.is_closed {
             // The current writer also writes what is queued; a blocked sink wakes the task.
             return;
         }
         while state.load() {
             let mut buffer = std::mem::take(&mut state.current);
             let mut written = state.written;
-            state.writing = true;
+            state.is_writing = true;
             state.held = buffer.len();
             drop(state);
             let outcome = self.write(&buffer, &mut written);
             state = self.state.lock();
-            state.writing = false;
+            state.is_writing = false;
             state.held = 0;
-            if state.closed {
+            if state.is_closed {
                 return;
             }
             match outcome {
@@ -165,7 +165,7 @@ impl Outbox {
                     }
                     state.current = buffer;
                     state.written = written;
-                    state.blocked = true;
+                    state.is_blocked = true;
                     state.wake();
                     return;
                 }
@@ -196,7 +196,7 @@ impl Outbox {
     pub fn poll_drain(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let mut state = self.state.lock();
-            if state.closed {
+            if state.is_closed {
                 return Poll::Ready(());
             }
             if !state
@@ -206,7 +206,7 @@ impl Outbox {
             {
                 state.waker = Some(cx.waker().clone());
             }
-            if !state.blocked {
+            if !state.is_blocked {
                 return Poll::Pending;
             }
             drop(state);
@@ -217,10 +217,10 @@ impl Outbox {
                     return Poll::Ready(());
                 }
                 Poll::Ready(Ok(())) => {
-                    self.state.lock().blocked = false;
+                    self.state.lock().is_blocked = false;
                     match self.sink.try_flush() {
                         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                            self.state.lock().blocked = true;
+                            self.state.lock().is_blocked = true;
                         }
                         _ => self.flush(),
                     }
@@ -258,7 +258,7 @@ impl State {
     /// Makes `current` the next bytes to write. Returns false if there are none.
     fn load(&mut self) -> bool {
         if self.current.is_empty() {
-            self.promised = false;
+            self.is_flush_pending = false;
             let emptied = std::mem::replace(&mut self.current, std::mem::take(&mut self.filling));
             give_buffer(emptied);
             self.written = 0;
@@ -276,7 +276,7 @@ impl State {
     }
 
     fn close(&mut self) {
-        self.closed = true;
+        self.is_closed = true;
         self.filling = Vec::new();
         self.current = Vec::new();
         self.written = 0;

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_stale_socket_is_replaced_and_anything_else_is_left_alone() {
+    async fn stale_socket_is_replaced_other_files_are_not() {
         let dir = std::env::temp_dir().join(format!("telpher-unix-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let path = dir.join("socket");

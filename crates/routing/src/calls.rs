@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_ticket_never_matches_again() {
+    fn used_ticket_never_matches_again() {
         let mut calls = Calls::default();
         let first = calls.insert(call(1, u64::MAX));
         assert_eq!(calls.take(first).unwrap().caller, 1);

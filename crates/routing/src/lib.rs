@@ -8,4 +8,4 @@ mod calls;
 mod table;
 
 pub use calls::{Call, Calls, Ticket};
-pub use table::{ConnectionId, Match, NameView, Subscribed, Subscriber, Table, Target};
+pub use table::{ConnectionId, Match, NameView, SubscribeOutcome, Subscriber, Table, Target};

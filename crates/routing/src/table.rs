@@ -1,13 +1,13 @@
 //! The subscription table: finds the subscribers of a name in constant time.
 
-mod missed;
+mod undeliverable;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use missed::Missed;
 use model::Name;
+use undeliverable::UndeliverableCounts;
 
 /// Id of a client's connection, never reused in one run of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,7 +44,7 @@ pub type NameView<'a, P> = (&'a Arc<str>, u64, &'a [Subscriber<P>]);
 
 /// Result of a subscribe.
 #[derive(Debug)]
-pub struct Subscribed<P> {
+pub struct SubscribeOutcome<P> {
     /// The earlier subscription of the same instance.
     pub replaced: Option<Subscriber<P>>,
 }
@@ -69,7 +69,7 @@ pub struct Table<P> {
     by_base: HashMap<Arc<str>, u32>,
     subscriptions: usize,
     /// Counts of names without an entry.
-    missed: Missed,
+    unused: UndeliverableCounts,
 }
 
 impl<P> Default for Table<P> {
@@ -79,7 +79,7 @@ impl<P> Default for Table<P> {
             free: Vec::new(),
             by_base: HashMap::new(),
             subscriptions: 0,
-            missed: Missed::default(),
+            unused: UndeliverableCounts::default(),
         }
     }
 }
@@ -96,7 +96,7 @@ impl<P> Table<P> {
         connection: ConnectionId,
         with_source: bool,
         peer: P,
-    ) -> Subscribed<P> {
+    ) -> SubscribeOutcome<P> {
         assert!(name.instance().is_some(), "a subscription has an instance");
         let index = self.intern(name.base());
         let entry = entry_mut(&mut self.entries, index);
@@ -111,7 +111,7 @@ impl<P> Table<P> {
         match entry.by_name.get(&name) {
             Some(found) => {
                 let slot = &mut entry.subscribers[*found as usize];
-                Subscribed {
+                SubscribeOutcome {
                     replaced: Some(std::mem::replace(slot, subscriber)),
                 }
             }
@@ -119,7 +119,7 @@ impl<P> Table<P> {
                 entry.by_name.insert(name, entry.subscribers.len() as u32);
                 entry.subscribers.push(subscriber);
                 self.subscriptions += 1;
-                Subscribed { replaced: None }
+                SubscribeOutcome { replaced: None }
             }
         }
     }
@@ -216,9 +216,9 @@ impl<P> Table<P> {
     /// in use, and the newest unused ones that had undeliverable messages.
     pub fn names(&self) -> Vec<NameView<'_, P>> {
         let unused = self
-            .missed
+            .unused
             .iter()
-            .map(|(base, missed)| (base, missed, &[][..]));
+            .map(|(base, count)| (base, count, &[][..]));
         let used = self.entries.iter().flatten().map(Entry::view);
         let mut names: Vec<_> = used.chain(unused).collect();
         names.sort_by_key(|(base, ..)| *base);
@@ -241,7 +241,7 @@ impl<P> Table<P> {
             by_name: HashMap::new(),
             cursor: AtomicU32::new(0),
             targets: 0,
-            undeliverable: AtomicU64::new(self.missed.take(&base)),
+            undeliverable: AtomicU64::new(self.unused.take(&base)),
         };
         let index = match self.free.pop() {
             Some(index) => {
@@ -264,7 +264,7 @@ impl<P> Table<P> {
             self.free.push(index);
             match entry.undeliverable.into_inner() {
                 0 => {}
-                missed => self.missed.keep(entry.base, missed),
+                count => self.unused.store(entry.base, count),
             }
         }
     }

@@ -4,13 +4,13 @@
 //! Nothing here uses real time or real sockets. Simulated parts implement the same traits as the
 //! real ones: [`net::Source`], [`net::Sink`], [`::node::Clock`], [`::node::Entropy`].
 
-mod lasting;
+mod durable_node;
 mod network;
 mod node;
 mod transcript;
 mod world;
 
-pub use lasting::LastingNode;
+pub use durable_node::DurableNode;
 pub use network::{Link, Network, Weather};
 pub use node::Node;
 pub use transcript::Transcript;

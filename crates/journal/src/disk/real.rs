@@ -14,7 +14,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
-use super::{Disk, File, at};
+use super::{Disk, File, with_path};
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
@@ -173,7 +173,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 fn named(path: &Path, error: io::Error) -> io::Error {
-    at(path.to_string_lossy(), error)
+    with_path(path.to_string_lossy(), error)
 }
 
 #[derive(Debug)]
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_makes_is_for_its_owner_only() {
+    fn files_and_directories_are_private_to_the_owner() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().join("above/journal");
         let disk = RealDisk::new(&root);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_file_and_keeps_its_kind() {
+    fn error_names_the_file_and_has_its_kind() {
         let directory = tempfile::tempdir().unwrap();
         let disk = RealDisk::new(directory.path());
         let error = disk.open("line/missing").unwrap_err();

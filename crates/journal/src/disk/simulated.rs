@@ -27,7 +27,7 @@ use self::handle::Handle;
 use self::image::Image;
 use self::trace::Operation;
 use self::tree::Tree;
-use super::{Disk, File, at};
+use super::{Disk, File, with_path};
 
 pub use self::crash::{Fate, Unsynced};
 pub use self::fault::{Call, Fault, Kind};
@@ -227,7 +227,7 @@ impl SimulatedDisk {
             }
             (_, Some(Fault::Broken)) => Err(broken()),
         };
-        result.map_err(|error| at(path, error))
+        result.map_err(|error| with_path(path, error))
     }
 
     fn handle(&self, state: &mut State, number: u64) -> Arc<dyn File> {

@@ -94,7 +94,7 @@ impl Cursor {
     }
 
     /// Returns the current record if it belongs to the stream, and moves to the next.
-    pub fn take(&mut self, stream: StreamId) -> Result<Option<Taken>, ExtentError> {
+    pub fn take(&mut self, stream: StreamId) -> Result<Option<CursorRecord>, ExtentError> {
         if self.peek()?.is_none_or(|item| item.stream != stream) {
             return Ok(None);
         }
@@ -103,7 +103,7 @@ impl Cursor {
             .head
             .take()
             .zip(page)
-            .map(|(item, page)| Taken { page, item }))
+            .map(|(item, page)| CursorRecord { page, item }))
     }
 
     fn peek(&mut self) -> Result<Option<&Item>, ExtentError> {
@@ -127,12 +127,12 @@ impl Cursor {
 
 /// A record together with the page that holds its bytes.
 #[derive(Debug)]
-pub struct Taken {
+pub struct CursorRecord {
     page: Page,
     item: Item,
 }
 
-impl Taken {
+impl CursorRecord {
     /// Returns the record.
     pub fn record(&self) -> RecordRef<'_> {
         RecordRef {

@@ -31,7 +31,7 @@ pub struct RecordRef<'a> {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Last {
+struct PreviousRecord {
     stream: u64,
     offset: u64,
     time_ms: u64,
@@ -44,7 +44,7 @@ pub(super) struct Builder {
     start: usize,
     count: u32,
     before: u64,
-    last: Last,
+    last: PreviousRecord,
     time_ms_max: u64,
 }
 
@@ -75,7 +75,7 @@ impl Builder {
             (self.start, self.before) = (out.len(), before);
             out.resize(self.start + HEADER_SIZE, 0);
         }
-        let Last {
+        let PreviousRecord {
             stream,
             offset,
             time_ms,
@@ -89,7 +89,7 @@ impl Builder {
         varint::put(out, record.payload.len() as u64);
         out.push(record.tag);
         out.extend_from_slice(record.payload);
-        self.last = Last {
+        self.last = PreviousRecord {
             stream: record.stream.0,
             offset: record.offset,
             time_ms: record.time_ms,
@@ -125,7 +125,7 @@ pub(super) struct Item {
 pub(super) struct Walk {
     at: usize,
     left: u32,
-    last: Last,
+    last: PreviousRecord,
 }
 
 impl Walk {
@@ -133,7 +133,7 @@ impl Walk {
         Walk {
             at: HEADER_SIZE,
             left: head.count,
-            last: Last::default(),
+            last: PreviousRecord::default(),
         }
     }
 
@@ -162,7 +162,7 @@ impl Walk {
         let start = page.len() - rest.len();
         let end = start.checked_add(length).filter(|&end| end <= page.len())?;
         self.at = end;
-        self.last = Last {
+        self.last = PreviousRecord {
             stream,
             offset,
             time_ms,

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_comes_back() {
+    fn every_varint_is_decoded_to_its_value() {
         for shift in 0..64 {
             for value in [1_u64 << shift, (1_u64 << shift) - 1, u64::MAX >> shift] {
                 let mut bytes = Vec::new();
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_early_or_is_too_large_is_none() {
+    fn truncated_or_too_large_varint_is_none() {
         assert_eq!(take(&mut &[0x80_u8; 5][..]), None);
         assert_eq!(take(&mut &[0xff_u8; 11][..]), None);
         assert_eq!(take(&mut &[][..]), None);

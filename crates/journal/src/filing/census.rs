@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::erasures::Taken;
+use super::erasures::EraseTargets;
 use super::{FilingError, Line};
 use crate::extent::{Entries, Extent, ExtentSet};
 
@@ -32,7 +32,7 @@ pub(super) struct Count {
 pub(super) struct Census {
     generation: u64,
     counts: HashMap<u64, Count>,
-    current: Option<Counting>,
+    current: Option<CountInProgress>,
     /// Value of [`Line::trims`] at the last census. `None` before the first one, which counts what
     /// was trimmed before the start.
     trims: Option<u64>,
@@ -43,7 +43,7 @@ pub(super) struct Census {
 }
 
 #[derive(Debug)]
-struct Counting {
+struct CountInProgress {
     extent: Arc<Extent>,
     entries: Entries,
     count: Count,
@@ -114,13 +114,13 @@ impl Census {
         self.is_complete = false;
     }
 
-    /// Counts some entries. `taken` has the erases in progress. Returns false if there is nothing
+    /// Counts some entries. `targets` has the erases in progress. Returns false if there is nothing
     /// to count.
     pub(super) fn step(
         &mut self,
         line: &dyn Line,
         extents: &ExtentSet,
-        taken: Option<&Taken>,
+        targets: Option<&EraseTargets>,
     ) -> Result<bool, FilingError> {
         if self.is_complete {
             return Ok(false);
@@ -132,7 +132,7 @@ impl Census {
             self.is_complete = true;
             return Ok(false);
         };
-        match counting.step(line, taken) {
+        match counting.step(line, targets) {
             Ok(false) => {}
             Ok(true) => {
                 let number = counting.extent.identity().number;
@@ -149,7 +149,7 @@ impl Census {
     }
 
     /// Begins to count the next extent that was not counted in this generation.
-    fn begin(&self, extents: &ExtentSet) -> Result<Option<Counting>, FilingError> {
+    fn begin(&self, extents: &ExtentSet) -> Result<Option<CountInProgress>, FilingError> {
         let is_counted = |extent: &Arc<Extent>| {
             let count = self.counts.get(&extent.identity().number);
             count.is_some_and(|count| count.generation >= self.generation)
@@ -162,7 +162,7 @@ impl Census {
             generation: self.generation,
             ..Count::default()
         };
-        Ok(Some(Counting {
+        Ok(Some(CountInProgress {
             extent,
             entries,
             count,
@@ -170,9 +170,13 @@ impl Census {
     }
 }
 
-impl Counting {
+impl CountInProgress {
     /// Counts some entries. Returns true after the last.
-    fn step(&mut self, line: &dyn Line, taken: Option<&Taken>) -> Result<bool, FilingError> {
+    fn step(
+        &mut self,
+        line: &dyn Line,
+        targets: Option<&EraseTargets>,
+    ) -> Result<bool, FilingError> {
         let shard = self.extent.identity().shard;
         for _ in 0..STEP_ENTRIES {
             let Some(entry) = self.entries.peek() else {
@@ -181,7 +185,7 @@ impl Counting {
             if entry.records > 0 {
                 let start = line.start(shard, entry.stream);
                 self.count.dead += entry.dead_bytes(start);
-                let below = taken.and_then(|taken| taken.get(&(shard, entry.stream)));
+                let below = targets.and_then(|targets| targets.get(&(shard, entry.stream)));
                 self.count.is_unerased |= below.is_some_and(|&below| entry.holds_below(below));
             }
             self.entries.advance()?;

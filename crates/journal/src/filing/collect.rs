@@ -14,7 +14,7 @@ use crate::{Index, Position, ShardId, StreamId};
 
 /// Sorted records of a segment.
 #[derive(Debug, Default)]
-pub(super) struct Collected {
+pub(super) struct SortedSegment {
     /// The segment's blocks as on disk. Payloads are copied from here only.
     bytes: Vec<u8>,
     blocks: Vec<Block>,
@@ -44,7 +44,7 @@ pub(super) struct Share {
     marks: Vec<Mark>,
     at: usize,
     marks_at: usize,
-    open: Option<Open>,
+    open: Option<OpenStream>,
 }
 
 /// A record. Small, because a segment has many.
@@ -70,36 +70,36 @@ struct Mark {
 /// The stream that is being written: the end of its items, and the first offset that is not
 /// trimmed.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenStream {
     end: usize,
     start: u64,
 }
 
-impl Collected {
+impl SortedSegment {
     /// Reads and sorts a segment.
-    pub(super) fn read(sealed: &Sealed) -> Result<Collected, FilingError> {
-        let mut collected = Collected::default();
+    pub(super) fn read(sealed: &Sealed) -> Result<SortedSegment, FilingError> {
+        let mut sorted = SortedSegment::default();
         let mut cuts = sealed.cuts.clone();
         let mut scan = Scan::at_once(&sealed.segment, sealed.end);
         while let Some(block) = scan.next_block()? {
             match block.header.kind {
-                BlockKind::Records => collected.add(&block, sealed)?,
+                BlockKind::Records => sorted.add(&block, sealed)?,
                 BlockKind::Cut => cuts.push(Cut {
                     shard: block.header.shard,
                     index: block.header.index,
                     position: block.header.position,
                 }),
-                BlockKind::Lost => collected.has_lost = true,
+                BlockKind::Lost => sorted.has_lost = true,
                 BlockKind::Idle => {}
             }
         }
         if scan.position() != sealed.end {
             return Err(damaged(sealed, scan.position()));
         }
-        collected.bytes = scan.into_bytes();
-        collected.void(&cuts);
-        collected.sort();
-        Ok(collected)
+        sorted.bytes = scan.into_bytes();
+        sorted.void(&cuts);
+        sorted.sort();
+        Ok(sorted)
     }
 
     /// Iterates over the shards with blocks in the segment, ascending.
@@ -249,7 +249,7 @@ impl Share {
         // filed from there. If it were used here, the unfiled records before it would not continue
         // the stream.
         entry.start = start.min(entry.next);
-        self.open = Some(Open { end, start });
+        self.open = Some(OpenStream { end, start });
         Some(entry)
     }
 }

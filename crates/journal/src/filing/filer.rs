@@ -5,9 +5,9 @@ use std::io;
 use std::sync::Arc;
 
 use super::census::Census;
-use super::erasures::{Erasures, Pending};
-use super::job::{self, Filing};
-use super::merge::Merging;
+use super::erasures::{EraseBacklog, Erasures};
+use super::job::{self, FilingJob};
+use super::merge::MergeJob;
 use super::pace::Pace;
 use super::plan::{self, Candidate, Purpose};
 use super::retries::{Retries, Task};
@@ -95,15 +95,15 @@ pub struct Filer {
     reserve: Reserve,
     manifest: Manifest,
     extents: Arc<ExtentSet>,
-    filing: Option<Filing>,
-    merging: Vec<Merging>,
+    filing: Option<FilingJob>,
+    merging: Vec<MergeJob>,
     census: Census,
     round: Option<Round>,
-    full: Option<Full>,
+    full: Option<FullDisk>,
     /// Every due merge has begun.
     is_planned: bool,
     /// The last step merged, so filing comes next.
-    merged_last: bool,
+    is_filing_next: bool,
     pace: Pace,
     totals: Totals,
     /// Files that no manifest names any more.
@@ -123,7 +123,7 @@ enum Leftover {
 
 /// State of a full disk.
 #[derive(Clone, Copy, Debug)]
-struct Full {
+struct FullDisk {
     retry_ms: u64,
     /// Filing, which needs most space, waits until other work has freed some.
     is_filing_late: bool,
@@ -162,7 +162,7 @@ impl Filer {
             census: Census::default(),
             round: None,
             full: None,
-            merged_last: false,
+            is_filing_next: false,
             pace: Pace::default(),
             totals: Totals::default(),
             leftovers: VecDeque::new(),
@@ -228,7 +228,7 @@ impl Filer {
     /// Returns when to step again after an idle step, unless something happens earlier; `None` if
     /// there is nothing to wait for.
     pub fn due_ms(&self, line: &dyn Line, now_ms: u64) -> Option<u64> {
-        let is_waiting = self.full.is_some() || self.round.is_some() || line.waiting() > 0;
+        let is_waiting = self.full.is_some() || self.round.is_some() || line.sealed_count() > 0;
         let retry_ms = is_waiting.then_some(now_ms + RETRY_MS);
         let zero_ms = self.spares.zeroed().map(|_| now_ms + PAUSE_MS);
         let erase_ms = match self.round {
@@ -249,7 +249,7 @@ impl Filer {
     }
 
     /// Returns the erases whose bytes have not all left the disk.
-    pub fn erase_pending(&self) -> Option<Pending> {
+    pub fn erase_pending(&self) -> Option<EraseBacklog> {
         self.erasures.pending()
     }
 
@@ -277,7 +277,7 @@ impl Filer {
     fn work(&mut self, line: &dyn Line, now_ms: u64) -> Result<Step, FilingError> {
         self.census.call_if_due(line, &self.extents, now_ms);
         self.erase(line, now_ms);
-        self.pace.look(line.used(), now_ms);
+        self.pace.update(line.active_size(), now_ms);
         self.attempt(Task::Clearing, Self::clear)?;
         let worked = if self.full.is_some() {
             self.work_without_room(line, now_ms)?
@@ -296,8 +296,8 @@ impl Filer {
     }
 
     /// Returns when to begin an erase. Half of its time limit is for the work itself.
-    fn erase_due_ms(&self, pending: Pending) -> u64 {
-        pending
+    fn erase_due_ms(&self, backlog: EraseBacklog) -> u64 {
+        backlog
             .oldest_ms
             .saturating_add(self.options.erase_within_ms / 2)
     }
@@ -327,7 +327,7 @@ impl Filer {
 
     /// Makes a spare for a line that has none, unless the line is far ahead of filing.
     fn feed(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
-        if self.spares.ready() > 0 || line.waiting() > WAITING_MAX {
+        if self.spares.ready() > 0 || line.sealed_count() > WAITING_MAX {
             return Ok(false);
         }
         if self.spares.dirty() == 0 {
@@ -353,12 +353,12 @@ impl Filer {
     /// Alternates between filing and merging, unless merging is far behind.
     fn file_or_merge(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
         let merge = |it: &mut Self| it.merge(line, Purpose::Order);
-        let merges_first = !self.merged_last || self.is_behind();
+        let merges_first = !self.is_filing_next || self.is_behind();
         if merges_first && self.attempt(Task::Merging, merge)? {
-            self.merged_last = true;
+            self.is_filing_next = true;
             return Ok(true);
         }
-        self.merged_last = false;
+        self.is_filing_next = false;
         Ok(
             self.attempt(Task::Filing, |it| it.file(line))?
                 || self.attempt(Task::Merging, merge)?,
@@ -366,8 +366,8 @@ impl Filer {
     }
 
     fn count(&mut self, line: &dyn Line) -> Result<bool, FilingError> {
-        let taken = self.round.as_ref().map(Round::taken);
-        let counted = self.census.step(line, &self.extents, taken)?;
+        let targets = self.round.as_ref().map(Round::targets);
+        let counted = self.census.step(line, &self.extents, targets)?;
         self.is_planned &= !counted;
         Ok(counted)
     }
@@ -386,7 +386,7 @@ impl Filer {
         } else {
             1
         };
-        let is_short = self.spares.ready() < wanted && line.waiting() <= WAITING_MAX;
+        let is_short = self.spares.ready() < wanted && line.sealed_count() <= WAITING_MAX;
         if is_short {
             self.spares.begin()?;
         }
@@ -416,19 +416,19 @@ impl Filer {
         self.reserve.hold()?;
         self.full = None;
         self.is_planned = false;
-        line.disk_full(false);
+        line.set_disk_full(false);
         Ok(true)
     }
 
     /// Enters the disk-full state: aborts merges, and frees the reserve and spares.
     fn make_room(&mut self, line: &dyn Line, now_ms: u64) -> Result<(), FilingError> {
-        line.disk_full(true);
+        line.set_disk_full(true);
         for merging in self.merging.drain(..) {
             job::abandon(&*self.disk, &[merging.identity()]);
         }
         self.is_planned = false;
         let is_filing_late = self.full.is_some() && self.filing.is_none();
-        self.full = Some(Full {
+        self.full = Some(FullDisk {
             retry_ms: now_ms + RETRY_MS,
             is_filing_late,
         });
@@ -448,7 +448,7 @@ impl Filer {
             Some(filing) => filing,
             None => match line.sealed() {
                 Some(sealed) => {
-                    Filing::begin(sealed, self.manifest.filed, self.census.generation())?
+                    FilingJob::begin(sealed, self.manifest.filed, self.census.generation())?
                 }
                 None => return Ok(false),
             },
@@ -465,9 +465,9 @@ impl Filer {
         Ok(true)
     }
 
-    fn commit_filing(&mut self, line: &dyn Line, filing: Filing) -> Result<(), FilingError> {
+    fn commit_filing(&mut self, line: &dyn Line, filing: FilingJob) -> Result<(), FilingError> {
         let mut manifest = self.manifest.clone();
-        filing.note(&mut manifest);
+        filing.update_manifest(&mut manifest);
         let prepared = job::publish(&*self.disk, filing.extents())
             .and_then(|extents| Ok((manifest.prepare(&*self.disk)?, extents)));
         let extents = match prepared {
@@ -555,7 +555,7 @@ impl Filer {
         Ok(true)
     }
 
-    fn commit_merge(&mut self, line: &dyn Line, merging: Merging) -> Result<(), FilingError> {
+    fn commit_merge(&mut self, line: &dyn Line, merging: MergeJob) -> Result<(), FilingError> {
         let (identity, generation) = (merging.identity(), merging.generation);
         let gone: Vec<Identity> = merging.inputs().map(|extent| *extent.identity()).collect();
         let numbers: Vec<u64> = gone.iter().map(|extent| extent.number).collect();
@@ -616,7 +616,7 @@ impl Filer {
         self.extents = Arc::new(set);
         self.manifest = manifest;
         self.is_planned = false;
-        line.filed(&self.extents, &self.manifest);
+        line.publish(&self.extents, &self.manifest);
     }
 
     /// Begins all due merges whose purpose is at least as important as `least`.
@@ -638,7 +638,7 @@ impl Filer {
                 self.manifest.extent_next += 1;
                 let extents = &self.extents.shard(shard)[range];
                 let generation = self.census.generation();
-                match Merging::begin(&*self.disk, extents, number, generation) {
+                match MergeJob::begin(&*self.disk, extents, number, generation) {
                     Ok(merging) => self.merging.push(merging),
                     Err(error) => {
                         self.is_planned = false;
@@ -659,7 +659,7 @@ impl Filer {
 
     fn candidates(&self, shard: ShardId) -> Vec<Candidate> {
         let is_busy = |extent: &Arc<Extent>| {
-            let mut inputs = self.merging.iter().flat_map(Merging::inputs);
+            let mut inputs = self.merging.iter().flat_map(MergeJob::inputs);
             inputs.any(|input| Arc::ptr_eq(input, extent))
         };
         let candidate = |extent: &Arc<Extent>| {

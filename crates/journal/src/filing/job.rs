@@ -1,8 +1,8 @@
-//! Filing of one segment, piece by piece, and helpers shared with merging.
+//! Filing of a segment, piece by piece, and helpers shared with merging.
 
 use std::sync::Arc;
 
-use super::collect::Collected;
+use super::collect::SortedSegment;
 use super::{FilingError, Line, Sealed};
 use crate::disk::{Disk, sync_names};
 use crate::extent::{self, Extent, Identity, Writer};
@@ -11,34 +11,34 @@ use crate::{Index, Position, ShardId};
 
 /// A segment that is being filed.
 #[derive(Debug)]
-pub(super) struct Filing {
+pub(super) struct FilingJob {
     pub(super) sealed: Sealed,
     pub(super) generation: u64,
     begin: Position,
-    collected: Collected,
+    sorted: SortedSegment,
     /// Shards that are not written yet.
     left: Vec<ShardId>,
     writer: Option<Writer>,
     written: Vec<Identity>,
 }
 
-impl Filing {
+impl FilingJob {
     /// Reads the segment. Everything before `begin` must be filed.
     pub(super) fn begin(
         sealed: Sealed,
         begin: Position,
         generation: u64,
-    ) -> Result<Filing, FilingError> {
-        let collected = Collected::read(&sealed)?;
-        let shards = collected.shards().filter(|(_, share)| !share.is_empty());
+    ) -> Result<FilingJob, FilingError> {
+        let sorted = SortedSegment::read(&sealed)?;
+        let shards = sorted.shards().filter(|(_, share)| !share.is_empty());
         let mut left: Vec<ShardId> = shards.map(|(shard, _)| shard).collect();
         left.reverse();
         let written = Vec::new();
-        Ok(Filing {
+        Ok(FilingJob {
             sealed,
             generation,
             begin,
-            collected,
+            sorted,
             left,
             writer: None,
             written,
@@ -65,7 +65,7 @@ impl Filing {
                 Writer::create(disk, identity)?
             }
         };
-        if self.collected.write(shard, line, &mut writer, budget)? {
+        if self.sorted.write(shard, line, &mut writer, budget)? {
             writer.finish()?;
             self.left.pop();
         } else {
@@ -80,10 +80,10 @@ impl Filing {
     }
 
     /// Updates the manifest for the filed segment.
-    pub(super) fn note(&self, manifest: &mut Manifest) {
+    pub(super) fn update_manifest(&self, manifest: &mut Manifest) {
         manifest.filed = self.end();
         manifest.sequence = self.sealed.segment.header.sequence;
-        for (shard, share) in self.collected.shards() {
+        for (shard, share) in self.sorted.shards() {
             let Some(known) = manifest.shards.get_mut(usize::from(shard.0)) else {
                 continue;
             };
@@ -91,7 +91,7 @@ impl Filing {
                 (known.index, known.term) = (share.index, share.term);
             }
         }
-        if self.collected.has_lost {
+        if self.sorted.has_lost {
             self.note_lost(manifest);
         } else if !self.sealed.is_inherited {
             // Segments that this run began continue the earlier ones.
@@ -129,7 +129,7 @@ impl Filing {
     fn identity(&self, shard: ShardId, manifest: &mut Manifest) -> Identity {
         let number = manifest.extent_next;
         manifest.extent_next += 1;
-        let share = self.collected.shards().find(|(other, _)| *other == shard);
+        let share = self.sorted.shards().find(|(other, _)| *other == shard);
         let (index, term) = share.map_or((Index(0), 0), |(_, share)| (share.index, share.term));
         let (begin, end) = (self.begin, self.end());
         Identity {

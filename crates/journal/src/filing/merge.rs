@@ -13,14 +13,14 @@ use crate::extent::{Cursor, Entries, Entry, Extent, Identity, Writer};
 
 /// A merge in progress.
 #[derive(Debug)]
-pub(super) struct Merging {
+pub(super) struct MergeJob {
     /// Bytes of the input files.
     pub(super) size: u64,
     /// Generation of the census when the merge began.
     pub(super) generation: u64,
     inputs: Vec<Input>,
     writer: Writer,
-    current: Option<Current>,
+    current: Option<CurrentStream>,
 }
 
 #[derive(Debug)]
@@ -32,20 +32,20 @@ struct Input {
 
 /// The stream that is being copied, and the current input.
 #[derive(Clone, Copy, Debug)]
-struct Current {
+struct CurrentStream {
     entry: Entry,
     input: usize,
     is_sought: bool,
 }
 
-impl Merging {
+impl MergeJob {
     /// Begins to merge `extents`: neighbours, oldest first, at least one.
     pub(super) fn begin(
         disk: &dyn Disk,
         extents: &[Arc<Extent>],
         number: u64,
         generation: u64,
-    ) -> Result<Merging, FilingError> {
+    ) -> Result<MergeJob, FilingError> {
         let (first, last) = (extents[0].identity(), extents[extents.len() - 1].identity());
         let identity = Identity {
             number,
@@ -66,7 +66,7 @@ impl Merging {
             .collect::<Result<_, FilingError>>()?;
         let writer = Writer::create(disk, identity)?;
         let size = extents.iter().map(|extent| extent.size()).sum();
-        Ok(Merging {
+        Ok(MergeJob {
             size,
             generation,
             inputs,
@@ -125,7 +125,7 @@ impl Merging {
         let start = line.start(self.writer.identity().shard, stream);
         known.start = known.start.max(start.min(known.next));
         self.writer.stream(&known)?;
-        self.current = Some(Current {
+        self.current = Some(CurrentStream {
             entry: known,
             input: 0,
             is_sought: false,
@@ -134,8 +134,8 @@ impl Merging {
     }
 
     /// Copies the current stream's next record, or moves to the next input. Returns the cost.
-    fn copy(&mut self, current: Current) -> Result<u64, FilingError> {
-        let Current {
+    fn copy(&mut self, current: CurrentStream) -> Result<u64, FilingError> {
+        let CurrentStream {
             entry,
             input,
             is_sought,
@@ -146,13 +146,13 @@ impl Merging {
         };
         if !is_sought {
             source.records.seek(entry.stream, entry.start)?;
-            self.current = Some(Current {
+            self.current = Some(CurrentStream {
                 is_sought: true,
                 ..current
             });
         }
         let Some(taken) = source.records.take(entry.stream)? else {
-            self.current = Some(Current {
+            self.current = Some(CurrentStream {
                 input: input + 1,
                 is_sought: false,
                 ..current

@@ -25,7 +25,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Updates the used bytes of the active segment.
-    pub(super) fn look(&mut self, used: u64, now_ms: u64) {
+    pub(super) fn update(&mut self, used: u64, now_ms: u64) {
         self.now_ms = now_ms;
         if used != self.used {
             self.used = used;
@@ -55,20 +55,20 @@ mod tests {
             (31, 66, false),
             (32, 68, false),
         ] {
-            pace.look(used * MIB, 1_000 + used);
+            pace.update(used * MIB, 1_000 + used);
             assert_eq!(pace.is_ahead(zeroed * MIB), is_ahead, "{used} {zeroed}");
         }
     }
 
     #[test]
-    fn while_the_line_rests_nothing_is_held_back() {
+    fn zeroing_is_not_paced_while_the_line_is_idle() {
         let mut pace = Pace::default();
-        pace.look(MIB, 1_000);
-        pace.look(MIB, 1_000 + REST_MS - 1);
+        pace.update(MIB, 1_000);
+        pace.update(MIB, 1_000 + REST_MS - 1);
         assert!(pace.is_ahead(60 * MIB));
-        pace.look(MIB, 1_000 + REST_MS);
+        pace.update(MIB, 1_000 + REST_MS);
         assert!(!pace.is_ahead(60 * MIB));
-        pace.look(2 * MIB, 1_001 + REST_MS);
+        pace.update(2 * MIB, 1_001 + REST_MS);
         assert!(pace.is_ahead(60 * MIB));
     }
 }

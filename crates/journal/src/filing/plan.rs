@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn four_of_a_tier_become_one_with_what_is_smaller_between() {
+    fn four_extents_of_a_tier_are_merged_with_smaller_neighbours() {
         let (large, small) = (10 << 20, 1000);
         assert_eq!(next(&sizes(&[large, large, large])), None);
         let extents = sizes(&[small, large, large, small, large, large, small]);
@@ -193,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn a_large_one_is_not_copied_for_small_ones() {
+    fn large_extent_is_not_merged_with_small_ones() {
         let extents = sizes(&[1 << 30, 1000, 1000, 1000, 1000]);
         assert_eq!(next(&extents), Some((Purpose::Order, 1..5)));
     }
 
     #[test]
-    fn where_a_stream_lies_together_sixteen_become_one() {
+    fn sixteen_extents_are_merged_if_streams_have_long_runs() {
         let extents = [of_one_stream(60 << 20); 16];
         assert_eq!(next(&extents[1..]), None);
         assert_eq!(next(&extents), Some((Purpose::Order, 0..16)));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_merged_is_left_alone() {
+    fn extents_being_merged_are_not_planned_again() {
         let mut extents = sizes(&[1000; 7]);
         extents[3].is_busy = true;
         assert_eq!(next(&extents), None);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn erased_bytes_come_first_and_then_dead_ones() {
+    fn erased_bytes_have_priority_over_dead_bytes() {
         let mut extents = sizes(&[1000; 8]);
         extents[5].dead = 501;
         assert_eq!(next(&extents), Some((Purpose::Room, 5..6)));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extent_never_outgrows_what_its_index_can_count() {
+    fn merged_extent_never_exceeds_the_size_limit() {
         let extents = sizes(&[SIZE_MAX / 3; 9]);
         assert_eq!(next(&extents), Some((Purpose::Order, 0..3)));
         assert_eq!(next(&sizes(&[SIZE_MAX / 2 + 1; 9])), None);
@@ -236,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merging_ends_with_few_extents_and_copies_a_byte_about_once_a_tier(
+        fn merging_leaves_few_extents_and_copies_once_per_tier(
             sizes in proptest::collection::vec((1..(64_u64 << 20), 1_u64..1_000), 1..300),
         ) {
             let (mut extents, mut copied, mut filed) = (Vec::new(), 0, 0);

@@ -29,10 +29,10 @@ const TASKS: usize = 6;
 
 /// Failures of each task since its last success.
 #[derive(Debug, Default)]
-pub(super) struct Retries([Option<Failed>; TASKS]);
+pub(super) struct Retries([Option<TaskFailure>; TASKS]);
 
 #[derive(Debug)]
-struct Failed {
+struct TaskFailure {
     count: u32,
     until_ms: u64,
     reason: String,
@@ -41,8 +41,8 @@ struct Failed {
 impl Retries {
     /// Returns true if the task may run now.
     pub(super) fn is_due(&self, task: Task, now_ms: u64) -> bool {
-        let failed = &self.0[task as usize];
-        failed.as_ref().is_none_or(|it| it.until_ms <= now_ms)
+        let failure = &self.0[task as usize];
+        failure.as_ref().is_none_or(|it| it.until_ms <= now_ms)
     }
 
     /// Records a failure: the task pauses twice as long as the last time.
@@ -50,7 +50,7 @@ impl Retries {
         let slot = &mut self.0[task as usize];
         let count = slot.as_ref().map_or(0, |it| it.count);
         let pause_ms = PAUSE_MS_MIN.checked_shl(count).unwrap_or(PAUSE_MS_MAX);
-        *slot = Some(Failed {
+        *slot = Some(TaskFailure {
             count: count.saturating_add(1).min(32),
             until_ms: now_ms.saturating_add(pause_ms.min(PAUSE_MS_MAX)),
             reason: error.to_string(),
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_up_to_a_bound_and_begin_anew_after_success() {
+    fn pauses_double_up_to_a_limit_and_restart_after_success() {
         let mut retries = Retries::default();
         let error = FilingError::Io(io::Error::other("no descriptor"));
         let mut now_ms = 1_000;
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(pauses[..7], [250, 500, 1_000, 2_000, 4_000, 8_000, 10_000]);
         assert_eq!(pauses[39], 10_000);
         assert_eq!(retries.reason(), Some("no descriptor"));
-        assert!(retries.is_due(Task::Merging, 0), "other work goes on");
+        assert!(retries.is_due(Task::Merging, 0), "other work continues");
         retries.clear(Task::Filing);
         assert_eq!((retries.due_ms(), retries.reason()), (None, None));
     }

@@ -12,7 +12,7 @@
 
 use super::Line;
 use super::census::Census;
-use super::erasures::{Erasures, Taken};
+use super::erasures::{EraseTargets, Erasures};
 use crate::Position;
 use crate::extent::ExtentSet;
 use crate::spares::Spares;
@@ -20,7 +20,7 @@ use crate::spares::Spares;
 /// A round in progress.
 #[derive(Debug)]
 pub(super) struct Round {
-    taken: Taken,
+    targets: EraseTargets,
     stage: Stage,
 }
 
@@ -34,19 +34,19 @@ enum Stage {
 impl Round {
     /// Begins one, if there is a durable erase to carry out or an earlier run may have left some.
     pub(super) fn begin(line: &dyn Line, erasures: &Erasures, spares: &Spares) -> Option<Round> {
-        let (taken, inherited) = (erasures.durable(line), erasures.inherited());
-        if taken.is_empty() && inherited.is_none() {
+        let (targets, inherited) = (erasures.durable(line), erasures.inherited());
+        if targets.is_empty() && inherited.is_none() {
             return None;
         }
         // Order matters: files that are taken from the spares from here on are zeroed.
         spares.zero_all(true);
         let mark = spares.mark();
         let until = match inherited {
-            Some(until) if taken.is_empty() => until,
+            Some(until) if targets.is_empty() => until,
             _ => line.seal(),
         };
         Some(Round {
-            taken,
+            targets,
             stage: Stage::Sealing { until, mark },
         })
     }
@@ -92,14 +92,14 @@ impl Round {
         if spares.is_dirty_before(before) {
             return false;
         }
-        erasures.settle(&self.taken);
+        erasures.settle(&self.targets);
         spares.zero_all(false);
         true
     }
 
     /// Returns the erases of this round.
-    pub(super) fn taken(&self) -> &Taken {
-        &self.taken
+    pub(super) fn targets(&self) -> &EraseTargets {
+        &self.targets
     }
 
     /// Returns true if the round waits for files to be zeroed.

@@ -33,7 +33,7 @@ pub(super) fn claims(bytes: &[u8], shard_count: usize, damage: &mut Damage) {
 }
 
 fn claim(shard: ShardId, record: &RecordView<'_>, damage: &mut Damage) {
-    damage.depends(Dependent {
+    damage.add_dependent(Dependent {
         shard,
         stream: Some(record.stream),
         first: (record.kind == RecordKind::Data).then_some(record.offset),

@@ -90,7 +90,7 @@ impl Damage {
     }
 
     /// Adds a dependent, each stream once.
-    pub(super) fn depends(&mut self, dependent: Dependent) {
+    pub(super) fn add_dependent(&mut self, dependent: Dependent) {
         let is_same =
             |known: &Dependent| (known.shard, known.stream) == (dependent.shard, dependent.stream);
         if self.dependents.iter().any(is_same) {

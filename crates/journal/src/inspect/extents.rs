@@ -32,7 +32,7 @@ pub struct ExtentView {
 }
 
 /// An opened extent and the index of its view.
-pub(super) struct Opened {
+pub(super) struct OpenedExtent {
     extent: Arc<Extent>,
     view: usize,
 }
@@ -42,7 +42,7 @@ pub(super) fn open(
     disk: &dyn Disk,
     manifest: &Manifest,
     found: &mut Inspection,
-) -> Result<Vec<Opened>, InspectError> {
+) -> Result<Vec<OpenedExtent>, InspectError> {
     let mut opened = Vec::new();
     for identity in manifest.extents().flatten() {
         match Extent::open(disk, *identity) {
@@ -50,7 +50,7 @@ pub(super) fn open(
             Err(error) => {
                 let damage = unusable(disk, &identity.path(), error)?;
                 let mut damage = damage.positions(identity.begin, identity.end);
-                damage.depends(Dependent {
+                damage.add_dependent(Dependent {
                     shard: identity.shard,
                     stream: None,
                     first: None,
@@ -69,7 +69,7 @@ pub(super) fn open(
 pub(super) fn open_all(
     disk: &dyn Disk,
     found: &mut Inspection,
-) -> Result<Vec<Opened>, InspectError> {
+) -> Result<Vec<OpenedExtent>, InspectError> {
     let mut extents = Vec::new();
     for name in super::list(disk, extent::DIRECTORY)? {
         let path = format!("{}/{name}", extent::DIRECTORY);
@@ -88,14 +88,14 @@ pub(super) fn open_all(
         .collect())
 }
 
-fn take(extent: Extent, found: &mut Inspection) -> Opened {
+fn take(extent: Extent, found: &mut Inspection) -> OpenedExtent {
     let place = found.extents.len();
     found.extents.push(ExtentView {
         size: extent.size(),
         streams: extent.streams(),
         ..view(extent.identity())
     });
-    Opened {
+    OpenedExtent {
         extent: Arc::new(extent),
         view: place,
     }
@@ -116,7 +116,7 @@ fn view(identity: &Identity) -> ExtentView {
 }
 
 /// Returns the bytes of all extents.
-pub(super) fn bytes(opened: &[Opened]) -> u64 {
+pub(super) fn bytes(opened: &[OpenedExtent]) -> u64 {
     opened.iter().map(|one| one.extent.size()).sum()
 }
 
@@ -137,11 +137,11 @@ fn unusable(disk: &dyn Disk, path: &str, error: ExtentError) -> Result<Damage, I
 
 /// Reads the states of streams from every stream table.
 pub(super) fn read_tables(
-    opened: &[Opened],
+    opened: &[OpenedExtent],
     table: &mut Table,
     found: &mut Inspection,
 ) -> io::Result<()> {
-    for Opened { extent, .. } in opened {
+    for OpenedExtent { extent, .. } in opened {
         let shard = extent.identity().shard;
         let pages = extent.check_streams(&mut |entry| table.learn_entry(shard, entry))?;
         found
@@ -153,12 +153,12 @@ pub(super) fn read_tables(
 
 /// Reads and counts every record.
 pub(super) fn read_records(
-    opened: &[Opened],
+    opened: &[OpenedExtent],
     table: &mut Table,
     found: &mut Inspection,
     read: &mut dyn FnMut(u64),
 ) -> io::Result<()> {
-    for Opened { extent, view } in opened {
+    for OpenedExtent { extent, view } in opened {
         let shard = extent.identity().shard;
         let view = &mut found.extents[*view];
         let pages = extent.check_records(
@@ -206,7 +206,7 @@ fn damaged(extent: &Extent, page: &DamagedPage, entries: &[Entry]) -> Damage {
     let mut damage = Damage::at(extent.path(), page.place, page.length, page.what);
     damage = damage.positions(identity.begin, identity.end);
     let mut depends = |stream: StreamId, first| {
-        damage.depends(Dependent {
+        damage.add_dependent(Dependent {
             shard: identity.shard,
             stream: Some(stream),
             first,

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::claims::claims;
-use super::segments::{Opened, SegmentView, Successor};
+use super::segments::{OpenedSegment, SegmentView, Successor};
 use super::table::Table;
 use super::{Damage, Inspection};
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind};
@@ -46,7 +46,7 @@ pub(super) struct Plan {
 
 /// Reads every block, reports invalid ones, and collects the starts and ends of streams.
 pub(super) fn survey(
-    opened: &[Opened],
+    opened: &[OpenedSegment],
     manifest: Option<&Manifest>,
     table: &mut Table,
     found: &mut Inspection,
@@ -80,14 +80,14 @@ pub(super) fn survey(
     let Survey {
         view,
         damage,
-        words,
+        bounds,
         segments,
         seen_cuts,
         ..
     } = survey_one;
     found.line = view;
     found.damage.extend(damage);
-    table.absorb(words);
+    table.absorb(bounds);
     Ok(Plan {
         segments,
         cuts: seen_cuts,
@@ -136,7 +136,7 @@ struct Survey {
     view: LineView,
     damage: Vec<Damage>,
     /// Starts and ends of streams, according to the records.
-    words: Table,
+    bounds: Table,
     segments: Vec<(Segment, Position)>,
     /// Cuts known from an earlier pass, so that the blocks that they void are skipped.
     cuts: Vec<Cut>,
@@ -152,7 +152,7 @@ impl Survey {
                 ..view.clone()
             },
             damage: Vec::new(),
-            words: Table::new(None),
+            bounds: Table::new(None),
             segments: Vec::new(),
             cuts,
             seen_cuts: Vec::new(),
@@ -160,11 +160,11 @@ impl Survey {
         }
     }
 
-    fn segment(&mut self, opened: &Opened) -> io::Result<()> {
+    fn segment(&mut self, opened: &OpenedSegment) -> io::Result<()> {
         let segment = &opened.segment;
         self.begin(segment);
         let limit = match opened.successor {
-            Successor::Says(end) => end,
+            Successor::States(end) => end,
             Successor::None | Successor::Unreadable => segment.header.limit(),
         };
         let mut scan = Scan::new(segment, limit);
@@ -174,7 +174,7 @@ impl Survey {
             }
             let end = scan.position();
             let is_end = match opened.successor {
-                Successor::Says(expected) => end == expected,
+                Successor::States(expected) => end == expected,
                 Successor::None => self.is_torn(segment, end)?,
                 Successor::Unreadable => false,
             };
@@ -282,7 +282,7 @@ impl Survey {
             let Ok((_, record)) = parsed else { break };
             count += 1;
             if !is_void {
-                self.words.learn_record(header.shard, &record);
+                self.bounds.learn_record(header.shard, &record);
             }
         }
         self.view.records += u64::from(count);

@@ -39,7 +39,7 @@ pub enum SegmentState {
 }
 
 /// An unfiled segment and its successor.
-pub(super) struct Opened {
+pub(super) struct OpenedSegment {
     pub(super) segment: Segment,
     /// Index of its view.
     pub(super) view: usize,
@@ -52,7 +52,7 @@ pub(super) enum Successor {
     /// None: the segment is the last.
     None,
     /// A segment that states the end of this one.
-    Says(Position),
+    States(Position),
     /// A segment that cannot be read.
     Unreadable,
 }
@@ -62,7 +62,7 @@ pub(super) fn open(
     disk: &dyn Disk,
     manifest: Option<&Manifest>,
     found: &mut Inspection,
-) -> Result<Vec<Opened>, InspectError> {
+) -> Result<Vec<OpenedSegment>, InspectError> {
     let names = super::list(disk, LINE_DIR)?;
     let mut sequences: Vec<u64> = names
         .iter()
@@ -74,7 +74,7 @@ pub(super) fn open(
         Some(_) => Some(filed + 1),
         None => sequences.first().copied(),
     };
-    let mut opened: Vec<Opened> = Vec::new();
+    let mut opened: Vec<OpenedSegment> = Vec::new();
     for &sequence in &sequences {
         let file = disk.open(&segment::path(sequence))?;
         let mut view = SegmentView {
@@ -98,7 +98,7 @@ pub(super) fn open(
             };
             if let Some(segment) = segment {
                 view.positions.0 = segment.header.base;
-                opened.push(Opened {
+                opened.push(OpenedSegment {
                     segment,
                     view: found.line.segments.len(),
                     successor: Successor::None,
@@ -119,12 +119,12 @@ pub(super) fn open(
 }
 
 /// Sets the successor of the segment before `sequence`.
-fn follow(last: Option<&mut Opened>, sequence: u64, next: Option<&Segment>) {
+fn follow(last: Option<&mut OpenedSegment>, sequence: u64, next: Option<&Segment>) {
     let Some(last) = last else { return };
     let is_next = last.segment.header.sequence + 1 == sequence;
     let range = last.segment.header.first()..=last.segment.header.limit();
     last.successor = match next.map(|next| next.header.previous_end) {
-        Some(end) if is_next && range.contains(&end) => Successor::Says(end),
+        Some(end) if is_next && range.contains(&end) => Successor::States(end),
         _ => Successor::Unreadable,
     };
 }
@@ -164,6 +164,6 @@ fn open_one(
 }
 
 /// Returns the bytes of all segments to read.
-pub(super) fn bytes(opened: &[Opened]) -> u64 {
+pub(super) fn bytes(opened: &[OpenedSegment]) -> u64 {
     opened.iter().map(|one| one.segment.header.size).sum()
 }

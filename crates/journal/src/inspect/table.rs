@@ -77,12 +77,12 @@ impl Table {
     }
 
     /// Adds the states of another table.
-    pub(super) fn absorb(&mut self, words: Table) {
-        for (key, word) in words.streams {
+    pub(super) fn absorb(&mut self, bounds: Table) {
+        for (key, bound) in bounds.streams {
             let stream = self.streams.entry(key).or_default();
-            stream.start = stream.start.max(word.start);
-            stream.erased = stream.erased.max(word.erased);
-            stream.next = stream.next.max(word.next).max(stream.start);
+            stream.start = stream.start.max(bound.start);
+            stream.erased = stream.erased.max(bound.erased);
+            stream.next = stream.next.max(bound.next).max(stream.start);
         }
     }
 

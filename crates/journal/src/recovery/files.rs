@@ -23,7 +23,7 @@ const RESTORED: &str = "line/spare-0.new";
 const COPY_SIZE: u64 = 1 << 20;
 
 /// Names of the line's segments.
-pub(super) struct Names {
+pub(super) struct SegmentNames {
     /// Paths of filed segments.
     pub(super) filed: Vec<String>,
     /// Sequences of unfiled segments, ascending.
@@ -31,15 +31,15 @@ pub(super) struct Names {
 }
 
 /// A segment that exists or must have existed.
-pub(super) struct Found {
+pub(super) struct FoundSegment {
     /// The header, read or reconstructed.
     pub(super) header: Arc<SegmentHeader>,
     file: Option<Arc<dyn File>>,
-    evidence: Evidence,
+    evidence: HeaderEvidence,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Evidence {
+enum HeaderEvidence {
     /// The header is valid.
     Header,
     /// The header is invalid, but the first block is whole.
@@ -48,16 +48,16 @@ enum Evidence {
     None,
 }
 
-impl Found {
+impl FoundSegment {
     pub(super) fn has_header(&self) -> bool {
-        self.evidence == Evidence::Header
+        self.evidence == HeaderEvidence::Header
     }
 
     /// Returns the segment to read blocks from, if it has any.
     pub(super) fn segment(&self) -> Option<Segment> {
         let file = self.file.clone()?;
         let header = self.header.clone();
-        (self.evidence != Evidence::None).then_some(Segment { file, header })
+        (self.evidence != HeaderEvidence::None).then_some(Segment { file, header })
     }
 
     /// Writes the reconstructed header, and creates the file if it is missing.
@@ -68,7 +68,7 @@ impl Found {
     }
 
     fn try_restore(self, disk: &dyn Disk) -> io::Result<Segment> {
-        let Found {
+        let FoundSegment {
             header,
             file,
             evidence,
@@ -81,7 +81,7 @@ impl Found {
             file.sync_all()?;
             return segment::begin(disk, file, RESTORED, SegmentHeader::clone(&header));
         };
-        if evidence != Evidence::Header {
+        if evidence != HeaderEvidence::Header {
             file.set_size(header.size)?;
             segment::write_at_once(&*file, &header.encode(), 0)?;
             file.sync_all()?;
@@ -91,8 +91,8 @@ impl Found {
 }
 
 /// Lists the segments of the line.
-pub(super) fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<Names, LineError> {
-    sync_names_before_trust(disk)?;
+pub(super) fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<SegmentNames, LineError> {
+    sync_names(disk)?;
     let names = disk
         .list(segment::LINE_DIR)
         .map_err(|error| LineError::Io {
@@ -105,7 +105,7 @@ pub(super) fn list(disk: &dyn Disk, manifest: &Manifest) -> Result<Names, LineEr
         .collect();
     sequences.sort_unstable();
     let unfiled = sequences.split_off(sequences.partition_point(|one| *one <= manifest.sequence));
-    Ok(Names {
+    Ok(SegmentNames {
         filed: sequences.into_iter().map(segment::path).collect(),
         unfiled,
     })
@@ -118,79 +118,82 @@ pub(super) fn find(
     manifest: &Manifest,
     sequences: &[u64],
     epochs: Epochs,
-) -> Result<Vec<Found>, LineError> {
-    let mut found: Vec<Found> = Vec::new();
-    let mut doubt: Option<Doubt> = None;
+) -> Result<Vec<FoundSegment>, LineError> {
+    let mut found: Vec<FoundSegment> = Vec::new();
+    let mut headerless: Option<HeaderlessSegment> = None;
     for &sequence in sequences {
-        let expected = manifest.sequence + 1 + (found.len() + usize::from(doubt.is_some())) as u64;
+        let expected =
+            manifest.sequence + 1 + (found.len() + usize::from(headerless.is_some())) as u64;
         if sequence > expected {
-            if sequence > expected + 1 || doubt.is_some() {
-                return Err(side_by_side(doubt.map_or(expected, |doubt| doubt.sequence)));
+            if sequence > expected + 1 || headerless.is_some() {
+                return Err(two_missing(
+                    headerless.map_or(expected, |headerless| headerless.sequence),
+                ));
             }
-            doubt = Some(Doubt::missing(expected));
+            headerless = Some(HeaderlessSegment::missing(expected));
         }
         match open(disk, manifest, sequence)? {
-            Opened::Segment(segment) => {
-                if let Some(doubt) = doubt.take() {
+            OpenedSegment::Segment(segment) => {
+                if let Some(headerless) = headerless.take() {
                     let base = found
                         .last()
                         .map_or(manifest.filed, |last| last.header.limit());
-                    found.push(doubt.resolve(manifest, base, segment.header.base, epochs)?);
+                    found.push(headerless.resolve(manifest, base, segment.header.base, epochs)?);
                 }
                 check_continues(manifest, found.last(), &segment)?;
-                found.push(Found {
+                found.push(FoundSegment {
                     header: segment.header,
                     file: Some(segment.file),
-                    evidence: Evidence::Header,
+                    evidence: HeaderEvidence::Header,
                 });
             }
-            Opened::Damaged(file) => match doubt {
+            OpenedSegment::Damaged(file) => match headerless {
                 None => {
-                    doubt = Some(Doubt {
+                    headerless = Some(HeaderlessSegment {
                         sequence,
                         file: Some(file),
                     })
                 }
-                Some(doubt) => return Err(side_by_side(doubt.sequence)),
+                Some(headerless) => return Err(two_missing(headerless.sequence)),
             },
         }
     }
-    if let Some(doubt) = doubt {
+    if let Some(headerless) = headerless {
         let base = found
             .last()
             .map_or(manifest.filed, |last| last.header.limit());
-        let limit = Position(base.0 + doubt.size()?);
-        found.push(doubt.resolve(manifest, base, limit, epochs)?);
+        let limit = Position(base.0 + headerless.size()?);
+        found.push(headerless.resolve(manifest, base, limit, epochs)?);
     }
     Ok(found)
 }
 
-fn side_by_side(sequence: u64) -> LineError {
-    LineError::SideBySide {
+fn two_missing(sequence: u64) -> LineError {
+    LineError::TwoMissing {
         path: segment::path(sequence),
     }
 }
 
-enum Opened {
+enum OpenedSegment {
     Segment(Segment),
     Damaged(Arc<dyn File>),
 }
 
-fn open(disk: &dyn Disk, manifest: &Manifest, sequence: u64) -> Result<Opened, LineError> {
+fn open(disk: &dyn Disk, manifest: &Manifest, sequence: u64) -> Result<OpenedSegment, LineError> {
     let path = segment::path(sequence);
     let file = disk
         .open(&path)
         .map_err(|error| LineError::Io { path, error })?;
     match Segment::read(file.clone(), sequence, manifest.journal_id) {
-        Ok(segment) => Ok(Opened::Segment(segment)),
-        Err(SegmentError::Damaged { .. }) => Ok(Opened::Damaged(file)),
+        Ok(segment) => Ok(OpenedSegment::Segment(segment)),
+        Err(SegmentError::Damaged { .. }) => Ok(OpenedSegment::Damaged(file)),
         Err(error) => Err(error.into()),
     }
 }
 
 fn check_continues(
     manifest: &Manifest,
-    last: Option<&Found>,
+    last: Option<&FoundSegment>,
     segment: &Segment,
 ) -> Result<(), LineError> {
     let header = &segment.header;
@@ -206,14 +209,14 @@ fn check_continues(
 }
 
 /// A segment without a valid header.
-struct Doubt {
+struct HeaderlessSegment {
     sequence: u64,
     file: Option<Arc<dyn File>>,
 }
 
-impl Doubt {
-    fn missing(sequence: u64) -> Doubt {
-        Doubt {
+impl HeaderlessSegment {
+    fn missing(sequence: u64) -> HeaderlessSegment {
+        HeaderlessSegment {
             sequence,
             file: None,
         }
@@ -235,14 +238,14 @@ impl Doubt {
         base: Position,
         limit: Position,
         epochs: Epochs,
-    ) -> Result<Found, LineError> {
+    ) -> Result<FoundSegment, LineError> {
         let size = limit.0.saturating_sub(base.0);
         let mut header = SegmentHeader {
             journal_id: manifest.journal_id,
             sequence: self.sequence,
             base,
             size,
-            epoch: epochs.of(self.sequence),
+            epoch: epochs.for_segment(self.sequence),
             previous_end: base,
             shards: Vec::new(),
         };
@@ -255,10 +258,10 @@ impl Doubt {
             None => None,
         };
         header.epoch = epoch.unwrap_or(header.epoch);
-        Ok(Found {
+        Ok(FoundSegment {
             header: Arc::new(header),
             file: self.file,
-            evidence: epoch.map_or(Evidence::None, |_| Evidence::Blocks),
+            evidence: epoch.map_or(HeaderEvidence::None, |_| HeaderEvidence::Blocks),
         })
     }
 }
@@ -287,7 +290,7 @@ fn epoch_of(file: &Arc<dyn File>, header: &SegmentHeader) -> io::Result<Option<u
 
 /// Syncs the directory: a name may exist without being durable, if an earlier run crashed before
 /// its sync.
-fn sync_names_before_trust(disk: &dyn Disk) -> Result<(), LineError> {
+fn sync_names(disk: &dyn Disk) -> Result<(), LineError> {
     disk.sync_dir(segment::LINE_DIR)
         .map_err(|error| LineError::Io {
             path: segment::LINE_DIR.into(),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use super::files::Found;
+use super::files::FoundSegment;
 use super::gaps::Gaps;
 use super::{DamagedRange, LineError, Recovery, contradiction, io_error};
 use crate::block::{BLOCK_HEADER_SIZE, BlockHeader, BlockKind, aligned};
@@ -15,7 +15,7 @@ use crate::segment::{
     self, BlockView, SEGMENT_HEADER_SIZE, Scan, Segment, SegmentHeader, ShardEnd,
 };
 use crate::shard::{Shard, State};
-use crate::tail::Placed;
+use crate::tail::BlockLocation;
 use crate::{Index, Position, ShardId};
 
 /// Returns true if the end of the whole blocks was durable, so that later data may have been
@@ -57,7 +57,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Reports that the first unfiled segment and all later ones are missing.
-    pub(super) fn nothing_behind(&mut self, manifest: &Manifest) {
+    pub(super) fn report_missing_end(&mut self, manifest: &Manifest) {
         let path = segment::path(manifest.sequence + 1);
         self.note(path, 0, manifest.filed, 0);
     }
@@ -66,7 +66,7 @@ impl<'a> Replay<'a> {
     pub(super) fn begin(
         &mut self,
         place: usize,
-        found: &mut Found,
+        found: &mut FoundSegment,
         end: Position,
     ) -> Result<(), LineError> {
         if !found.has_header() {
@@ -94,7 +94,7 @@ impl<'a> Replay<'a> {
     pub(super) fn segment(
         &mut self,
         place: usize,
-        found: &Found,
+        found: &FoundSegment,
         sealed_end: Option<Position>,
     ) -> Result<Position, LineError> {
         match found.segment() {
@@ -276,12 +276,12 @@ impl<'a> Replay<'a> {
             self.void_from(&mut state, header);
         }
         self.check_offsets(segment, block, shard, &state)?;
-        let placed = Placed {
+        let location = BlockLocation {
             position: header.position,
             length: header.length,
             time_ms: header.time_ms,
         };
-        state.replay(header.index, header.term, placed, block.body);
+        state.replay(header.index, header.term, location, block.body);
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 
 use super::{Entry, Mailbox, Stage};
 use crate::record::Note;
-use crate::terms::Cause;
+use crate::types::Cause;
 
 impl<S: Clone + PartialEq> Mailbox<S> {
     /// Revives a dead letter: it is delivered again, with a full number of deliveries. Returns
@@ -63,13 +63,13 @@ impl<S: Clone + PartialEq> Mailbox<S> {
     }
 
     /// Makes a message a dead letter. It must not be in a queue.
-    pub(super) fn die(&mut self, offset: u64, cause: Cause) {
+    pub(super) fn make_dead(&mut self, offset: u64, cause: Cause) {
         let Some(entry) = self.entries.get_mut(&offset) else {
             return;
         };
         let before = std::mem::replace(&mut entry.stage, Stage::Dead(cause));
         let sender = entry.sender;
-        self.answered(sender, &before);
+        self.end_delivery(sender, &before);
         self.dead += 1;
         self.died += 1;
         self.notes.push(Note::Dead { offset, cause });

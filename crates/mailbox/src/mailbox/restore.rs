@@ -3,7 +3,7 @@
 use super::{Mailbox, Stage};
 use crate::ids::{IDS_KEPT, WriteId};
 use crate::record::Note;
-use crate::terms::{Cause, Standing, Written};
+use crate::types::{Cause, Standing, Written};
 
 impl<S: Clone + PartialEq> Mailbox<S> {
     /// Restores a write. Restore all records in the order of the stream, before any other call, and
@@ -92,7 +92,7 @@ impl<S: Clone + PartialEq> Mailbox<S> {
             }
         }
         for offset in spent {
-            self.die(offset, Cause::Unanswered);
+            self.make_dead(offset, Cause::Unanswered);
         }
     }
 }

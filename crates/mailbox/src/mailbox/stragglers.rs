@@ -5,7 +5,7 @@
 //! end of the stream. It is still identified by its original offset.
 
 use super::{Mailbox, Stage};
-use crate::terms::{Standing, Straggler};
+use crate::types::{Standing, Straggler};
 
 /// Bytes of a stream below which nothing is rewritten.
 const SLACK: u64 = 1 << 20;

@@ -41,16 +41,16 @@ pub enum Fate {
 pub(super) struct Chance<'a> {
     rng: &'a mut fastrand::Rng,
     of: Option<u64>,
-    habit: Habit,
-    tearing: bool,
+    pattern: Pattern,
+    is_tearing: bool,
 }
 
 #[derive(Clone, Copy)]
-enum Habit {
+enum Pattern {
     All,
     Nothing,
     Any { percent: u8 },
-    UpTo { percent: u8, over: bool },
+    UpTo { percent: u8, is_over: bool },
 }
 
 impl<'a> Chance<'a> {
@@ -58,8 +58,8 @@ impl<'a> Chance<'a> {
         Self {
             rng,
             of: None,
-            habit: Habit::All,
-            tearing: false,
+            pattern: Pattern::All,
+            is_tearing: false,
         }
     }
 
@@ -69,10 +69,10 @@ impl<'a> Chance<'a> {
         | Unsynced::Name { directory: of, .. }) = *unsynced;
         if self.of != Some(of) {
             self.of = Some(of);
-            self.habit = self.draw();
-            self.tearing = self.rng.u8(..3) == 0;
+            self.pattern = self.draw();
+            self.is_tearing = self.rng.u8(..3) == 0;
         }
-        if self.tearing && self.rng.u8(..8) == 0 {
+        if self.is_tearing && self.rng.u8(..8) == 0 {
             return Fate::Torn(self.rng.u16(1..512));
         }
         match self.keeps() {
@@ -81,27 +81,27 @@ impl<'a> Chance<'a> {
         }
     }
 
-    fn draw(&mut self) -> Habit {
+    fn draw(&mut self) -> Pattern {
         let percent = self.rng.u8(1..100);
         match self.rng.u8(..4) {
-            0 => Habit::All,
-            1 => Habit::Nothing,
-            2 => Habit::Any { percent },
-            _ => Habit::UpTo {
+            0 => Pattern::All,
+            1 => Pattern::Nothing,
+            2 => Pattern::Any { percent },
+            _ => Pattern::UpTo {
                 percent,
-                over: false,
+                is_over: false,
             },
         }
     }
 
     fn keeps(&mut self) -> bool {
-        match &mut self.habit {
-            Habit::All => true,
-            Habit::Nothing => false,
-            Habit::Any { percent } => self.rng.u8(..100) < *percent,
-            Habit::UpTo { percent, over } => {
-                *over |= self.rng.u8(..100) >= *percent;
-                !*over
+        match &mut self.pattern {
+            Pattern::All => true,
+            Pattern::Nothing => false,
+            Pattern::Any { percent } => self.rng.u8(..100) < *percent,
+            Pattern::UpTo { percent, is_over } => {
+                *is_over |= self.rng.u8(..100) >= *percent;
+                !*is_over
             }
         }
     }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use super::fault::{Fault, Kind};
 use super::image::Image;
 use super::trace::Operation;
-use super::{SimulatedDisk, State, at, broken, size};
+use super::{SimulatedDisk, State, broken, size, with_path};
 use crate::disk::File;
 
 /// An open file. It becomes invalid when the process that opened it dies.
@@ -35,7 +35,7 @@ impl Handle {
             Some(Fault::Full) => Err(ErrorKind::StorageFull.into()),
             fault => run(&mut state, fault),
         };
-        result.map_err(|error| at(self.path(&state), error))
+        result.map_err(|error| with_path(self.path(&state), error))
     }
 
     fn path(&self, state: &State) -> String {

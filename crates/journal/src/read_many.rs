@@ -14,7 +14,7 @@ use crate::extent::ExtentSet;
 use crate::read::{ReadError, Record, read_block};
 use crate::record::{self, RecordKind};
 use crate::shard::{Shard, State};
-use crate::tail::Placed;
+use crate::tail::BlockLocation;
 use crate::{Index, Journal, ShardId, StreamId};
 
 /// Streams to read, each with the offset to begin at.
@@ -31,7 +31,7 @@ struct Plan {
 /// A block with records of at least one wanted stream.
 struct Block {
     index: Index,
-    placed: Placed,
+    location: BlockLocation,
     /// The body, if it is in memory.
     body: Option<Bytes>,
 }
@@ -46,9 +46,9 @@ impl Journal {
         wanted: &mut Wanted,
         mut visit: impl FnMut(StreamId, Record) -> Result<(), E>,
     ) -> Result<(), E> {
-        let of = self.shared().shard(shard);
+        let target = self.shared().shard(shard);
         loop {
-            let plan = plan(&of.state.lock(), wanted);
+            let plan = plan(&target.state.lock(), wanted);
             for (stream, unfiled) in &plan.unfiled {
                 read_filed(
                     &plan.extents,
@@ -59,7 +59,7 @@ impl Journal {
                 )?;
             }
             if self
-                .read_line(of, &plan.blocks, wanted, &mut visit)?
+                .read_line(target, &plan.blocks, wanted, &mut visit)?
                 .is_continue()
             {
                 return Ok(());
@@ -78,15 +78,15 @@ impl Journal {
         for block in blocks {
             let body = match &block.body {
                 Some(body) => Some(body.clone()),
-                None => read_block(self.shared(), block.placed).map_err(ReadError::from)?,
+                None => read_block(self.shared(), block.location).map_err(ReadError::from)?,
             };
             match body {
-                Some(body) => show(&body, block.placed, wanted, visit)?,
-                None if shard.state.lock().tail.placed(block.index).is_none() => {
+                Some(body) => show(&body, block.location, wanted, visit)?,
+                None if shard.state.lock().tail.location(block.index).is_none() => {
                     return Ok(ControlFlow::Break(()));
                 }
                 None => {
-                    let position = block.placed.position;
+                    let position = block.location.position;
                     return Err(ReadError::Damaged { position }.into());
                 }
             }
@@ -113,7 +113,7 @@ fn plan(state: &State, wanted: &mut Wanted) -> Plan {
     let block = |index| {
         Some(Block {
             index,
-            placed: state.tail.placed(index)?,
+            location: state.tail.location(index)?,
             body: state.tail.body(index),
         })
     };
@@ -164,7 +164,7 @@ fn read_filed<E: From<ReadError>>(
 
 fn show<E>(
     body: &Bytes,
-    placed: Placed,
+    location: BlockLocation,
     wanted: &mut Wanted,
     visit: &mut impl FnMut(StreamId, Record) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -179,7 +179,7 @@ fn show<E>(
         *next = record.offset + 1;
         let shown = Record {
             offset: record.offset,
-            time_ms: placed.time_ms,
+            time_ms: location.time_ms,
             tag: record.tag,
             payload: body.slice(at - record.bytes.len()..at),
         };

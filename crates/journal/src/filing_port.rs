@@ -37,11 +37,11 @@ impl filing::Line for Shared {
         Some(sealed)
     }
 
-    fn waiting(&self) -> usize {
+    fn sealed_count(&self) -> usize {
         self.segments.lock().open.len().saturating_sub(1)
     }
 
-    fn used(&self) -> u64 {
+    fn active_size(&self) -> u64 {
         let segments = self.segments.lock();
         let begin = segments.open.back().map(|active| active.header.base);
         begin.map_or(0, |begin| segments.durable.0.saturating_sub(begin.0))
@@ -67,11 +67,11 @@ impl filing::Line for Shared {
             .map_or(segments.durable, |last| last.header.limit());
         drop(segments);
         self.seal_wanted.store(true, Ordering::SeqCst);
-        self.doorbell.poke();
+        self.doorbell.signal();
         end
     }
 
-    fn filed(&self, extents: &Arc<ExtentSet>, manifest: &Manifest) {
+    fn publish(&self, extents: &Arc<ExtentSet>, manifest: &Manifest) {
         for (shard, filed) in self.shards.iter().zip(&manifest.shards) {
             let mut state = shard.state.lock();
             state.extents = extents.clone();
@@ -88,7 +88,7 @@ impl filing::Line for Shared {
         segments.cuts.retain(|cut| cut.position >= manifest.filed);
     }
 
-    fn disk_full(&self, is_full: bool) {
+    fn set_disk_full(&self, is_full: bool) {
         self.health.set_disk_full(is_full);
     }
 }

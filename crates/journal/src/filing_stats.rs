@@ -44,7 +44,7 @@ impl Journal {
             extents: extents.count(),
             extent_bytes: extents.size(),
             dead_bytes,
-            waiting: shared.waiting(),
+            waiting: shared.sealed_count(),
             unfiled_bytes: shared.segments.lock().size(),
             filed_segments: totals.segments,
             filed_bytes: totals.filed_bytes,
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
     use crate::disk::SimulatedDisk;
     use crate::filing::Step;
-    use crate::{LineStep, Options, Stepped, StreamId};
+    use crate::{LineStep, Options, SteppedJournal, StreamId};
 
-    fn with_small_segments() -> Stepped {
+    fn with_small_segments() -> SteppedJournal {
         let options = Options {
             journal_id: 1,
             entropy: 1,
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_filed_is_counted_and_so_is_what_is_dead_in_it() {
+    fn filed_and_dead_bytes_are_counted() {
         let mut stepped = with_small_segments();
         let mut settle = |now_ms| loop {
             let line = stepped.line.step();
@@ -104,7 +104,7 @@ mod tests {
         let mut guard = journal.lock(ShardId(0), 1);
         guard.trim(StreamId(1), 5).unwrap();
         drop(guard);
-        // It counts now and then.
+        // Counting runs at intervals.
         (1..100).for_each(|minute| settle(minute * 60_000));
         let trimmed = journal.filing();
         assert!(
@@ -120,7 +120,7 @@ mod tests {
         for _ in 0..30 {
             append(&stepped.journal);
             while stepped.line.step() == LineStep::Worked {}
-            // A spare is made and nothing is filed.
+            // A spare is made, but nothing is filed.
             stepped.journal.shared().spares.prepare().unwrap();
             while stepped.line.step() == LineStep::Worked {}
         }
@@ -130,7 +130,7 @@ mod tests {
             before.waiting >= 2 && before.unfiled_bytes >= 30_000,
             "{before:?}"
         );
-        // Between blocks there may be a gap.
+        // There may be gaps between blocks.
         assert!(
             before.unfiled_bytes.abs_diff(written) < 1_000,
             "{before:?} {written}"

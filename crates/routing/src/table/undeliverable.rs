@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(super) const NAMES_MAX: usize = 1024;
 
 #[derive(Default)]
-pub(super) struct Missed {
+pub(super) struct UndeliverableCounts {
     counts: HashMap<Arc<str>, Count>,
     /// The names by insertion number, oldest first.
     order: BTreeMap<u64, Arc<str>>,
@@ -20,16 +20,16 @@ pub(super) struct Missed {
 struct Count {
     messages: u64,
     /// Insertion number.
-    came: u64,
+    number: u64,
 }
 
-impl Missed {
+impl UndeliverableCounts {
     /// Stores the count of a name that is not stored.
-    pub(super) fn keep(&mut self, base: Arc<str>, messages: u64) {
-        let came = self.next;
+    pub(super) fn store(&mut self, base: Arc<str>, messages: u64) {
+        let number = self.next;
         self.next += 1;
-        self.order.insert(came, base.clone());
-        self.counts.insert(base, Count { messages, came });
+        self.order.insert(number, base.clone());
+        self.counts.insert(base, Count { messages, number });
         if self.counts.len() > NAMES_MAX
             && let Some((_, oldest)) = self.order.pop_first()
         {
@@ -42,7 +42,7 @@ impl Missed {
         let Some(count) = self.counts.remove(base) else {
             return 0;
         };
-        self.order.remove(&count.came);
+        self.order.remove(&count.number);
         count.messages
     }
 

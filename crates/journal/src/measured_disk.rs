@@ -210,14 +210,14 @@ mod tests {
     use super::*;
     use crate::disk::SimulatedDisk;
 
-    /// Every look at it takes 40 µs.
+    /// A clock that advances by 40 µs per reading.
     fn now_ns() -> u64 {
         static NOW_NS: AtomicU64 = AtomicU64::new(0);
         NOW_NS.fetch_add(40_000, Ordering::Relaxed)
     }
 
     #[test]
-    fn only_a_file_that_is_a_segment_is_measured() {
+    fn only_syncs_of_segments_are_measured() {
         let disk = MeasuredDisk::new(Arc::new(SimulatedDisk::new(1)), now_ns);
         let count = || disk.times().counts().counts.iter().sum::<u64>();
         disk.create_dir(LINE_DIR).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_counted_in_its_range() {
+    fn duration_is_counted_in_its_range() {
         let times = SyncTimes::default();
         for ns in [1, 50_000, 50_001, u64::MAX / 2] {
             times.add(ns);

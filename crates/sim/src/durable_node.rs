@@ -22,23 +22,23 @@ const SYNC_US_MAX: u64 = 3_000;
 const TEND_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A durable node across restarts.
-pub struct LastingNode {
+pub struct DurableNode {
     seed: u64,
     network: Network,
     disk: SimulatedDisk,
     starts: u64,
-    running: Running,
+    running: RunningNode,
     /// Accepts connections; `None` while the node is down.
     door: Arc<Mutex<Option<Door>>>,
 }
 
 /// A run of the node.
-struct Running {
+struct RunningNode {
     handle: Handle,
     tasks: [JoinHandle<()>; 3],
 }
 
-impl LastingNode {
+impl DurableNode {
     /// Starts a node with an empty disk. Everything about it follows from `seed`.
     pub fn start(seed: u64, network: &Network) -> Self {
         let disk = SimulatedDisk::new(seed);
@@ -92,7 +92,7 @@ impl LastingNode {
     }
 }
 
-fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> Running {
+fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> RunningNode {
     let ports = Ports {
         clock: Arc::new(SimClock::start()),
         entropy: Arc::new(SimEntropy::new(seed.wrapping_add(starts))),
@@ -105,14 +105,14 @@ fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> Running {
         ..journal::Options::default()
     };
     let opened = Journal::open_stepped(Arc::new(disk.clone()), &options)
-        .expect("what a crash leaves of a journal can be opened");
+        .expect("a journal can be opened after a crash");
     let journal = Arc::new(opened.journal);
     let store = StoreOptions {
         ack_timeout: Duration::from_secs(2),
         ..StoreOptions::default()
     };
     let handle = Handle::with_journal(Limits::default(), ports, journal, store)
-        .expect("what a crash leaves of the directory can be read");
+        .expect("the directory can be read after a crash");
     handle.keep_views(views::Options {
         place: views::Place::Memory,
         cache_size: 1 << 20,
@@ -126,7 +126,7 @@ fn start(seed: u64, starts: u64, disk: &SimulatedDisk) -> Running {
         tokio::spawn(sync(opened.line, dice)),
         tokio::spawn(tend(handle.clone())),
     ];
-    Running { handle, tasks }
+    RunningNode { handle, tasks }
 }
 
 /// Drives the write-ahead log, as its thread would.
